@@ -1,0 +1,27 @@
+"""Shortlist: label many classes by short lists, train as if from full labels.
+
+`NONE` and `StochasticLabels` need numpy only; `ShortlistClassifier` loads torch when it is first used.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from shortlist.labels import NONE, StochasticLabels
+
+if TYPE_CHECKING:
+    from shortlist.classifier import ShortlistClassifier
+
+try:
+    __version__ = version("shortlist")
+except PackageNotFoundError:  # run from a source tree that was never installed (PYTHONPATH=src)
+    __version__ = "0.1.0"
+
+__all__ = ["NONE", "ShortlistClassifier", "StochasticLabels", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ShortlistClassifier":
+        from shortlist.classifier import ShortlistClassifier
+
+        return ShortlistClassifier
+    raise AttributeError(f"module 'shortlist' has no attribute {name!r}")
