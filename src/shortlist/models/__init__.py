@@ -1,0 +1,15 @@
+"""The networks: `build` makes one by name, or from a function of the user's own.
+
+Every model takes float input, (N, C, H, W) or (N, D), and returns (N, K) logits.
+
+>>> from shortlist import models
+>>> models.names()
+('linear', 'mlp', 'lenet', 'resnet32')
+>>> model = models.build("mlp", (1, 8, 8), 10, seed=0)
+>>> sum(p.numel() for p in model.parameters())
+19210
+"""
+
+from shortlist.models.registry import ModelRow, build, describe, names
+
+__all__ = ["ModelRow", "build", "describe", "names"]

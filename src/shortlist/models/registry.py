@@ -1,0 +1,205 @@
+"""The registry of models. Torch is imported by `build`, not before."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shortlist.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    ModelFunction = Callable[[tuple[int, ...], int], nn.Module]
+
+
+class ModelRow(NamedTuple):
+    """One line of `shortlist models`."""
+
+    name: str
+    what: str
+    parameters: str
+
+
+# name -> (where the function is, what it is, parameters of the usual shape: a test holds them to the models)
+_MODELS: dict[str, tuple[str, str, str]] = {
+    "linear": (
+        "shortlist.models.linear:linear",
+        "one linear layer on the flattened input",
+        "7,850 (28x28x1, K = 10)",
+    ),
+    "mlp": (
+        "shortlist.models.mlp:mlp",
+        "fully connected, ReLU, hidden=(256,), no BatchNorm",
+        "203,530 (28x28x1, K = 10)",
+    ),
+    "lenet": (
+        "shortlist.models.lenet:lenet",
+        "two convolutional and two fully connected layers with BatchNorm, the paper's for 28x28 images",
+        "1,257,220 (28x28x1, K = 10)",
+    ),
+    "resnet32": (
+        "shortlist.models.resnet:resnet32",
+        "32-layer ResNet 16/32/64, the paper's for CIFAR10",
+        "466,906 (32x32x3, K = 10)",
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names that `build` knows."""
+    return tuple(_MODELS)
+
+
+def describe() -> list[ModelRow]:
+    """What each model is and how large, for the command line."""
+    return [ModelRow(name, what, parameters) for name, (_, what, parameters) in _MODELS.items()]
+
+
+def build(
+    name: str | ModelFunction | nn.Module,
+    in_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    seed: int | None = None,
+    **options: Any,
+) -> nn.Module:
+    """A fresh model for inputs of `in_shape` and K classes.
+
+    Args:
+        name: a name of `names()`; or a function `(in_shape, num_classes) -> nn.Module`, given itself or as
+            "package.module:function"; or an `nn.Module`, of which a copy is returned.
+        in_shape: (C, H, W) or (D,), without the batch.
+        num_classes: K, the number of logits.
+        seed: draws the initial weights without touching torch's global generator; None uses the global one.
+        options: passed on to the function, such as `hidden=(512, 256)` for the mlp.
+
+    Raises:
+        InputError: for an unknown name, an input the model cannot take, or a user's model of the wrong shape.
+    """
+    import torch
+
+    shape = _checked_shape(in_shape)
+    if num_classes < 2:
+        raise InputError(f"a model needs at least 2 classes, got {num_classes}")
+    if seed is None:
+        return _build(name, shape, num_classes, options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _build(name, shape, num_classes, options)
+
+
+def _build(
+    name: str | ModelFunction | nn.Module, shape: tuple[int, ...], num_classes: int, options: dict[str, Any]
+) -> nn.Module:
+    import copy
+
+    from torch import nn
+
+    if isinstance(name, nn.Module):
+        return _checked_output(copy.deepcopy(name), type(name).__name__, shape, num_classes)
+    if isinstance(name, str) and name in _MODELS:
+        return _call(_resolve(_MODELS[name][0]), name, shape, num_classes, options)
+    if isinstance(name, str) and ":" not in name:
+        raise unknown_name("model", name, names())
+    function = _resolve(name) if isinstance(name, str) else name
+    label = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    try:
+        model = _call(function, label, shape, num_classes, options)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"model {label!r} failed: {_first_line(error)}") from error
+    return _checked_output(model, label, shape, num_classes)
+
+
+def _call(
+    function: Callable[..., nn.Module],
+    label: str,
+    shape: tuple[int, ...],
+    num_classes: int,
+    options: dict[str, Any],
+) -> nn.Module:
+    import inspect
+
+    if options:
+        parameters = inspect.signature(function).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        known = list(parameters)[2:]
+        for option in options:
+            if option not in known and not takes_any:
+                raise unknown_name(f"option of model {label}", option, known)
+    return function(shape, num_classes, **options)
+
+
+def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
+    shape = tuple(int(size) for size in in_shape)
+    if len(shape) not in (1, 3) or math.prod(shape) < 1 or min(shape) < 1:
+        raise InputError(f"in_shape must be (D,) or (C, H, W) with positive sizes, got {in_shape}")
+    return shape
+
+
+def _resolve(path: str) -> Callable[..., nn.Module]:
+    """The function that "package.module:function" names; modules in the current folder count too."""
+    module_name, _, function_name = path.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"model {path!r} must read package.module:function")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise InputError(f"model {path!r}: its module needs {error.name!r}, which is not installed") from error
+        module = _import_from_here(module_name, path)
+    except Exception as error:
+        raise InputError(f"model {path!r}: importing it failed: {_first_line(error)}") from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise InputError(f"model {path!r}: module {module_name!r} has no function {function_name!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def _import_from_here(module_name: str, path: str) -> Any:
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"model {path!r}: no module {error.name!r} is installed or in the current folder {here}"
+        ) from error
+    except Exception as error:
+        raise InputError(f"model {path!r}: importing it failed: {_first_line(error)}") from error
+    finally:
+        sys.path.remove(here)
+
+
+def _checked_output(model: object, label: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """Try a user's model on zeros, so that a wrong shape is a clear line now, not a traceback in training."""
+    import torch
+    from torch import nn
+
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model {label!r} must give a torch.nn.Module, got {type(model).__name__}")
+    first = next(iter(model.parameters()), None)
+    zeros = torch.zeros(2, *shape, device=None if first is None else first.device)
+    was_training = model.training
+    try:
+        with torch.no_grad():
+            logits = model.eval()(zeros)
+    except Exception as error:
+        raise InputError(f"model {label!r} cannot take input of shape {(2, *shape)}: {_first_line(error)}") from error
+    finally:
+        model.train(was_training)
+    got = tuple(getattr(logits, "shape", ()))
+    if got != (2, num_classes):
+        raise InputError(f"model {label!r} must give logits of shape (2, {num_classes}) for 2 items, got {got}")
+    return model
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
