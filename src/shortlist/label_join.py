@@ -1,0 +1,65 @@
+"""Join labels to data by item, and several questions on one item into one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.labels import NONE, StochasticLabels
+
+
+def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int64], StochasticLabels]:
+    """The rows of the data that have labels, and those labels, one row each in the order of the data.
+
+    Several questions on one item become one row: what was shown is their union, and the answer is the class picked
+    most often (of several, the one picked last), or None where none was. For answers without mistakes that is the
+    exact likelihood of all of them together; as separate rows it would not be. An item on which every class was
+    refused says nothing and is left out.
+
+    Args:
+        labels: any number of rows an item.
+        items: the identifiers of the data, each once.
+
+    Raises:
+        InputError: a label is for an item that the data does not have.
+    """
+    position = {str(item): row for row, item in enumerate(items)}
+    if len(position) != len(items):
+        raise InputError("the data has an item identifier twice, so labels cannot be joined to it")
+    unknown = [item for item in labels.item_ids.tolist() if item not in position]
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(labels)} labels are for items the data does not have, first {unknown[0]!r}: "
+            "are these the labels of another dataset?"
+        )
+    rows = np.array([position[item] for item in labels.item_ids.tolist()], np.int64)
+    order = np.argsort(rows, kind="stable")
+    if len(order) == len(np.unique(rows)):
+        return rows[order], labels.subset(order)
+    return _merge(labels.subset(order), rows[order])
+
+
+def _merge(labels: StochasticLabels, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], StochasticLabels]:
+    """Merge neighbours that belong to one data row."""
+    starts = np.concatenate([[0], np.nonzero(np.diff(rows))[0] + 1, [len(rows)]])
+    kept, lists, answers = [], [], []
+    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        classes = labels.classes[labels.offsets[start] : labels.offsets[stop]]
+        union = list(dict.fromkeys(classes.tolist()))  # in the order of first sight
+        answer = _agree(labels.answer[start:stop].tolist())
+        if answer != NONE or len(union) < labels.num_classes:
+            kept.append(start)
+            lists.append(union)
+            answers.append(answer)
+    names, items = labels.class_names, labels.item_ids[kept]
+    merged = StochasticLabels.from_lists(lists, answers, labels.num_classes, class_names=names, items=items)
+    return rows[kept], merged
+
+
+def _agree(answers: list[int]) -> int:
+    picks = [answer for answer in answers if answer != NONE]
+    if not picks:
+        return NONE
+    # max keeps the first of equals, so walk backwards: the later pick wins a tie
+    return max(reversed(picks), key=picks.count)

@@ -1,0 +1,98 @@
+r"""Multi-class losses: (..., K) logits -> (..., K) losses, entry j being L[f(x), j], all classes at once.
+
+One-versus-rest (OVR) losses are built from a binary loss psi on margins:
+
+    L[f, j] = psi(f_j) + sum over k != j of psi(-f_k)
+
+Half precision is raised to float32 (a squared logit of 1e4 does not fit into a half); double stays double.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.errors import unknown_name
+
+Loss = Callable[[Tensor], Tensor]
+Normalisation = Literal["sum", "mean", "negatives"]
+
+
+def ovr_square(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
+    """OVR with the square loss psi(z) = (1 - z)^2 / 4, the paper's.
+
+    Args:
+        logits: (..., K).
+        normalisation: `sum` over the K outputs as written above; `mean` divides by K; `negatives` averages the
+            K - 1 negative terms, so that they weigh as much as the positive one.
+
+    Example:
+        >>> ovr_square(torch.tensor([1.0, -1.0]))
+        tensor([0., 2.])
+    """
+    z = _raised(logits)
+    return _one_versus_rest((1 - z) ** 2 / 4, (1 + z) ** 2 / 4, normalisation)
+
+
+def ovr_logistic(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
+    """OVR with the logistic loss psi(z) = log(1 + exp(-z))."""
+    z = _raised(logits)
+    return _one_versus_rest(F.softplus(-z), F.softplus(z), normalisation)
+
+
+def ovr_sigmoid(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
+    """OVR with the sigmoid loss psi(z) = 1 / (1 + exp(z)), bounded and symmetric: psi(z) + psi(-z) = 1."""
+    z = _raised(logits)
+    return _one_versus_rest(torch.sigmoid(-z), torch.sigmoid(z), normalisation)
+
+
+def cross_entropy(logits: Tensor) -> Tensor:
+    """L[f, j] = -log p_j with p = softmax(f)."""
+    return -F.log_softmax(_raised(logits), dim=-1)
+
+
+def mae(logits: Tensor) -> Tensor:
+    """Mean absolute error: L[f, j] = sum_k |1[k = j] - p_k| = 2 (1 - p_j); its sum over j is constant."""
+    return 2 * (1 - F.softmax(_raised(logits), dim=-1))
+
+
+def gce(logits: Tensor, q: float = 0.7) -> Tensor:
+    """Generalised cross entropy: L[f, j] = (1 - p_j^q) / q; cross entropy as q -> 0, half of MAE at q = 1."""
+    return -torch.expm1(q * F.log_softmax(_raised(logits), dim=-1)) / q
+
+
+def _one_versus_rest(positive: Tensor, negative: Tensor, normalisation: Normalisation) -> Tensor:
+    """positive_k = psi(f_k), negative_k = psi(-f_k); the sum over k != j is the whole sum less its own term."""
+    K = positive.shape[-1]
+    others = negative.sum(-1, keepdim=True) - negative
+    match normalisation:
+        case "sum":
+            return positive + others
+        case "mean":
+            return (positive + others) / K
+        case "negatives":
+            return positive + others / max(K - 1, 1)
+    raise unknown_name("normalisation", normalisation, ("sum", "mean", "negatives"))
+
+
+def _raised(logits: Tensor) -> Tensor:
+    return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+
+
+LOSSES: dict[str, Loss] = {
+    "ovr_square": ovr_square,
+    "ovr_logistic": ovr_logistic,
+    "ovr_sigmoid": ovr_sigmoid,
+    "cross_entropy": cross_entropy,
+    "mae": mae,
+    "gce": gce,
+}
+
+
+def get(name: str) -> Loss:
+    """A loss by its name."""
+    if name not in LOSSES:
+        raise unknown_name("loss", name, LOSSES)
+    return LOSSES[name]

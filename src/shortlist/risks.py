@@ -1,0 +1,209 @@
+r"""Risks: losses and answers -> one number a run.
+
+Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch is
+reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
+
+Every risk is a function of sums over the batch. `all_sum` sees those sums before anything nonlinear happens to them:
+in a distributed run it adds them up over the processes, so that every process gets the risk of the whole batch.
+`weight` (..., B) makes an item count like `weight` copies of itself.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import unknown_name
+from shortlist.label_checks import NONE
+
+AllSum = Callable[[Tensor], Tensor]
+Correction = Literal["none", "relu", "abs"]
+
+
+def alone(sums: Tensor) -> Tensor:
+    """The `all_sum` of a single process: the sums as they are."""
+    return sums
+
+
+def paper_risk(
+    losses: Tensor,
+    shown: Tensor,
+    answer: Tensor,
+    prior: Tensor,
+    *,
+    weight: Tensor | None = None,
+    all_sum: AllSum = alone,
+) -> Tensor:
+    """Algorithm 1 of the paper to the letter (Eq. 13).
+
+        (1/(n - N_s)) sum over answered of P(s = s_i) L_{s_i}
+        + (1/N_s) sum over None of P(s = None) mean over not shown of L_j
+
+    with n the batch and N_s its number of None. It weighs an answered item by P(s_i) once more than `total_risk` does;
+    `theory.paper_smoothing` says what that amounts to. A part that is empty in the batch contributes nothing.
+
+    Args:
+        losses: (..., B, K).
+        shown: (..., B, K).
+        answer: (..., B).
+        prior: (..., K + 1) P(s), None last (`StochasticLabels.prior`).
+        weight: (..., B).
+        all_sum: see the module.
+    """
+    answered = answer != NONE
+    prior = prior.to(losses.dtype)
+    p_answer = prior[..., :-1].unsqueeze(-2).expand_as(losses).gather(-1, _index(answer)).squeeze(-1)
+    picked, unseen = picked_loss(losses, answer), unseen_loss(losses, shown)
+    some = _counts(picked, weight)
+    sums = torch.stack(
+        [
+            torch.where(answered, some * p_answer * picked, 0).sum(-1),
+            torch.where(answered, some, 0).sum(-1),
+            torch.where(answered, 0, some * unseen).sum(-1),
+            torch.where(answered, 0, some).sum(-1),
+        ]
+    )
+    picked_sum, picked_count, unseen_sum, unseen_count = all_sum(sums).unbind()
+    return _ratio(picked_sum, picked_count) + prior[..., -1] * _ratio(unseen_sum, unseen_count)
+
+
+def total_risk(
+    losses: Tensor,
+    shown: Tensor,
+    answer: Tensor,
+    *,
+    weight: Tensor | None = None,
+    all_sum: AllSum = alone,
+) -> Tensor:
+    """Theorem 3.2 read as a total expectation: the mean of L_s where answered, of the mean of L_j not shown where None.
+
+    For uniform shortlists of size l <= K - 1 its expectation is the ordinary risk under labels smoothed with
+    epsilon = 1 - l/(K - 1) (`theory.smoothing`): the best classifier is kept, probabilities are shrunk.
+
+    Example:
+        >>> losses = torch.tensor([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
+        >>> shown = torch.tensor([[True, True, False], [True, False, False]])
+        >>> total_risk(losses, shown, torch.tensor([1, -1]))  # (2 + (2 + 4) / 2) / 2
+        tensor(2.5000)
+    """
+    values = torch.where(answer != NONE, picked_loss(losses, answer), unseen_loss(losses, shown))
+    return batch_mean(values, weight, all_sum)
+
+
+def unbiased_risk(
+    losses: Tensor,
+    shown: Tensor,
+    answer: Tensor,
+    *,
+    weight: Tensor | None = None,
+    all_sum: AllSum = alone,
+) -> Tensor:
+    """A form whose expectation is the ordinary risk exactly, for uniform shortlists of 1 <= l <= K - 1.
+
+    Answered: L_s. None: sum over not shown of L_j - ((K - 1 - l)/l) sum over shown of L_j. It can fall below zero and
+    then overfits badly; `nonnegative_risk` corrects that.
+    """
+    return batch_mean((_unbiased_weights(losses, shown, answer) * losses).sum(-1), weight, all_sum)
+
+
+def nonnegative_risk(
+    losses: Tensor,
+    shown: Tensor,
+    answer: Tensor,
+    *,
+    correction: Correction = "relu",
+    weight: Tensor | None = None,
+    all_sum: AllSum = alone,
+) -> Tensor:
+    """`unbiased_risk` corrected class by class: sum_j max(0, g_j) or sum_j |g_j|.
+
+    g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so where
+    its estimate is, it is overfitted.
+    """
+    terms = _unbiased_weights(losses, shown, answer) * losses
+    some = _counts(terms[..., 0], weight)
+    sums = torch.cat([(some.unsqueeze(-1) * terms).sum(-2), some.sum(-1, keepdim=True)], -1)
+    sums = all_sum(sums)
+    means = _ratio(sums[..., :-1], sums[..., -1:])
+    match correction:
+        case "none":
+            return means.sum(-1)
+        case "relu":
+            return means.relu().sum(-1)
+        case "abs":
+            return means.abs().sum(-1)
+    raise unknown_name("correction", correction, ("none", "relu", "abs"))
+
+
+def likelihood_risk(
+    logits: Tensor,
+    shown: Tensor,
+    answer: Tensor,
+    *,
+    weight: Tensor | None = None,
+    all_sum: AllSum = alone,
+) -> Tensor:
+    """The exact negative log likelihood: -log p_s where answered, -log(1 - sum over shown of p_j) where None.
+
+    Valid for any shortlist chosen without looking at the true class, also by a model from x and earlier answers.
+    """
+    return batch_mean(-log_candidates(logits, candidates(shown, answer)), weight, all_sum)
+
+
+# -- parts that methods share ------------------------------------------------------------------------------------------
+
+
+def candidates(shown: Tensor, answer: Tensor) -> Tensor:
+    """(..., B, K) the classes still possible: the answer alone, or all not shown."""
+    picked = torch.zeros_like(shown).scatter(-1, _index(answer), True)
+    return torch.where((answer != NONE).unsqueeze(-1), picked, ~shown)
+
+
+def log_candidates(logits: Tensor, possible: Tensor) -> Tensor:
+    """(..., B) log of the probability of the candidate set, sum_{k in C} softmax(f)_k, in log space."""
+    logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+    inside = logits.masked_fill(~possible, -torch.inf)
+    return torch.logsumexp(inside, -1) - torch.logsumexp(logits, -1)
+
+
+def picked_loss(losses: Tensor, answer: Tensor) -> Tensor:
+    """(..., B) the loss of the answer; for None some finite value that is to be masked."""
+    return losses.gather(-1, _index(answer)).squeeze(-1)
+
+
+def unseen_loss(losses: Tensor, shown: Tensor) -> Tensor:
+    """(..., B) Eq. 11: the mean of L_j over the classes not shown (0 where all were)."""
+    hidden = ~shown
+    # select, not multiply: 0 * inf would be NaN
+    return torch.where(hidden, losses, 0).sum(-1) / hidden.sum(-1).clamp(min=1)
+
+
+def batch_mean(values: Tensor, weight: Tensor | None, all_sum: AllSum) -> Tensor:
+    """(...,) the (weighted) mean of (..., B) values over the batch of all processes."""
+    some = _counts(values, weight)
+    total, count = all_sum(torch.stack([(some * values).sum(-1), some.sum(-1)])).unbind()
+    return _ratio(total, count)
+
+
+def _unbiased_weights(losses: Tensor, shown: Tensor, answer: Tensor) -> Tensor:
+    K = losses.shape[-1]
+    size = shown.sum(-1, keepdim=True).to(losses.dtype)
+    none_weights = torch.where(shown, -(K - 1 - size) / size.clamp(min=1), 1)
+    picked = torch.zeros_like(losses).scatter(-1, _index(answer), 1)
+    return torch.where((answer != NONE).unsqueeze(-1), picked, none_weights)
+
+
+def _index(answer: Tensor) -> Tensor:
+    """Answers as an index for gather and scatter; None points at class 0 and is masked afterwards."""
+    return answer.clamp(min=0).unsqueeze(-1)
+
+
+def _counts(values: Tensor, weight: Tensor | None) -> Tensor:
+    """How often each of the (..., B) values counts."""
+    return torch.ones_like(values) if weight is None else weight.to(values.dtype)
+
+
+def _ratio(total: Tensor, count: Tensor) -> Tensor:
+    """total / count, and 0 where nothing was counted."""
+    return total / torch.where(count == 0, 1, count)

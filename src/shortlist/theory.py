@@ -1,0 +1,256 @@
+r"""What the estimators do, in numbers: bias (smoothing), variance, the paper's bound, information and cost of a shortlist.
+
+K classes, uniform shortlists of l of them, p the posterior P(y | x) and L the vector of losses of one item. Needs numpy
+only. The enumerations go over every shortlist and every class, so they are for small K; the formulas agree with them
+(tests/test_theory.py) and hold for any K.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.label_checks import NONE
+
+FloatArray = NDArray[np.float64]
+Estimator = Literal["ordinary", "total", "unbiased"]
+
+
+# -- bias --------------------------------------------------------------------------------------------------------------
+
+
+def smoothing(num_classes: int, size: int) -> float:
+    """The label smoothing epsilon = 1 - l/(K - 1) that `total_risk` amounts to; 0 at l >= K - 1.
+
+    E[total risk] = (1 - epsilon) sum_j p_j L_j + (epsilon / K) sum_j L_j.
+
+    >>> round(smoothing(10, 5), 3)
+    0.444
+    """
+    _check_size(num_classes, size)
+    return max(0.0, 1 - size / (num_classes - 1))
+
+
+def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
+    """What `paper_risk` (Algorithm 1) puts on each L_j, scaled as a risk: E = sum_j weights_j L_j.
+
+    Read with the split of x by s undone (answered and None items each in their share of the data), the weight is
+    p_j P(s = j) + p_j/K + (1 - p_j)(K - l - 1)/(K(K - 1)).
+
+    Args:
+        p: (K,) posterior.
+        prior: (K + 1,) P(s), None last.
+        size: l.
+    """
+    posterior, answers = np.asarray(p, np.float64), np.asarray(prior, np.float64)
+    K = len(posterior)
+    _check_size(K, size)
+    if size == K:
+        return posterior * answers[:-1]
+    return posterior * answers[:-1] + posterior / K + (1 - posterior) * (K - size - 1) / (K * (K - 1))
+
+
+def paper_smoothing(num_classes: int, size: int) -> float:
+    """The smoothing that Algorithm 1 amounts to when all K classes are equally frequent.
+
+    >>> [round(paper_smoothing(10, l), 2) for l in (8, 5, 3)]
+    [0.4, 0.81, 0.91]
+    """
+    K = num_classes
+    prior = np.append(np.full(K, size / K**2), 1 - size / K)
+    hit, miss = paper_weights(np.eye(K)[0], prior, size)[:2]
+    return float(K * miss / (hit + (K - 1) * miss))
+
+
+def smooth(p: ArrayLike, epsilon: float) -> FloatArray:
+    """The posterior that a smoothed risk learns: (1 - epsilon) p + epsilon / K."""
+    posterior = np.asarray(p, np.float64)
+    return (1 - epsilon) * posterior + epsilon / posterior.shape[-1]
+
+
+def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
+    """Undo `smooth`; estimates that fall below zero are cut off there and the rest renormalised.
+
+    >>> unsmooth(smooth([0.7, 0.2, 0.1], 0.4), 0.4).round(6)
+    array([0.7, 0.2, 0.1])
+    """
+    if not 0 <= epsilon < 1:
+        raise InputError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
+    shrunk = np.asarray(p, np.float64)
+    posterior = np.clip((shrunk - epsilon / shrunk.shape[-1]) / (1 - epsilon), 0, None)
+    total = posterior.sum(-1, keepdims=True)
+    # no class stands out above the floor: nothing was learned about this item
+    return np.where(total > 0, posterior / np.where(total > 0, total, 1), 1 / shrunk.shape[-1])
+
+
+# -- variance ----------------------------------------------------------------------------------------------------------
+
+
+def outcomes(p: ArrayLike, size: int) -> Iterator[tuple[float, tuple[int, ...], int]]:
+    """Every (probability, shortlist, answer) of one item with posterior p; the probabilities sum to 1."""
+    posterior = np.asarray(p, np.float64)
+    K = len(posterior)
+    _check_size(K, size)
+    lists = list(itertools.combinations(range(K), size))
+    for shortlist in lists:
+        for y in range(K):
+            yield posterior[y] / len(lists), shortlist, (y if y in shortlist else NONE)
+
+
+def item_value(estimator: Estimator, losses: ArrayLike, shortlist: tuple[int, ...], answer: int) -> float:
+    """What one item contributes to the estimator's mean (`ordinary` sees the true class: l = K)."""
+    L = np.asarray(losses, np.float64)
+    if answer != NONE:
+        return float(L[answer])
+    shown = np.isin(np.arange(len(L)), shortlist)
+    match estimator:
+        case "total":
+            return float(L[~shown].mean())
+        case "unbiased":
+            return float(L[~shown].sum() - (len(L) - 1 - len(shortlist)) / len(shortlist) * L[shown].sum())
+    raise unknown_name("estimator", estimator, ("total", "unbiased"))
+
+
+def variance_by_enumeration(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -> float:
+    """The variance of one item's contribution over its class and its shortlist, by enumeration."""
+    K = len(np.asarray(p))
+    drawn = outcomes(p, K if estimator == "ordinary" else size)
+    values = [(weight, item_value(estimator, losses, shortlist, answer)) for weight, shortlist, answer in drawn]
+    mean = sum(weight * value for weight, value in values)
+    return sum(weight * (value - mean) ** 2 for weight, value in values)
+
+
+def variance(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -> float:
+    """The same by formula, for any K.
+
+    With y not shown (probability 1 - l/K), the shown classes are a uniform l-subset of the K - 1 others; the second
+    moment of a sum over such a subset follows from inclusion probabilities q1 = l/(K-1) and q2 = l(l-1)/((K-1)(K-2)).
+    """
+    posterior, L = np.asarray(p, np.float64), np.asarray(losses, np.float64)
+    K = len(L)
+    _check_size(K, size)
+    mean, second = float(posterior @ L), float(posterior @ L**2)
+    if estimator == "ordinary" or size >= K - 1:
+        return second - mean**2
+    total, squares = L.sum(), (L**2).sum()
+    others, other_squares = total - L, squares - L**2  # over the classes other than y, one entry for each y
+    q1 = size / (K - 1)
+    q2 = size * (size - 1) / ((K - 1) * (K - 2))
+    shown_mean = q1 * others
+    shown_second = q1 * other_squares + q2 * (others**2 - other_squares)
+    match estimator:
+        case "total":
+            a, b = 1 / (K - size), -1 / (K - size)  # value = a total + b (sum over shown)
+        case "unbiased":
+            a, b = 1.0, -(1 + (K - 1 - size) / size)
+        case _:
+            raise unknown_name("estimator", estimator, ("ordinary", "total", "unbiased"))
+    none_mean = a * total + b * shown_mean
+    none_second = (a * total) ** 2 + 2 * a * b * total * shown_mean + b**2 * shown_second
+    r = size / K
+    expectation = r * mean + (1 - r) * float(posterior @ none_mean)
+    return r * second + (1 - r) * float(posterior @ none_second) - expectation**2
+
+
+# -- the bound ---------------------------------------------------------------------------------------------------------
+
+
+def lemma_bounds(
+    *,
+    num_classes: int,
+    size: int,
+    p_max: float,
+    lipschitz: float,
+    rademacher: float,
+    loss_max: float,
+    n: int,
+    delta: float,
+) -> tuple[float, float]:
+    """Lemma 3.3: how far the answered part and the None part may stray, each with probability 1 - delta/2.
+
+    Args:
+        num_classes: K.
+        size: l.
+        p_max: p*, an upper bound of P(s).
+        lipschitz: L_f.
+        rademacher: R_N(F).
+        loss_max: phi, an upper bound of the loss.
+        n: N.
+        delta: the chance that the bound is allowed to fail.
+    """
+    _check_size(num_classes, size)
+    deviation = loss_max * math.sqrt(2 * math.log(4 / delta) / n)
+    answered = p_max * (2 * lipschitz * rademacher + deviation)
+    return answered, (num_classes - size) * answered
+
+
+def excess_risk_bound(
+    *,
+    num_classes: int,
+    size: int,
+    p_max: float,
+    lipschitz: float,
+    rademacher: float,
+    loss_max: float,
+    n: int,
+    delta: float,
+) -> float:
+    """Theorem 3.4: R(f^) - R(f*) <= twice the two parts of Lemma 3.3 together; O(1/sqrt N).
+
+    It bounds the paper's risk, which is a smoothed one (`paper_smoothing`), not the ordinary risk.
+    """
+    answered, none = lemma_bounds(
+        num_classes=num_classes,
+        size=size,
+        p_max=p_max,
+        lipschitz=lipschitz,
+        rademacher=rademacher,
+        loss_max=loss_max,
+        n=n,
+        delta=delta,
+    )
+    return 2 * (answered + none)
+
+
+# -- information and cost ----------------------------------------------------------------------------------------------
+
+
+def information(num_classes: int, size: int) -> float:
+    """Bits in one answer to a uniform shortlist, under a uniform posterior: (l/K) log2 K + (1 - l/K) log2(K/(K - l)).
+
+    >>> round(information(77, 8), 2)
+    0.79
+    """
+    _check_size(num_classes, size)
+    K, r = num_classes, size / num_classes
+    return r * math.log2(K) + (0.0 if size == K else (1 - r) * math.log2(K / (K - size)))
+
+
+def information_of(p: ArrayLike, shortlist: ArrayLike) -> float:
+    """Bits in the answer to a given shortlist under the posterior p: the entropy of the answer."""
+    posterior = np.asarray(p, np.float64)
+    shown = posterior[np.asarray(shortlist, np.int64)]
+    cells = np.append(shown, max(0.0, 1 - shown.sum()))
+    cells = cells[cells > 0]
+    return float(-(cells * np.log2(cells)).sum())
+
+
+def reads_per_bit(num_classes: int, size: int) -> float:
+    """Class names shown for each bit learned."""
+    return size / information(num_classes, size)
+
+
+def expected_reads(num_classes: int, size: int) -> float:
+    """Names looked at when people stop at the right one: uniform position if it is listed, else the whole list."""
+    _check_size(num_classes, size)
+    r = size / num_classes
+    return r * (size + 1) / 2 + (1 - r) * size
+
+
+def _check_size(num_classes: int, size: int) -> None:
+    if num_classes < 2 or not 1 <= size <= num_classes:
+        raise InputError(f"size: expected 1 <= size <= {num_classes} classes (at least 2), got {size}")
