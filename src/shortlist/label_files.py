@@ -2,8 +2,8 @@ r"""Files of labels: .csv, .jsonl and .parquet with the columns `item`, `shortli
 
 A shortlist is class names (or indices) joined by `|`; `\|` and `\\` stand for those characters inside a name. An empty
 answer is None. Which classes there are at all, shown or not, stands in a fourth column, `classes`, of the first row:
-the names, or just their number. Other columns (who answered, how fast) are left alone, so an annotation export is a labels
-file too.
+the names, or just their number. Other columns (who answered, how fast) are left alone, so an annotation export is a
+labels file too.
 """
 
 import csv

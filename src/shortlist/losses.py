@@ -90,6 +90,29 @@ LOSSES: dict[str, Loss] = {
     "gce": gce,
 }
 
+# What the minimiser of each OVR loss says about p_k; the other losses go by softmax, which is exact for cross entropy
+# and keeps the order for the bounded ones.
+_LINKS: dict[str, Loss] = {
+    "ovr_square": lambda z: ((1 + z) / 2).clamp(0, 1),
+    "ovr_logistic": torch.sigmoid,
+    "ovr_sigmoid": torch.sigmoid,
+}
+
+
+def probabilities(name: str, logits: Tensor) -> Tensor:
+    """(..., K) the class probabilities that logits trained with a loss stand for.
+
+    >>> probabilities("ovr_square", torch.tensor([0.6, -0.2, -1.4]))
+    tensor([0.6667, 0.3333, 0.0000])
+    """
+    logits = _raised(logits)
+    if name not in _LINKS:
+        return torch.softmax(logits, -1)
+    shares = _LINKS[name](logits)
+    total = shares.sum(-1, keepdim=True)
+    # no output says yes: fall back on the order of the logits
+    return torch.where(total > 0, shares / torch.where(total > 0, total, 1), torch.softmax(logits, -1))
+
 
 def get(name: str) -> Loss:
     """A loss by its name."""

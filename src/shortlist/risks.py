@@ -1,7 +1,7 @@
 r"""Risks: losses and answers -> one number a run.
 
-Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch is
-reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
+Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch
+is reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
 
 Every risk is a function of sums over the batch. `all_sum` sees those sums before anything nonlinear happens to them:
 in a distributed run it adds them up over the processes, so that every process gets the risk of the whole batch.
@@ -118,8 +118,8 @@ def nonnegative_risk(
 ) -> Tensor:
     """`unbiased_risk` corrected class by class: sum_j max(0, g_j) or sum_j |g_j|.
 
-    g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so where
-    its estimate is, it is overfitted.
+    g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so
+    where its estimate is, it is overfitted.
     """
     terms = _unbiased_weights(losses, shown, answer) * losses
     some = _counts(terms[..., 0], weight)

@@ -1,4 +1,4 @@
-r"""What the estimators do, in numbers: bias (smoothing), variance, the paper's bound, information and cost of a shortlist.
+"""What the estimators do, in numbers: bias (smoothing), variance, the paper's bound, information and cost of a list.
 
 K classes, uniform shortlists of l of them, p the posterior P(y | x) and L the vector of losses of one item. Needs numpy
 only. The enumerations go over every shortlist and every class, so they are for small K; the formulas agree with them
@@ -51,7 +51,8 @@ def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
     _check_size(K, size)
     if size == K:
         return posterior * answers[:-1]
-    return posterior * answers[:-1] + posterior / K + (1 - posterior) * (K - size - 1) / (K * (K - 1))
+    none_part: FloatArray = posterior / K + (1 - posterior) * (K - size - 1) / (K * (K - 1))
+    return posterior * answers[:-1] + none_part
 
 
 def paper_smoothing(num_classes: int, size: int) -> float:
@@ -69,7 +70,8 @@ def paper_smoothing(num_classes: int, size: int) -> float:
 def smooth(p: ArrayLike, epsilon: float) -> FloatArray:
     """The posterior that a smoothed risk learns: (1 - epsilon) p + epsilon / K."""
     posterior = np.asarray(p, np.float64)
-    return (1 - epsilon) * posterior + epsilon / posterior.shape[-1]
+    smoothed: FloatArray = (1 - epsilon) * posterior + epsilon / posterior.shape[-1]
+    return smoothed
 
 
 def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
@@ -84,7 +86,8 @@ def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
     posterior = np.clip((shrunk - epsilon / shrunk.shape[-1]) / (1 - epsilon), 0, None)
     total = posterior.sum(-1, keepdims=True)
     # no class stands out above the floor: nothing was learned about this item
-    return np.where(total > 0, posterior / np.where(total > 0, total, 1), 1 / shrunk.shape[-1])
+    restored: FloatArray = np.where(total > 0, posterior / np.where(total > 0, total, 1), 1 / shrunk.shape[-1])
+    return restored
 
 
 # -- variance ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""The methods: one small file each, one interface (`base.Method`), one registry."""
+
+from typing import Any
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.methods.base import PROTOCOLS, Batch, Feed, Method, Protocol
+from shortlist.methods.cc import CC
+from shortlist.methods.exp import EXP
+from shortlist.methods.likelihood import Likelihood
+from shortlist.methods.log import LOG
+from shortlist.methods.lw import LW
+from shortlist.methods.ol import OL
+from shortlist.methods.proden import PRODEN
+from shortlist.methods.rc import RC
+from shortlist.methods.sl import SL
+from shortlist.methods.sl_unbiased import SLUnbiased
+
+__all__ = ["METHODS", "PROTOCOLS", "Batch", "Feed", "Method", "Protocol", "get", "register"]
+
+METHODS: dict[str, type[Method]] = {}
+
+
+def register(method: type[Method]) -> type[Method]:
+    """Make a method known by its name; also a decorator for methods defined elsewhere."""
+    METHODS[method.name] = method
+    return method
+
+
+for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW):
+    register(_method)
+
+
+def get(name: str, **options: Any) -> Method:
+    """A method by its name.
+
+    >>> get("sl", form="paper")
+    SL(form='paper', loss='ovr_square')
+    """
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    try:
+        return METHODS[name](**options)
+    except TypeError as error:
+        known = ", ".join(getattr(METHODS[name], "__dataclass_fields__", {})) or "none"
+        raise InputError(f"method {name!r} has no such option: {error} (its options: {known})") from error

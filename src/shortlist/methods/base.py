@@ -1,0 +1,196 @@
+"""The one interface of all methods, and what a method is fed.
+
+A method is a small frozen dataclass: its fields are its options, `objective` turns logits into one number. Methods that
+keep a confidence for each item and class (RC, PRODEN, LW) say when it is renewed (`refresh`) and how (`confidence`);
+the table itself lives in the `Feed`, row by row beside the answers it belongs to.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.labels import StochasticLabels
+from shortlist.risks import AllSum, alone, candidates
+
+Protocol = Literal["paper", "fair"]
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
+
+Refresh = Literal["never", "forward", "after"]
+"""When confidences are renewed: never, from the forward pass of the step, or from a second one after the update."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a method sees of some items, beside the logits; a fleet has one more leading dimension."""
+
+    shown: Tensor
+    """(..., B, K) bool."""
+    answer: Tensor
+    """(..., B)."""
+    prior: Tensor
+    """(..., K + 1) the share of each answer in the whole data, None last."""
+    weight: Tensor | None = None
+    """(..., B)."""
+    confidence: Tensor | None = None
+    """(..., B, K) the items' rows of the confidence table."""
+    all_sum: AllSum = alone
+
+    @property
+    def candidates(self) -> Tensor:
+        """(..., B, K) the classes still possible."""
+        return candidates(self.shown, self.answer)
+
+
+class Method(ABC):
+    """A way to train from stochastic labels; subclasses are frozen dataclasses."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """One line for tables and `shortlist methods`."""
+    baseline: ClassVar[bool] = False
+    """Whether protocol `paper` feeds it the None part only."""
+    refresh: ClassVar[Refresh] = "never"
+
+    @abstractmethod
+    def objective(self, logits: Tensor, batch: Batch) -> Tensor:
+        """What is minimised: (..., B, K) logits -> (...)."""
+
+    def start(self, batch: Batch) -> Tensor:
+        """(..., B, K) the confidences before training; only asked where `refresh` is not `never`."""
+        return uniform(batch.candidates)
+
+    def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
+        """(..., B, K) the renewed confidences; only asked where `refresh` is not `never`."""
+        return restricted_softmax(logits, batch.candidates)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
+        return torch.softmax(logits.float(), -1)
+
+    def smoothing(self, labels: StochasticLabels) -> float:
+        """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""
+        return 0.0
+
+    def rows(self, labels: StochasticLabels, protocol: Protocol) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """Which items the method is fed."""
+        if self.baseline and protocol == "paper":
+            return np.nonzero(~labels.answered)[0]
+        return np.arange(len(labels))
+
+    def feed(self, labels: StochasticLabels, protocol: Protocol = "fair", weight: ArrayLike | None = None) -> "Feed":
+        """What this method trains on.
+
+        Args:
+            labels: one row an item.
+            protocol: `fair`: every answer; `paper`: the baselines see the None part only, as in the paper's study.
+            weight: (N,) how much each item counts.
+        """
+        if protocol not in PROTOCOLS:
+            raise unknown_name("protocol", protocol, PROTOCOLS)
+        rows = self.rows(labels, protocol)
+        if not len(rows):
+            part = "answered" if not self.baseline else "None"
+            raise InputError(f"method {self.name!r} under protocol {protocol!r} needs {part} items, and there are none")
+        feed = Feed.of(labels, rows, weight)
+        if self.refresh == "never":
+            return feed
+        everything = feed.batch(torch.arange(len(feed)))
+        return replace(feed, table=self.start(everything).float())
+
+
+@dataclass
+class Feed:
+    """The items a method trains on, with their shortlists, answers and confidences, on one device."""
+
+    rows: Tensor
+    """(M,) which rows of the data these are."""
+    shortlist: Tensor
+    """(M, longest) the classes shown, short rows filled up with K."""
+    answer: Tensor
+    prior: Tensor
+    """(K + 1,) of all labels, also those this method is not fed (the paper's P(s))."""
+    weight: Tensor | None = None
+    table: Tensor | None = None
+    """(M, K) the confidences of the methods that keep them."""
+    all_sum: AllSum = field(default=alone, repr=False)
+
+    @classmethod
+    def of(cls, labels: StochasticLabels, rows: ArrayLike, weight: ArrayLike | None = None) -> Self:
+        """The given rows of `labels`, without confidences."""
+        index = np.asarray(rows)
+        part = labels.subset(index)
+        return cls(
+            rows=torch.from_numpy(index.astype(np.int64)),
+            shortlist=torch.from_numpy(part.padded()),
+            answer=torch.from_numpy(part.answer),
+            prior=torch.from_numpy(labels.prior).float(),
+            weight=None if weight is None else torch.as_tensor(np.asarray(weight)[index], dtype=torch.float32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.answer)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.prior) - 1
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device."""
+        return replace(
+            self,
+            rows=self.rows.to(device),
+            shortlist=self.shortlist.to(device),
+            answer=self.answer.to(device),
+            prior=self.prior.to(device),
+            weight=None if self.weight is None else self.weight.to(device),
+            table=None if self.table is None else self.table.to(device),
+        )
+
+    def batch(self, index: Tensor) -> Batch:
+        """What the method sees of the items at positions `index` of this feed; the mask over K is made here."""
+        lists = self.shortlist[index]
+        shown = torch.zeros(len(lists), self.num_classes + 1, dtype=torch.bool, device=lists.device)
+        return Batch(
+            shown=shown.scatter_(1, lists, True)[:, :-1],
+            answer=self.answer[index],
+            prior=self.prior,
+            weight=None if self.weight is None else self.weight[index],
+            confidence=None if self.table is None else self.table[index],
+            all_sum=self.all_sum,
+        )
+
+    def renew(self, index: Tensor, confidence: Tensor) -> None:
+        """Store renewed confidences for the items at positions `index`."""
+        if self.table is not None:
+            self.table[index] = confidence.to(self.table.dtype)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The per-item state, to be saved with a checkpoint; empty for methods that keep none."""
+        return {} if self.table is None else {"confidence": self.table}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what `state_dict` gave."""
+        if self.table is None:
+            return
+        if "confidence" not in state or state["confidence"].shape != self.table.shape:
+            raise InputError(f"the saved confidences do not fit: expected a table of {tuple(self.table.shape)}")
+        self.table.copy_(state["confidence"])
+
+
+def uniform(mask: Tensor) -> Tensor:
+    """(..., K) equal shares over the classes of a mask."""
+    return mask.float() / mask.sum(-1, keepdim=True).clamp(min=1)
+
+
+def restricted_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """(..., K) softmax over the classes of a mask: p on the mask, renormalised, with no 0/0 for confident models."""
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return torch.softmax(logits.masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)

@@ -1,0 +1,28 @@
+"""LOG: multiple complementary labels with the logarithmic upper bound (Feng et al. 2020)."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from shortlist.methods.base import Batch, Method
+from shortlist.risks import batch_mean, log_candidates
+
+
+@dataclass(frozen=True)
+class LOG(Method):
+    """Mean of -((K - 1)/s) log sum_{k in C} p_k, s = K - |C| the number of classes ruled out."""
+
+    name = "log"
+    title = "multiple complementary labels, log loss (Feng et al. 2020)"
+    baseline = True
+
+    def objective(self, logits: Tensor, batch: Batch) -> Tensor:
+        """The formula above, in log space."""
+        values = -log_candidates(logits, batch.candidates) * complementary_factor(batch.candidates)
+        return batch_mean(values, batch.weight, batch.all_sum)
+
+
+def complementary_factor(possible: Tensor) -> Tensor:
+    """(..., B) (K - 1)/s."""
+    K = possible.shape[-1]
+    return (K - 1) / (~possible).sum(-1).clamp(min=1)

@@ -1,0 +1,71 @@
+"""LW: leveraged weighted loss (Wen et al. 2021)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.methods.base import Batch, Method, restricted_softmax
+from shortlist.risks import batch_mean
+
+
+@dataclass(frozen=True)
+class LW(Method):
+    """Mean of sum_{k in C} w_k l(f_k) + beta sum_{k not in C} w_k l(-f_k).
+
+    w starts at 1/K; after every update it is the softmax renormalised separately inside C and outside.
+
+    Args:
+        form: `sigmoid`: l(z) = 1/(1 + exp(z)); `cross_entropy`: -log p_k on C and -log(1 - p_k) outside.
+        beta: the leverage of the classes ruled out.
+    """
+
+    name = "lw"
+    title = "leveraged weighted loss (Wen et al. 2021)"
+    baseline = True
+    refresh = "after"
+    form: Literal["sigmoid", "cross_entropy"] = "sigmoid"
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.form not in ("sigmoid", "cross_entropy"):
+            raise unknown_name("form of lw", self.form, ("sigmoid", "cross_entropy"))
+        if self.beta < 0:
+            raise InputError(f"beta of lw: expected at least 0, got {self.beta}")
+
+    def objective(self, logits: Tensor, batch: Batch) -> Tensor:
+        """The formula above."""
+        assert batch.confidence is not None
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        if self.form == "sigmoid":
+            inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
+        else:
+            inside, outside = -F.log_softmax(logits, -1), -log_one_minus_softmax(logits)
+        terms = batch.confidence * torch.where(batch.candidates, inside, self.beta * outside)
+        return batch_mean(terms.sum(-1), batch.weight, batch.all_sum)
+
+    def start(self, batch: Batch) -> Tensor:
+        """1/K everywhere."""
+        return torch.full(batch.shown.shape, 1 / batch.shown.shape[-1], device=batch.shown.device)
+
+    def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Softmax inside C plus softmax outside C: each part sums to 1."""
+        possible = batch.candidates
+        return restricted_softmax(logits, possible) + restricted_softmax(logits, ~possible)
+
+
+def log_one_minus_softmax(logits: Tensor) -> Tensor:
+    """(..., K) log(1 - p_k), finite for any finite logits.
+
+    Only the largest p can round to 1; for that one class 1 - p is summed from the other classes.
+    """
+    log_p = F.log_softmax(logits, -1)
+    top = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.argmax(-1, keepdim=True), True)
+    rest = torch.logsumexp(logits.masked_fill(top, -torch.inf), -1, keepdim=True)
+    of_top = rest - torch.logsumexp(logits, -1, keepdim=True)
+    # where() sends gradients into both branches: keep the unused one away from log(0)
+    of_others = torch.log1p(-torch.exp(log_p.masked_fill(top, -1.0)))
+    return torch.where(top, of_top, of_others)

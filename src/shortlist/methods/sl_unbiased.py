@@ -1,0 +1,45 @@
+"""The unbiased form of learning from stochastic labels, with its corrections."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from torch import Tensor
+
+from shortlist import losses
+from shortlist.errors import unknown_name
+from shortlist.methods.base import Batch, Method
+from shortlist.risks import Correction, nonnegative_risk
+
+
+@dataclass(frozen=True)
+class SLUnbiased(Method):
+    """`risks.unbiased_risk`, corrected class by class.
+
+    Args:
+        correction: `relu` (default) or `abs`; `none` is unbiased to the letter and overfits.
+        loss: any of `losses.LOSSES`.
+    """
+
+    name = "sl_unbiased"
+    title = "an unbiased risk, kept from going negative"
+    correction: Correction = "relu"
+    loss: str = "ovr_square"
+
+    def __post_init__(self) -> None:
+        if self.correction not in get_args(Correction):
+            raise unknown_name("correction", self.correction, get_args(Correction))
+
+    def objective(self, logits: Tensor, batch: Batch) -> Tensor:
+        """`risks.nonnegative_risk`."""
+        return nonnegative_risk(
+            losses.get(self.loss)(logits),
+            batch.shown,
+            batch.answer,
+            correction=self.correction,
+            weight=batch.weight,
+            all_sum=batch.all_sum,
+        )
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """By the link of the loss."""
+        return losses.probabilities(self.loss, logits)
