@@ -1,0 +1,161 @@
+"""What every source gives: a training split, perhaps a test split, and the names of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Kind: TypeAlias = Literal["image", "text", "features"]
+Inputs: TypeAlias = "NDArray[Any] | csr_matrix | list[str]"
+
+UNLABELLED = -1
+"""The value in `Split.y` of an item whose class is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Some items and, where known, their classes.
+
+    Attributes:
+        x: images uint8 (N, C, H, W), features float32 (N, D) or scipy CSR, or a list of N texts.
+        y: int64 (N,), `UNLABELLED` for an item whose class is not known; None where no class is known.
+        items: (N,) names of the items, by which labels are joined; the row numbers unless the source has its own.
+    """
+
+    x: Inputs
+    y: NDArray[np.int64] | None = None
+    items: NDArray[np.str_] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        n = len(self)
+        if self.items is None:
+            object.__setattr__(self, "items", np.arange(n).astype(np.str_))
+        if self.y is not None:
+            object.__setattr__(self, "y", np.asarray(self.y, np.int64))
+            if self.y.shape != (n,):
+                raise InputError(f"{n} items need y of shape ({n},), got {self.y.shape}")
+        if len(self.items) != n:
+            raise InputError(f"{n} items need {n} names, got {len(self.items)}")
+
+    def __len__(self) -> int:
+        return len(self.x) if isinstance(self.x, list) else int(self.x.shape[0])
+
+    def take(self, index: NDArray[Any] | Sequence[int]) -> Split:
+        """The items at `index` (positions or a bool mask), in that order."""
+        rows = np.asarray(index)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+        x = [self.x[i] for i in rows] if isinstance(self.x, list) else self.x[rows]
+        return Split(x, None if self.y is None else self.y[rows], self.items[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training split, perhaps a test split, and what is known about them.
+
+    Attributes:
+        name: the name it was loaded by.
+        train: the items to learn from.
+        test: the items to score on, or None.
+        class_names: the K classes; `y` counts them from 0. Empty for unlabelled data without stated classes.
+        kind: what `x` holds.
+        flips: whether an image mirrored left to right keeps its class (never true of characters).
+    """
+
+    name: str
+    train: Split
+    test: Split | None
+    class_names: tuple[str, ...]
+    kind: Kind
+    flips: bool = False
+
+    def __post_init__(self) -> None:
+        for where, split in (("train", self.train), ("test", self.test)):
+            if split is None or split.y is None or len(split.y) == 0:
+                continue
+            low, high = int(split.y.min()), int(split.y.max())
+            if low < UNLABELLED or high >= self.num_classes:
+                wrong = low if low < UNLABELLED else high
+                raise InputError(
+                    f"{self.name}: class {wrong} in the {where} labels, expected 0 to {self.num_classes - 1}"
+                )
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+    @property
+    def in_shape(self) -> tuple[int, ...]:
+        """The shape of one item, (C, H, W) or (D,), as models take it."""
+        if isinstance(self.train.x, list):
+            raise InputError(f"{self.name}: texts have no shape until they are features (data.text)")
+        return tuple(int(size) for size in self.train.x.shape[1:])
+
+    def only_classes(self, classes: Sequence[int | str]) -> Dataset:
+        """The items of these classes alone, relabelled 0, 1, ... in the order given (the paper's Tables 3-5).
+
+        Args:
+            classes: indices (from 0) or names. The paper counts from 1: its classes 4-9 are `range(3, 9)`.
+
+        >>> from shortlist.data import load
+        >>> part = load("digits").only_classes(range(3, 9))
+        >>> part.class_names, sorted(set(part.train.y.tolist()))
+        (('3', '4', '5', '6', '7', '8'), [0, 1, 2, 3, 4, 5])
+        """
+        index = [self._class_index(c) for c in classes]
+        if len(set(index)) != len(index):
+            raise InputError(f"{self.name}: a class is named twice in {list(classes)}")
+        if len(index) < 2:
+            raise InputError(f"{self.name}: at least 2 classes are needed, got {len(index)}")
+        new = np.full(self.num_classes + 1, UNLABELLED, np.int64)  # the last entry answers for UNLABELLED itself
+        new[index] = np.arange(len(index))
+        return replace(
+            self,
+            train=_relabelled(self.train, new),
+            test=None if self.test is None else _relabelled(self.test, new),
+            class_names=tuple(self.class_names[i] for i in index),
+        )
+
+    def with_classes(self, class_names: Sequence[str]) -> Dataset:
+        """The same items with the classes in this order, which may name more classes than occur.
+
+        For data whose answers come from a labels file that knows classes the data does not.
+        """
+        wanted = tuple(str(name) for name in class_names)
+        if len(set(wanted)) != len(wanted):
+            raise InputError(f"{self.name}: a class is named twice in the class names")
+        place = {name: i for i, name in enumerate(wanted)}
+        occurring = {int(c) for s in (self.train, self.test) if s is not None and s.y is not None for c in set(s.y)}
+        for c in sorted(occurring - {UNLABELLED}):
+            if self.class_names[c] not in place:
+                raise InputError(f"{self.name}: class {self.class_names[c]!r} occurs but is not among the class names")
+        new = np.array([place.get(name, UNLABELLED) for name in self.class_names] + [UNLABELLED], np.int64)
+        splits = [s if s is None or s.y is None else Split(s.x, new[s.y], s.items) for s in (self.train, self.test)]
+        assert splits[0] is not None
+        return replace(self, train=splits[0], test=splits[1], class_names=wanted)
+
+    def _class_index(self, wanted: int | str) -> int:
+        if isinstance(wanted, str):
+            if wanted not in self.class_names:
+                raise unknown_name(f"class of {self.name}", wanted, self.class_names)
+            return self.class_names.index(wanted)
+        if not 0 <= wanted < self.num_classes:
+            raise InputError(f"{self.name}: no class {wanted}, they are 0 to {self.num_classes - 1}")
+        return int(wanted)
+
+
+def _relabelled(split: Split, new: NDArray[np.int64]) -> Split:
+    if split.y is None:
+        raise InputError("classes can be chosen only where the labels are known")
+    y = new[split.y]
+    kept = split.take(y != UNLABELLED)
+    return Split(kept.x, y[y != UNLABELLED], kept.items)

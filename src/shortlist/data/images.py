@@ -1,0 +1,104 @@
+"""Image files made into one uint8 array."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+_GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F"})
+
+
+def read_images(
+    paths: Sequence[Path], image_size: int | tuple[int, int] | None = None, channels: int | None = None
+) -> NDArray[np.uint8]:
+    """The images as (N, C, H, W): one channel where all are grey, else three.
+
+    Args:
+        paths: the files.
+        image_size: (height, width), or one number for both, to resize to; None keeps the size, which must be one.
+        channels: 1 or 3 to have them so whatever the files hold.
+
+    Raises:
+        InputError: naming the first file that is missing, damaged, or of another size than the first.
+    """
+    size = _checked_size(image_size)
+    if not paths:
+        return np.zeros((0, channels or 1, *(size or (1, 1))), np.uint8)
+    # Pillow decodes outside the interpreter's lock, so threads help
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        arrays = list(pool.map(partial(_read_image, size=size), paths))
+    shape = arrays[0].shape[:2]
+    for path, array in zip(paths, arrays, strict=True):
+        if array.shape[:2] != shape:
+            raise InputError(
+                f"{path} is {array.shape[0]}x{array.shape[1]}, {paths[0]} is {shape[0]}x{shape[1]}:"
+                " state an image_size to resize them to"
+            )
+    colour = channels == 3 if channels else any(array.ndim == 3 for array in arrays)
+    out = np.empty((len(arrays), 3 if colour else 1, *shape), np.uint8)
+    for i, array in enumerate(arrays):
+        out[i] = _as_channels(array, colour)
+    return out
+
+
+def _as_channels(array: NDArray[np.uint8], colour: bool) -> NDArray[np.uint8]:
+    if array.ndim == 2:
+        return array[None]  # numpy repeats it into the three channels of a colour image
+    if colour:
+        return array.transpose(2, 0, 1)
+    grey: NDArray[np.float64] = array @ np.array([0.299, 0.587, 0.114])  # ITU-R 601, as Pillow weighs the colours
+    return np.rint(grey).astype(np.uint8)[None]
+
+
+def _read_image(path: Path, size: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """(H, W) for a grey image, (H, W, 3) for any other."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as opened:
+            image: Image.Image = ImageOps.exif_transpose(opened)  # photographs say how they were held
+            image = _eight_bits(image)
+    except FileNotFoundError:
+        raise InputError(f"no such image: {path}") from None
+    except UnidentifiedImageError:
+        raise InputError(f"{path} is not an image, or is damaged") from None
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path} cannot be read as an image: {error}") from error
+    if size is not None and image.size != size[::-1]:
+        image = image.resize(size[::-1], Image.Resampling.BILINEAR)
+    return np.asarray(image, np.uint8)
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits of grey: keep the upper 8, where Pillow would cut everything at 255
+        values: NDArray[Any] = np.asarray(image).astype(np.int64)
+        return Image.fromarray((values >> 8 if values.max(initial=0) > 255 else values).astype(np.uint8))
+    if image.mode in ("RGBA", "PA") or (image.mode == "P" and "transparency" in image.info):
+        layered = image.convert("RGBA")
+        ground = Image.new("RGBA", layered.size, "white")
+        return Image.alpha_composite(ground, layered).convert("RGB")
+    return image.convert("L" if image.mode in _GREY_MODES else "RGB")
+
+
+def _checked_size(image_size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    if image_size is None:
+        return None
+    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+    if len(size) != 2 or min(size) < 1:
+        raise InputError(f"image_size must be one positive number or (height, width), got {image_size}")
+    return int(size[0]), int(size[1])

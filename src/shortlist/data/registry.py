@@ -1,0 +1,95 @@
+"""The registry of datasets, and `load`, which takes a name of it or a path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from shortlist.data import banking77, cifar10, digits, fashion, kuzushiji, letter, mnist
+from shortlist.data.dataset import Dataset, Kind
+from shortlist.data.sources import Source
+from shortlist.errors import InputError, unknown_name
+
+_SOURCES: dict[str, Source] = {
+    module.SOURCE.name: module.SOURCE for module in (digits, mnist, fashion, kuzushiji, cifar10, letter, banking77)
+}
+
+
+class DatasetRow(NamedTuple):
+    """One line of `shortlist datasets`."""
+
+    name: str
+    what: str
+    kind: Kind
+    num_classes: int
+    train: int
+    test: int
+    present: bool
+
+
+def names() -> tuple[str, ...]:
+    """The names that `load` knows."""
+    return tuple(_SOURCES)
+
+
+def describe() -> list[DatasetRow]:
+    """What each known dataset is and whether it is on this machine, for the command line."""
+    return [
+        DatasetRow(s.name, s.what, s.kind, s.num_classes, s.train_size, s.test_size, s.present())
+        for s in _SOURCES.values()
+    ]
+
+
+def load(
+    data: str | os.PathLike[str],
+    *,
+    text_column: str | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    item_column: str | None = None,
+    test: str | os.PathLike[str] | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Dataset:
+    """A known dataset by name, or the user's own by path.
+
+    Args:
+        data: a name of `names()`, a folder of class folders (or of train/ and test/ with class folders in them), a
+            .csv, .tsv, .jsonl or .parquet file with a text or image column, or an .npz file.
+        text_column: the column of texts in a table, "text" unless stated.
+        image_column: the column of image paths (relative to the table's folder), "image" unless stated.
+        label_column: the column of classes, "label" unless stated; absent or empty means not known.
+        item_column: the column of item names, "item" unless stated; the row numbers where there is none.
+        test: own data of the same form to score on.
+        image_size: the height and width, or one number for both, that the user's images are resized to.
+        class_names: the classes in order, where the data does not show all of them.
+
+    Raises:
+        InputError: one line that names what is wrong and where.
+    """
+    own = {
+        "text_column": text_column,
+        "image_column": image_column,
+        "label_column": label_column,
+        "item_column": item_column,
+        "test": test,
+        "image_size": image_size,
+        "class_names": class_names,
+    }
+    given = [name for name, value in own.items() if value is not None]
+    if isinstance(data, str) and data in _SOURCES:
+        if given:
+            raise InputError(f"{', '.join(given)} can be stated only for your own data, {data!r} is a known dataset")
+        return _SOURCES[data].read()
+    path = Path(data)
+    if not path.exists():
+        if isinstance(data, str) and not path.suffix and os.sep not in data:
+            raise unknown_name("dataset", data, names())
+        raise InputError(f"no such file or folder: {path}")
+    from shortlist.data.own import load_own
+    from shortlist.data.table import Columns
+
+    columns = Columns(text_column, image_column, label_column, item_column)
+    return load_own(path, None if test is None else Path(test), columns, image_size, class_names)
