@@ -7,9 +7,10 @@ import os
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,7 +57,7 @@ def _from_any(file: RemoteFile, target: Path) -> None:
         try:
             return _retrieve(url, file, target)
         except DownloadError as error:
-            reasons.append(f"{urllib.request.urlparse(url).netloc}: {error}")  # type: ignore[attr-defined]
+            reasons.append(f"{urllib.parse.urlsplit(url).netloc}: {error}")
     raise DownloadError(f"it cannot be downloaded ({'; '.join(reasons)})")
 
 
@@ -113,7 +114,8 @@ class ResumingDownloader:
             if error.headers.get("Content-Range", "").rpartition("/")[2] == str(start):
                 return
             self._forget()
-            return self._continue(url)
+            self._continue(url)
+            return
         with response:
             if start and response.status != 206:  # it sends all of it again
                 self._forget()
@@ -176,11 +178,11 @@ def _progress(name: str, start: int, total: int | None) -> Iterator[Any]:
 @contextmanager
 def _only_one(target: Path) -> Iterator[None]:
     """Let one process at a time bring `target`; the others wait (where the system has flock)."""
-    with suppress(ImportError):
+    try:
         import fcntl
-
-        with target.with_name(f".{target.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-            return
-    yield
+    except ImportError:
+        yield
+        return
+    with target.with_name(f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
