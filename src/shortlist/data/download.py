@@ -34,11 +34,11 @@ def download(file: RemoteFile, target: Path) -> None:
         DownloadError: where no address gives it.
     """
     if os.environ.get("SHORTLIST_OFFLINE"):
-        raise DownloadError("SHORTLIST_OFFLINE is set so it is not downloaded")
+        raise DownloadError("not downloaded, as SHORTLIST_OFFLINE is set")
     try:
         import pooch
     except ImportError as error:
-        raise DownloadError("downloading needs the package pooch") from error
+        raise DownloadError("cannot be downloaded without the package pooch") from error
     pooch.get_logger().setLevel("WARNING")  # its notes would break the progress bar
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def download(file: RemoteFile, target: Path) -> None:
     except DownloadError:
         raise
     except OSError as error:
-        raise DownloadError(f"it cannot be written to {target.parent}: {error.strerror or error}") from error
+        raise DownloadError(f"cannot be written to {target.parent}: {error.strerror or error}") from error
 
 
 def _from_any(file: RemoteFile, target: Path) -> None:
@@ -58,7 +58,7 @@ def _from_any(file: RemoteFile, target: Path) -> None:
             return _retrieve(url, file, target)
         except DownloadError as error:
             reasons.append(f"{urllib.parse.urlsplit(url).netloc}: {error}")
-    raise DownloadError(f"it cannot be downloaded ({'; '.join(reasons)})")
+    raise DownloadError(f"cannot be downloaded ({'; '.join(reasons)})")
 
 
 def _retrieve(url: str, file: RemoteFile, target: Path) -> None:

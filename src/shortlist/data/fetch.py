@@ -79,7 +79,7 @@ def check(path: Path, checksum: str) -> None:
 def _how_to_get(source: str, missing: Sequence[RemoteFile], reason: str) -> str:
     names = ", ".join(file.name for file in missing)
     where = folders(source)[0]
-    hint = "" if os.environ.get("SHORTLIST_DATA") else " (or set SHORTLIST_DATA to a folder that holds it)"
+    hint = "" if os.environ.get("SHORTLIST_DATA") else f" or into the folder {source} of $SHORTLIST_DATA"
     addresses = " ".join(file.urls[0] for file in missing)
-    plural = "are" if len(missing) > 1 else "is"
-    return f"{source}: {names} {plural} missing, {reason}; put into {where}{hint}: {addresses}"
+    plural, it = ("are", "them") if len(missing) > 1 else ("is", "it")
+    return f"{source}: {names} {plural} missing and {reason}: put {it} into {where}{hint}, from {addresses}"

@@ -42,7 +42,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     shape = tuple(int(size) for size in np.frombuffer(data, ">u4", dimensions, 4))
     if len(data) - start != math.prod(shape):
         raise InputError(f"{path} holds {len(data) - start} bytes, its header says {math.prod(shape)}")
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape).copy()  # bytes cannot be written to
 
 
 def read_split(images: Path, labels: Path) -> Split:
