@@ -1,0 +1,48 @@
+"""What a request can be refused for. The API turns each into its status and {"code", "message"}."""
+
+
+class Problem(Exception):  # noqa: N818 - a refusal, not a fault of ours
+    """A refusal with a code for programs and a message for people."""
+
+    status = 400
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class NotFound(Problem):
+    """There is no such thing, or it is not yours."""
+
+    status = 404
+
+
+class Conflict(Problem):
+    """It cannot be done any more: answered differently, taken by somebody else."""
+
+    status = 409
+
+
+class Unauthorized(Problem):
+    """Nobody is signed in."""
+
+    status = 401
+
+
+class Forbidden(Problem):
+    """Signed in, but not as somebody who may."""
+
+    status = 403
+
+
+class Invalid(Problem):
+    """Well formed, but it cannot be: a class that was not shown."""
+
+    status = 422
+
+
+class TooMany(Problem):
+    """Faster than the limit."""
+
+    status = 429

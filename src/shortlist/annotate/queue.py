@@ -1,0 +1,292 @@
+"""Lease, answer, skip, undo: each is one transaction, and whatever was acknowledged is on the disk.
+
+An answer belongs to one showing of a question: (question, attempt). Sent again it returns the stored row, so a client
+may retry for ever; sent differently it is refused. An undo begins the next attempt.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, exists, select, update
+
+from shortlist.annotate.chooser import Chooser
+from shortlist.annotate.leases import Leases, Served, expire_slot
+from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.rows import count_answer, free_slot, insert_id, refused_classes, settle_item
+from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.store import Store
+
+LEASE_SECONDS = 300.0
+SEED_BITS = 53  # a seed survives a trip through JSON numbers
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A row of the append-only log, as it was stored."""
+
+    id: int
+    question: int
+    attempt: int
+    kind: str
+    answer: int | None
+    seconds: float | None
+    answered_at: float
+    superseded: bool
+
+
+class Queue:
+    """What annotators do. `hold` asks for that many open questions in the same transaction (shown one + prefetched)."""
+
+    def __init__(
+        self,
+        store: Store,
+        chooser: Chooser,
+        *,
+        gold_every: int = 10,
+        lease_seconds: float = LEASE_SECONDS,
+        clock: Callable[[], float] = time.time,
+        seeds: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
+    ) -> None:
+        self.store = store
+        self.leases = Leases(store, chooser, gold_every, lease_seconds)
+        self.chooser = chooser
+        self.clock = clock
+        self.seeds = seeds
+
+    def next(self, annotator_id: int, hold: int = 1) -> list[Served]:
+        """The annotator's open questions, oldest first; the same ones again until they are answered."""
+        with self._as(annotator_id) as (connection, annotator):
+            return self._top_up(connection, annotator, hold)
+
+    def answer(
+        self,
+        annotator_id: int,
+        question_id: int,
+        attempt: int,
+        answer: int | None,
+        seconds: float | None,
+        hold: int = 0,
+    ) -> tuple[Stored, list[Served]]:
+        """Store an answer (a class on the shortlist, or None); durable when this returns."""
+        return self._submit(annotator_id, question_id, attempt, "answer", answer, seconds, hold)
+
+    def skip(
+        self, annotator_id: int, question_id: int, attempt: int, seconds: float | None = None, hold: int = 0
+    ) -> tuple[Stored, list[Served]]:
+        """Leave the question to somebody else. A skip is not None: it says nothing about the item."""
+        return self._submit(annotator_id, question_id, attempt, "skip", None, seconds, hold)
+
+    def undo(
+        self, annotator_id: int, question_id: int | None = None, attempt: int | None = None, hold: int = 0
+    ) -> tuple[Stored, list[Served]]:
+        """Take back an answer or a skip (by default that of the latest question) and hold the question again."""
+        with self._as(annotator_id) as (connection, annotator):
+            chosen = self._latest(connection, annotator_id) if question_id is None else question_id
+            question = self._question(connection, annotator_id, chosen)
+            if attempt is not None and attempt < question["attempt"]:
+                stored = self._undone(connection, question, attempt)
+            else:
+                stored = self._undo(connection, annotator_id, question)
+            return stored, self._top_up(connection, annotator, hold)
+
+    def renew(self, annotator_id: int) -> list[Served]:
+        """Keep the leases of the open questions from running out."""
+        return self.next(annotator_id, hold=0)
+
+    def release(self, annotator_id: int) -> None:
+        """Give back everything the annotator holds, for others to answer."""
+        with self._as(annotator_id) as (connection, _):
+            for row in self.leases.held(connection, annotator_id):
+                expire_slot(connection, row)
+
+    # -- one transaction as one annotator ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _as(self, annotator_id: int) -> Iterator[tuple[Connection, RowMapping]]:
+        with self.store.write() as connection:
+            # The lock makes two tabs of one annotator take turns, so that both see the same open questions.
+            statement = self.store.locked(select(Annotator.id).where(Annotator.id == annotator_id), of=Annotator)
+            annotator = connection.execute(statement).mappings().first()
+            if annotator is None:
+                raise NotFound("no_annotator", "there is no such annotator")
+            yield connection, annotator
+
+    def _top_up(self, connection: Connection, annotator: RowMapping, hold: int) -> list[Served]:
+        return self.leases.top_up(connection, annotator, hold, self.clock(), self.seeds)
+
+    def _question(self, connection: Connection, annotator_id: int, question_id: int) -> RowMapping:
+        mine = (Question.id == question_id, Question.annotator_id == annotator_id)
+        if not self.store.is_sqlite:
+            # First lock, then read: a row read before the wait for its lock would show the past.
+            lock = select(Slot.id).join(Question, Question.slot_id == Slot.id).where(*mine).with_for_update(of=Slot)
+            connection.execute(lock).all()
+        statement = (
+            select(
+                *(Question.id, Question.slot_id, Question.item_id, Question.turn, Question.attempt, Question.state),
+                *(Question.shortlist, Slot.gold, Item.name),
+                *(Slot.state.label("slot_state"), Slot.turn.label("slot_turn")),
+            )
+            .join(Slot, Slot.id == Question.slot_id)
+            .join(Item, Item.id == Question.item_id)
+            .where(*mine)
+        )
+        row = connection.execute(statement).mappings().first()
+        if row is None:
+            raise NotFound("no_question", f"question {question_id} is not one of yours")
+        return row
+
+    # -- answers and skips -------------------------------------------------------------------------------------------
+
+    def _submit(
+        self,
+        annotator_id: int,
+        question_id: int,
+        attempt: int,
+        kind: str,
+        answer: int | None,
+        seconds: float | None,
+        hold: int,
+    ) -> tuple[Stored, list[Served]]:
+        with self._as(annotator_id) as (connection, annotator):
+            question = self._question(connection, annotator_id, question_id)
+            stored = _find_answer(connection, question_id, attempt)
+            if stored is None:
+                self._may_answer(connection, annotator_id, question, attempt, answer)
+                stored = self._store(connection, annotator_id, question, kind, answer, seconds)
+            elif (stored.kind, stored.answer) != (kind, answer):
+                raise Conflict("answered_differently", f"question {question_id} already has another answer")
+            return stored, (self._top_up(connection, annotator, hold) if hold else [])
+
+    def _may_answer(
+        self, connection: Connection, annotator_id: int, question: RowMapping, attempt: int, answer: int | None
+    ) -> None:
+        if attempt != question["attempt"]:
+            raise Conflict("stale_attempt", f"question {question['id']} is at attempt {question['attempt']}")
+        if answer is not None and answer not in question["shortlist"]:
+            raise Invalid("not_shown", f"class {answer} is not on the shortlist of question {question['id']}")
+        if question["state"] == "expired" and not self._may_regain(connection, annotator_id, question):
+            raise Conflict("lease_lost", f"question {question['id']} ran out of time and was given to somebody else")
+
+    def _may_regain(self, connection: Connection, annotator_id: int, question: RowMapping) -> bool:
+        """A late answer still counts when nobody else was given the slot in the meantime."""
+        waiting = "closed" if question["gold"] else "free"
+        if question["slot_state"] != waiting or question["slot_turn"] != question["turn"]:
+            return False
+        spoken = exists().where(
+            Question.annotator_id == annotator_id,
+            Question.item_id == question["item_id"],
+            Question.state != "expired",
+        )
+        return not connection.execute(select(spoken)).scalar()
+
+    def _store(
+        self,
+        connection: Connection,
+        annotator_id: int,
+        question: RowMapping,
+        kind: str,
+        answer: int | None,
+        seconds: float | None,
+    ) -> Stored:
+        stored = _append(connection, question["id"], question["attempt"], kind, answer, seconds, self.clock())
+        state = "answered" if kind == "answer" else "skipped"
+        connection.execute(update(Question).where(Question.id == question["id"]).values(state=state))
+        count_answer(connection, annotator_id, kind, answer, +1)
+        if kind == "skip" or (answer is None and self._asks_again(connection, question)):
+            free_slot(connection, question, turn=question["turn"] + (kind == "answer"))
+            return stored
+        done = {"state": "done", "annotator_id": annotator_id, "lease_until": None}
+        connection.execute(update(Slot).where(Slot.id == question["slot_id"]).values(done))
+        if not question["gold"]:
+            settle_item(connection, question["item_id"], -1)
+        return stored
+
+    def _asks_again(self, connection: Connection, question: RowMapping) -> bool:
+        if question["gold"]:
+            return False
+        refused = refused_classes(connection, question["slot_id"])
+        return self.chooser.asks_again(question["name"], len(self.leases.classes.all(connection)), refused)
+
+    # -- undo --------------------------------------------------------------------------------------------------------
+
+    def _latest(self, connection: Connection, annotator_id: int) -> int:
+        found = [
+            connection.execute(
+                select(Question.id)
+                .where(Question.annotator_id == annotator_id, Question.state == state)
+                .order_by(Question.id.desc())
+                .limit(1)
+            ).scalar()
+            for state in ("answered", "skipped")
+        ]
+        if not any(found):
+            raise Conflict("nothing_to_undo", "there is no answer to take back")
+        return max(row or 0 for row in found)
+
+    def _undone(self, connection: Connection, question: RowMapping, attempt: int) -> Stored:
+        statement = select(Answer).where(
+            Answer.question_id == question["id"], Answer.attempt == attempt, Answer.kind == "undo"
+        )
+        return _stored(connection, connection.execute(statement).mappings().one())
+
+    def _undo(self, connection: Connection, annotator_id: int, question: RowMapping) -> Stored:
+        taken_back = _find_answer(connection, question["id"], question["attempt"])
+        if taken_back is None:
+            raise Conflict("nothing_to_undo", f"question {question['id']} has no answer to take back")
+        state, ahead = question["slot_state"], question["slot_turn"] - question["turn"]
+        mine = state == "done" and ahead == 0
+        waiting = (state == "free" and ahead <= 1) or (state == "closed" and question["gold"])
+        if not (mine or waiting):
+            raise Conflict("slot_taken", f"question {question['id']} was given to somebody else since")
+        now = self.clock()
+        stored = _append(connection, question["id"], question["attempt"], "undo", None, None, now, taken_back.id)
+        again = {"state": "open", "attempt": question["attempt"] + 1}
+        connection.execute(update(Question).where(Question.id == question["id"]).values(again))
+        lease = {"state": "leased", "annotator_id": annotator_id, "turn": question["turn"]}
+        lease["lease_until"] = now + self.leases.lease_seconds
+        connection.execute(update(Slot).where(Slot.id == question["slot_id"]).values(lease))
+        count_answer(connection, annotator_id, taken_back.kind, taken_back.answer, -1)
+        if mine and not question["gold"]:
+            settle_item(connection, question["item_id"], +1)
+        return stored
+
+
+def _append(
+    connection: Connection,
+    question_id: int,
+    attempt: int,
+    kind: str,
+    answer: int | None,
+    seconds: float | None,
+    now: float,
+    supersedes: int | None = None,
+) -> Stored:
+    values: dict[str, Any] = {"question_id": question_id, "attempt": attempt, "kind": kind, "class_id": answer}
+    values |= {"seconds": seconds, "answered_at": now, "supersedes": supersedes}
+    return Stored(insert_id(connection, Answer, values), question_id, attempt, kind, answer, seconds, now, False)
+
+
+def _find_answer(connection: Connection, question_id: int, attempt: int) -> Stored | None:
+    statement = select(Answer).where(
+        Answer.question_id == question_id, Answer.attempt == attempt, Answer.kind != "undo"
+    )
+    row = connection.execute(statement).mappings().first()
+    return None if row is None else _stored(connection, row)
+
+
+def _stored(connection: Connection, row: RowMapping) -> Stored:
+    superseded = connection.execute(select(exists().where(Answer.supersedes == row["id"]))).scalar()
+    return Stored(
+        id=row["id"],
+        question=row["question_id"],
+        attempt=row["attempt"],
+        kind=row["kind"],
+        answer=row["class_id"],
+        seconds=row["seconds"],
+        answered_at=row["answered_at"],
+        superseded=bool(superseded),
+    )

@@ -1,0 +1,172 @@
+"""The tables. Times are seconds since 1970 (UTC); states are short words, listed beside the column."""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, UniqueConstraint
+from sqlalchemy import text as sql
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+REVISION = "0001"  # the newest migration; a store at this revision does not need alembic to be imported
+
+# SQLite counts rows up by itself only where the key is plain INTEGER
+ID = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """Every table of the app."""
+
+
+class LabelClass(Base):
+    """A class. Its id is its index: 0, 1, 2, ... in the order of classes.txt; classes are added, never removed."""
+
+    __tablename__ = "classes"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(String, unique=True)
+
+
+class Item(Base):
+    """Something to label. `pending` counts its slots that still want an answer."""
+
+    __tablename__ = "items"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    name: Mapped[str] = mapped_column(String, unique=True)
+    kind: Mapped[str] = mapped_column(String)  # image | text | audio
+    text: Mapped[str | None] = mapped_column(String)
+    file: Mapped[str | None] = mapped_column(String)  # below the project's media folder
+    media_type: Mapped[str | None] = mapped_column(String)
+    gold: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # the known answer
+    state: Mapped[str] = mapped_column(String)  # open | done | closed (the policy asks it no more)
+    pending: Mapped[int] = mapped_column(Integer)
+    __table_args__ = (
+        Index(
+            "items_gold",
+            "id",
+            sqlite_where=sql("gold IS NOT NULL"),
+            postgresql_where=sql("gold IS NOT NULL"),
+        ),
+    )
+
+
+class Annotator(Base):
+    """A person (or a program) that answers. The counters are of live answers: undo counts down again."""
+
+    __tablename__ = "annotators"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    name: Mapped[str] = mapped_column(String, unique=True)
+    active: Mapped[bool] = mapped_column(Boolean)
+    invite_serial: Mapped[int] = mapped_column(Integer)  # an invite link carries it; a new link outdates the old one
+    created_at: Mapped[float] = mapped_column(Float)
+    answers: Mapped[int] = mapped_column(Integer)
+    nones: Mapped[int] = mapped_column(Integer)
+    skips: Mapped[int] = mapped_column(Integer)
+    gold_seen: Mapped[int] = mapped_column(BigInteger)  # gold items are given in the order of their ids: the last one
+
+
+class Slot(Base):
+    """One voice on an item: n-fold overlap is n slots. Free ones are given out by rank; a freed one goes to the end."""
+
+    __tablename__ = "slots"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id"))
+    number: Mapped[int] = mapped_column(BigInteger)
+    gold: Mapped[bool] = mapped_column(Boolean)
+    state: Mapped[str] = mapped_column(String)  # free | leased | done | closed
+    rank: Mapped[int] = mapped_column(BigInteger)
+    turn: Mapped[int] = mapped_column(Integer)  # 0, then 1, 2, ... when a None is asked again with another shortlist
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotators.id"))
+    lease_until: Mapped[float | None] = mapped_column(Float)
+    __table_args__ = (
+        UniqueConstraint("item_id", "number"),
+        UniqueConstraint("item_id", "annotator_id"),  # nobody speaks twice about an item
+        Index("slots_queue", "gold", "state", "rank"),
+        Index("slots_rank", "rank"),
+        Index("slots_leases", "state", "lease_until"),
+    )
+
+
+class Question(Base):
+    """What was shown to whom, stored before it is shown. `attempt` counts the undos."""
+
+    __tablename__ = "questions"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    slot_id: Mapped[int] = mapped_column(ForeignKey("slots.id"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotators.id"))
+    turn: Mapped[int] = mapped_column(Integer)
+    shortlist: Mapped[list[int]] = mapped_column(JSON)  # class ids in the order shown
+    policy: Mapped[str] = mapped_column(String)
+    policy_version: Mapped[str] = mapped_column(String)
+    probabilities: Mapped[list[float]] = mapped_column(JSON)  # of each shown class to be on the list
+    seed: Mapped[int] = mapped_column(BigInteger)
+    state: Mapped[str] = mapped_column(String)  # open | answered | skipped | expired
+    attempt: Mapped[int] = mapped_column(Integer)
+    served_at: Mapped[float] = mapped_column(Float)
+    __table_args__ = (
+        # the database itself refuses a second lease of a slot
+        Index(
+            "questions_one_open",
+            "slot_id",
+            unique=True,
+            sqlite_where=sql("state = 'open'"),
+            postgresql_where=sql("state = 'open'"),
+        ),
+        Index("questions_of_annotator", "annotator_id", "item_id"),
+        Index("questions_held", "annotator_id", "state", "id"),
+        Index("questions_of_slot", "slot_id", "turn"),
+    )
+
+
+class Answer(Base):
+    """Append-only. An undo is a row of its own that supersedes the answer (or skip) it takes back."""
+
+    __tablename__ = "answers"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id"))
+    attempt: Mapped[int] = mapped_column(Integer)
+    kind: Mapped[str] = mapped_column(String)  # answer | skip | undo
+    class_id: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # of an answer; null is None
+    seconds: Mapped[float | None] = mapped_column(Float)  # measured in the browser
+    answered_at: Mapped[float] = mapped_column(Float)
+    supersedes: Mapped[int | None] = mapped_column(ForeignKey("answers.id"), unique=True)
+    __table_args__ = (
+        # the database itself refuses a second answer to the same showing
+        Index(
+            "answers_once",
+            "question_id",
+            "attempt",
+            unique=True,
+            sqlite_where=sql("kind <> 'undo'"),
+            postgresql_where=sql("kind <> 'undo'"),
+        ),
+    )
+
+
+class Credential(Base):
+    """A session, a program's token or the admin's one-time link. Only the digest of the secret is kept."""
+
+    __tablename__ = "credentials"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    digest: Mapped[str] = mapped_column(String, unique=True)
+    kind: Mapped[str] = mapped_column(String)  # session | token | link
+    role: Mapped[str] = mapped_column(String)  # admin | annotator
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotators.id"), index=True)
+    label: Mapped[str] = mapped_column(String)
+    created_at: Mapped[float] = mapped_column(Float)
+    expires_at: Mapped[float | None] = mapped_column(Float)
+
+
+class Measure(Base):
+    """A figure over time that a trainer reports, such as the model's accuracy so far."""
+
+    __tablename__ = "measures"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    at: Mapped[float] = mapped_column(Float)
+    name: Mapped[str] = mapped_column(String)
+    value: Mapped[float] = mapped_column(Float)
+    answers: Mapped[int] = mapped_column(Integer)  # live answers at that moment: the x axis
+    __table_args__ = (Index("measures_by_name", "name", "id"),)
+
+
+def tables() -> list[Any]:
+    """Every table, parents before children: the order in which rows can be inserted."""
+    return list(Base.metadata.sorted_tables)
