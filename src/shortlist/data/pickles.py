@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_reconstruct: Any = np.empty(0).__reduce__()[0]  # type: ignore[index]
+_reconstruct: Any = np.empty(0).__reduce__()[0]
 
 # what a pickled array refers to, under the old and the new name of NumPy's inner module
 _ALLOWED: dict[tuple[str, str], Any] = {
