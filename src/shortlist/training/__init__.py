@@ -1,0 +1,1 @@
+"""Training: one run, many runs (the fleet), checkpoints, honest model selection."""

@@ -1,0 +1,27 @@
+"""Label-consistent augmentation on the device: random crops, and flips where the dataset allows them."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PADDING = 4
+
+
+def draw_moves(count: int, flips: bool, generator: torch.Generator) -> Tensor:
+    """(count, 3) uint8: crop offsets down and right in 0..8, and whether to flip."""
+    moves = torch.randint(0, 2 * PADDING + 1, (count, 3), generator=generator, dtype=torch.uint8)
+    moves[:, 2] = torch.randint(0, 2, (count,), generator=generator, dtype=torch.uint8) if flips else 0
+    return moves
+
+
+def move_images(x: Tensor, moves: Tensor) -> Tensor:
+    """Pad (B, C, H, W) images by 4 with zeros, cut each at its offsets, flip those that are to be flipped."""
+    B, C, H, W = x.shape
+    padded = F.pad(x, (PADDING,) * 4)
+    down, right, flip = moves.long().unbind(-1)
+    rows = torch.arange(H, device=x.device) + down[:, None]
+    columns = torch.arange(W, device=x.device).expand(B, W)
+    columns = torch.where(flip[:, None] == 1, W - 1 - columns, columns) + right[:, None]
+    batch = torch.arange(B, device=x.device)[:, None, None, None]
+    channel = torch.arange(C, device=x.device)[None, :, None, None]
+    return padded[batch, channel, rows[:, None, :, None], columns[:, None, None, :]]

@@ -1,0 +1,46 @@
+"""Checkpoints: one safetensors file, its JSON part (settings, epoch, history) in the file's own header.
+
+One file, replaced by a rename, so tensors and JSON can never belong to different moments.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from shortlist.errors import InputError
+from shortlist.files import atomic_path
+
+FORMAT = "shortlist-1"
+
+
+def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
+    """Write tensors and JSON content, whole or not at all."""
+    from safetensors.torch import save_file
+
+    with atomic_path(path) as temporary:
+        # no two tensors of a file may share memory, and views are not written
+        whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        save_file(whole, temporary, metadata={"format": FORMAT, "content": json.dumps(content)})
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write_checkpoint` wrote.
+
+    Raises:
+        InputError: the file is missing or not a checkpoint.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise InputError(f"{path}: not a checkpoint of this version, expected format {FORMAT!r}")
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping), json.loads(metadata["content"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: cannot be read as a checkpoint: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,120 @@
+"""What decides a run's result (`RunConfig`) and what only decides its speed (`Engine`)."""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import torch
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.methods import PROTOCOLS, Protocol
+
+Optimiser = Literal["sgd", "adam"]
+Schedule = Literal["constant", "step", "cosine"]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides the result of one run, given the data.
+
+    The seed decides shortlists, held-out items, initial weights, shuffles and augmentation, each from a stream of its
+    own (`stream_seed`).
+    """
+
+    method: str = "likelihood"
+    method_options: dict[str, Any] = field(default_factory=dict)
+    protocol: Protocol = "fair"
+    size: int | None = None
+    """Classes on a simulated shortlist; None where labels are given, or ordinary."""
+    model: str = "mlp"
+    model_options: dict[str, Any] = field(default_factory=dict)
+    epochs: int = 30
+    batch_size: int = 256
+    optimiser: Optimiser = "sgd"
+    lr: float = 0.05
+    weight_decay: float = 1e-4
+    momentum: float = 0.9
+    schedule: Schedule = "cosine"
+    augment: bool = False
+    """Random crops with 4 pixels of padding, and flips where the dataset allows them."""
+    holdout: float = 0.0
+    """The share of labelled items held out for validation."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in (("optimiser", Optimiser), ("schedule", Schedule)):
+            if getattr(self, name) not in get_args(known):
+                raise unknown_name(name, getattr(self, name), get_args(known))
+        if self.protocol not in PROTOCOLS:
+            raise unknown_name("protocol", self.protocol, PROTOCOLS)
+        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"{name}: expected a number of at least 0, got {value}")
+        for name in ("momentum", "holdout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name}: expected a number from 0 to below 1, got {getattr(self, name)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, fit for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Undo `to_dict`."""
+        known = {f.name for f in dataclasses.fields(cls)}
+        for name in values:
+            if name not in known:
+                raise unknown_name("setting", name, known)
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How a run is computed. `auto` takes what the device gains from."""
+
+    device: str = "auto"
+    amp: bool | None = None
+    """bf16 autocast; by default on CUDA only (a CPU without bf16 units is ten times slower with it)."""
+    compile: bool | None = None
+    """torch.compile; by default on CUDA for runs long enough to repay it."""
+    graph: bool | None = None
+    """Replay a captured CUDA graph of the step; by default on CUDA."""
+
+    def resolve(self, work: int) -> "Engine":
+        """Every `auto` decided; `work` is how many items the run will process in all."""
+        name = self.device
+        if name == "auto":
+            name = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            device = torch.device(name)
+            torch.empty(1, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+        cuda = device.type == "cuda"
+        return Engine(
+            device=str(device),
+            amp=cuda if self.amp is None else self.amp,
+            compile=(cuda and work > 1_000_000) if self.compile is None else self.compile,
+            graph=cuda if self.graph is None else self.graph and cuda,
+        )
+
+
+def stream_seed(seed: int, *purpose: str | int) -> int:
+    """A seed for one purpose, independent of those for other purposes.
+
+    >>> stream_seed(0, "shuffle", 3) == stream_seed(0, "shuffle", 3) != stream_seed(0, "weights")
+    True
+    """
+    words = [part if isinstance(part, int) else int.from_bytes(part.encode(), "little") for part in purpose]
+    return int(np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def generator(seed: int, *purpose: str | int) -> torch.Generator:
+    """A CPU generator for one purpose; CPU on every machine, so that a GPU run draws the same numbers."""
+    return torch.Generator().manual_seed(stream_seed(seed, *purpose))

@@ -1,0 +1,70 @@
+"""Logits of many items, and the scores made of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shortlist.labels import StochasticLabels
+from shortlist.training.inputs import Inputs
+
+EVALUATION_BATCH = 2000
+
+
+@torch.no_grad()
+def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None, amp: bool = False) -> Tensor:
+    """(N, K) float32 logits in evaluation mode, on the device."""
+    rows = torch.arange(len(inputs)) if rows is None else rows
+    was_training = model.training
+    model.eval()
+    parts = []
+    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=amp):
+        for part in torch.split(rows, EVALUATION_BATCH):
+            parts.append(model(inputs.gather(part)).float())
+    model.train(was_training)
+    return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well a model does on held-out items, from their answers alone."""
+
+    accuracy: float
+    """On the answered items. Their answers are true labels, and under uniform, mistake-free shortlists they are a fair
+    sample, so this is an unbiased estimate of the test accuracy."""
+    log_likelihood: float
+    """Mean log probability of the answers, None answers included."""
+
+
+def score_answers(logits: Tensor, labels: StochasticLabels, probabilities: Callable[[Tensor], Tensor]) -> Scores:
+    """Score logits by the answers of the same items.
+
+    Args:
+        logits: (N, K).
+        labels: N rows.
+        probabilities: what the method makes of logits (its link, smoothing undone).
+    """
+    answered = torch.from_numpy(labels.answered)
+    right = logits.argmax(-1).cpu() == torch.from_numpy(labels.answer)
+    possible = torch.from_numpy(labels.candidates)
+    share = (probabilities(logits).cpu().double() * possible).sum(-1)
+    accuracy = right[answered].double().mean().item() if answered.any() else float("nan")
+    # an impossible answer costs as much as one at the limit of float32
+    return Scores(accuracy, share.clamp(min=float(np.finfo(np.float32).tiny)).log().mean().item())
+
+
+def accuracy(logits: Tensor, y: Tensor) -> Tensor:
+    """The share of right classes, over all items at once (not a mean of batch means), still on the device."""
+    return (logits.argmax(-1) == y.to(logits.device)).double().mean()
+
+
+def calibration_error(probabilities: NDArray[np.float64], y: NDArray[np.int64], bins: int = 15) -> float:
+    """Expected calibration error: |accuracy - confidence| in equal-width bins of confidence, by their items."""
+    confidence = probabilities.max(1)
+    right = probabilities.argmax(1) == y
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(place, right - confidence, minlength=bins)
+    return float(np.abs(gap).sum() / max(len(y), 1))

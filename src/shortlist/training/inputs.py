@@ -1,0 +1,118 @@
+"""The items' inputs, where they live and how a batch of them gets to the device.
+
+Resident data is one tensor on the device. What is larger than the device's free memory, or sparse, stays on the host
+and is streamed: the next batch is gathered into pinned memory and copied while the current one is computed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import InputError
+
+MEMORY_SHARE = 0.5
+"""The share of the device's free memory that resident data may take."""
+
+
+class Inputs:
+    """N inputs; `gather` gives some of them on the device, images still as uint8.
+
+    Args:
+        x: uint8 images (N, C, H, W), float features (N, D), or a scipy CSR matrix (N, D).
+        device: where batches are wanted.
+    """
+
+    def __init__(self, x: Any, device: str | torch.device) -> None:
+        self.device = torch.device(device)
+        self.sparse = x if hasattr(x, "tocsr") else None
+        self.shape: tuple[int, ...] = tuple(int(n) for n in x.shape[1:])
+        self.count = int(x.shape[0])
+        values = x.data if self.sparse is not None else x
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            bad = np.argwhere(~np.isfinite(np.asarray(values)))[0]
+            raise InputError(f"the features hold NaN or infinity, first at {bad.tolist()}")
+        if self.sparse is not None and self._fits(4 * self.count * self.shape[0]) and self.device.type != "cpu":
+            self.data = torch.from_numpy(x.toarray().astype(np.float32)).to(self.device)
+            self.sparse = None
+        elif self.sparse is None:
+            host = torch.from_numpy(np.ascontiguousarray(x))
+            host = host.float() if host.is_floating_point() else host
+            if self._fits(host.numel() * host.element_size()):
+                self.data = host.to(self.device)
+            else:
+                self.data = host.pin_memory()
+
+    @property
+    def resident(self) -> bool:
+        """Whether all of it is on the device."""
+        return self.sparse is None and self.data.device.type == self.device.type
+
+    def _fits(self, size: int) -> bool:
+        if self.device.type != "cuda":
+            return True
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return size < MEMORY_SHARE * free
+
+    def __len__(self) -> int:
+        return self.count
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """The inputs of these rows, on the device."""
+        if self.resident:
+            return self.data[rows.to(self.device)]
+        return self._host(rows.cpu()).to(self.device, non_blocking=True)
+
+    def stream(self, batches: Tensor) -> Iterator[Tensor]:
+        """The inputs of each row of `batches` (steps, B), the next one under way while one is used."""
+        if self.device.type != "cuda":
+            yield from (self._host(rows) for rows in batches)
+            return
+        side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        ahead: Tensor | None = None
+        for rows in [*batches, None]:
+            current = ahead
+            if rows is not None:
+                with torch.cuda.stream(side):
+                    ahead = self._host(rows).pin_memory().to(self.device, non_blocking=True)
+            if current is not None:
+                torch.cuda.current_stream(self.device).wait_stream(side)
+                current.record_stream(torch.cuda.current_stream(self.device))
+                yield current
+
+    def _host(self, rows: Tensor) -> Tensor:
+        if self.sparse is not None:
+            return torch.from_numpy(self.sparse[rows.numpy()].toarray().astype(np.float32))
+        return self.data[rows]
+
+
+class Normalise(nn.Module):
+    """The first layer of every trained model: raw inputs -> floats of mean 0 and deviation 1.
+
+    Its constants are buffers, so they are saved with the weights. Sparse features pass as they are.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, x: Any, rows: Any = None) -> None:
+        """Measure the inputs `x` (of the training rows): by channel for images, by feature for features."""
+        super().__init__()
+        if hasattr(x, "tocsr"):
+            mean, deviation = torch.zeros(1), torch.ones(1)
+        else:
+            part = x if rows is None else x[rows]
+            axes = (0, *range(2, part.ndim))
+            shape = (-1,) + (1,) * (part.ndim - 2)
+            mean = torch.from_numpy(np.mean(part, axes, dtype=np.float64)).float().reshape(shape)
+            deviation = torch.from_numpy(np.std(part, axes, dtype=np.float64)).float().reshape(shape)
+        # a constant channel carries nothing: leave it at 0 instead of dividing by 0
+        deviation = torch.where(deviation > 1e-12, deviation, 1)
+        self.register_buffer("mean", mean)
+        self.register_buffer("deviation", deviation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, ...) -> (B, ...) float."""
+        return (x.to(self.mean.dtype) - self.mean) / self.deviation

@@ -1,0 +1,170 @@
+"""The loop every method is trained by: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.errors import InputError
+from shortlist.theory import unsmooth
+from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.evaluation import accuracy, predict_logits, score_answers
+from shortlist.training.prepare import Prepared
+
+CHECKPOINT_SECONDS = 1.0
+"""Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
+LAST = 10
+"""Epochs in the mean that is reported beside the last one."""
+
+
+@dataclass(frozen=True)
+class EpochScores:
+    """What is known after an epoch; None where there is nothing to score on."""
+
+    epoch: int
+    risk: float
+    seconds: float
+    validation_accuracy: float | None = None
+    validation_log_likelihood: float | None = None
+    test_accuracy: float | None = None
+
+
+class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
+    """Ctrl-C was pressed; the run is saved up to `epoch`."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"stopped after epoch {epoch}")
+        self.epoch = epoch
+
+
+def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
+    """(N, K) class probabilities: by the method's link, its smoothing undone."""
+    p = prepared.method.probabilities(logits)
+    if prepared.smoothing == 0:
+        return p
+    return torch.from_numpy(unsmooth(p.double().cpu().numpy(), prepared.smoothing))
+
+
+def fit(
+    prepared: Prepared,
+    *,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    on_epoch: Callable[[EpochScores], None] | None = None,
+    score_every: int = 1,
+) -> list[EpochScores]:
+    """Train to the last epoch.
+
+    Args:
+        prepared: the run and what to score it on.
+        checkpoint: where to save as the run goes on.
+        resume: go on from that checkpoint if it is there.
+        on_epoch: called after every epoch.
+        score_every: epochs between scores (the last ones that are averaged are always scored).
+
+    Raises:
+        Interrupted: on Ctrl-C, after the epoch under way was finished and saved.
+        InputError: the checkpoint belongs to another run, or the risk is no longer finite.
+    """
+    run, epochs = prepared.run, prepared.run.config.epochs
+    history = _resume(prepared, checkpoint) if resume and checkpoint and checkpoint.exists() else []
+    saved = time.monotonic()
+    with _stop_on_interrupt() as stopping:
+        while run.epoch < epochs:
+            began = time.perf_counter()
+            risk = run.train_epoch()
+            due = run.epoch % score_every == 0 or run.epoch > epochs - LAST
+            scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
+            if not np.isfinite(scores.risk):
+                raise InputError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
+            history.append(scores)
+            if on_epoch:
+                on_epoch(scores)
+            stop = stopping()
+            if checkpoint and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
+                _save(prepared, checkpoint, history)
+                saved = time.monotonic()
+            if stop and run.epoch < epochs:
+                raise Interrupted(run.epoch)
+    return history
+
+
+def mean_of_last(history: list[EpochScores]) -> float | None:
+    """The mean test accuracy of the last ten epochs."""
+    values = [row.test_accuracy for row in history[-LAST:] if row.test_accuracy is not None]
+    return float(np.mean(values)) if values else None
+
+
+def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
+    run, held, test = prepared.run, None, None
+    amp = bool(run.engine.amp)
+    if prepared.held is not None:
+        logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
+        held = score_answers(logits, prepared.held, lambda z: probabilities(prepared, z))
+    if prepared.test is not None and prepared.test_y is not None:
+        test = accuracy(predict_logits(run.model, prepared.test, amp=amp), prepared.test_y)
+    # the one wait for the device in an epoch
+    return EpochScores(
+        epoch=run.epoch,
+        risk=risk.item(),
+        validation_accuracy=None if held is None else held.accuracy,
+        validation_log_likelihood=None if held is None else held.log_likelihood,
+        test_accuracy=None if test is None else test.item(),
+        seconds=_since(began),
+    )
+
+
+def _since(began: float) -> float:
+    return time.perf_counter() - began
+
+
+def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
+    if prepared.run.group.rank != 0:
+        return
+    content = {
+        "config": prepared.run.config.to_dict(),
+        "epoch": prepared.run.epoch,
+        "history": [asdict(row) for row in history],
+    }
+    write_checkpoint(path, prepared.run.state_dict(), content)
+
+
+def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
+    tensors, content = read_checkpoint(path)
+    ours: dict[str, Any] = prepared.run.config.to_dict()
+    theirs = content["config"]
+    changed = [name for name in ours if theirs.get(name) != ours[name]]
+    if changed:
+        name = changed[0]
+        raise InputError(f"{path}: a run with {name} = {theirs.get(name)!r}, this one has {ours[name]!r}")
+    prepared.run.load_state_dict(tensors, content["epoch"])
+    return [EpochScores(**row) for row in content["history"]]
+
+
+@contextmanager
+def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C once asks to stop at the end of the epoch; a second one stops at once."""
+    pressed = False
+
+    def press(signum: int, frame: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    try:
+        before = signal.signal(signal.SIGINT, press)
+    except ValueError:  # not the main thread: leave signals to whoever owns them
+        yield lambda: False
+        return
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,130 @@
+"""From a dataset and a configuration to a run that is ready to start."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from shortlist import methods, models
+from shortlist.data.dataset import Dataset
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.methods import Method
+from shortlist.training.config import Engine, RunConfig, stream_seed
+from shortlist.training.distributed import Processes
+from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.run import Run
+
+
+@dataclass
+class Prepared:
+    """A run with what is needed to score it."""
+
+    run: Run
+    method: Method
+    labels: StochasticLabels
+    """All labels, held-out ones included."""
+    held: StochasticLabels | None
+    """The labels of the held-out items."""
+    held_rows: Tensor
+    """The rows of those items in the data."""
+    test: Inputs | None
+    test_y: Tensor | None
+    smoothing: float
+    """What `predict_proba` must undo."""
+
+
+def draw_labels(dataset: Dataset, config: RunConfig) -> StochasticLabels:
+    """The simulated labels of a run: shortlists of `config.size`, or ordinary labels where that is None."""
+    y, K = dataset.train.y, dataset.num_classes
+    if y is None or (y < 0).any():
+        raise InputError(
+            f"{dataset.name}: items without a label, so shortlists cannot be simulated: give a labels file"
+        )
+    if config.size is None:
+        return StochasticLabels.ordinary(y, num_classes=K, class_names=dataset.class_names)
+    if not 1 <= config.size <= K:
+        raise InputError(f"size: expected 1..{K} for the {K} classes of {dataset.name}, got {config.size}")
+    seed = stream_seed(config.seed, "shortlists")
+    return StochasticLabels.draw(y, num_classes=K, size=config.size, seed=seed, class_names=dataset.class_names)
+
+
+def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on and rows held out, a share of the answered and of the None items each, drawn by the seed."""
+    rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "holdout")))
+    kept, held = [], []
+    for rows in (np.nonzero(labels.answered)[0], np.nonzero(~labels.answered)[0]):
+        order = rows[np.argsort(rng.random(len(rows)), kind="stable")]
+        cut = round(share * len(rows))
+        held.append(order[:cut])
+        kept.append(order[cut:])
+    return np.sort(np.concatenate(kept)), np.sort(np.concatenate(held))
+
+
+def prepare(
+    dataset: Dataset,
+    config: RunConfig,
+    *,
+    labels: StochasticLabels | None = None,
+    rows: NDArray[np.int64] | None = None,
+    weight: ArrayLike | None = None,
+    engine: Engine | None = None,
+    group: Processes | None = None,
+    inputs: Inputs | None = None,
+    model: nn.Module | None = None,
+) -> Prepared:
+    """Make the run that `config` describes.
+
+    Args:
+        dataset: the data, texts already turned into features.
+        config: what decides the result.
+        labels: collected answers; drawn from the dataset's classes by `config.size` where not given.
+        rows: the data rows `labels` belong to, in their order; all rows where not given.
+        weight: how much each label counts.
+        engine: how to compute.
+        group: the processes that share the run.
+        inputs: the training inputs on the device already, to be shared between runs.
+        model: an untrained network to use instead of building `config.model`.
+    """
+    labels = draw_labels(dataset, config) if labels is None else labels
+    rows = np.arange(len(dataset.train)) if rows is None else rows
+    if len(rows) != len(labels):
+        raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
+    if dataset.num_classes != labels.num_classes:
+        raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
+    engine = (engine or Engine()).resolve(config.epochs * len(labels))
+    kept, held = hold_out(labels, config.holdout, config.seed)
+    method = methods.get(config.method, **config.method_options)
+    feed = method.feed(labels.subset(kept), config.protocol, None if weight is None else np.asarray(weight)[kept])
+    feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
+    x = dataset.train.x
+    network = model or models.build(
+        config.model,
+        dataset.in_shape,
+        dataset.num_classes,
+        seed=stream_seed(config.seed, "weights"),
+        **config.model_options,
+    )
+    test = dataset.test if dataset.test is not None and dataset.test.y is not None else None
+    run = Run(
+        config,
+        nn.Sequential(Normalise(x, rows), network),
+        method,
+        feed,
+        inputs or Inputs(x, engine.device),
+        engine,
+        flips=dataset.flips,
+        group=group,
+    )
+    return Prepared(
+        run=run,
+        method=method,
+        labels=labels,
+        held=labels.subset(held) if len(held) else None,
+        held_rows=torch.from_numpy(rows[held]),
+        test=None if test is None else Inputs(test.x, engine.device),
+        test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
+        smoothing=method.smoothing(labels),
+    )

@@ -1,0 +1,203 @@
+"""One run: a model, its method, its feed and its optimiser on one device, trained epoch by epoch.
+
+Nothing inside an epoch waits for the device: indices, learning rates and the mean risk are tensors there. On CUDA the
+step is captured once as a graph and replayed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.errors import InputError
+from shortlist.methods import Batch, Feed, Method
+from shortlist.training.augment import draw_moves, move_images
+from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.distributed import Processes
+from shortlist.training.inputs import Inputs
+from shortlist.training.optim import FlatParameters, optimiser_of
+from shortlist.training.schedules import learning_rates
+
+WARM_UP = 3
+"""Steps before a capture, as CUDA graphs need them (cuDNN picks its algorithms, buffers are made)."""
+
+
+class Run:
+    """The state of one training and how it moves on.
+
+    Args:
+        config: what decides the result.
+        model: takes raw inputs (its first layer normalises), gives logits.
+        method: the method `config` names.
+        feed: what the method trains on.
+        inputs: the inputs of all items; `feed.rows` points into them.
+        engine: resolved; where and how to compute.
+        flips: whether augmentation may flip.
+        group: the processes that share this run.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: nn.Module,
+        method: Method,
+        feed: Feed,
+        inputs: Inputs,
+        engine: Engine,
+        *,
+        flips: bool = False,
+        group: Processes | None = None,
+    ) -> None:
+        self.config, self.method, self.inputs, self.engine = config, method, inputs, engine
+        self.flips, self.group = flips, group or Processes()
+        self.device = torch.device(engine.device)
+        self.feed = feed.to(self.device)
+        self.feed.all_sum = self.group.all_sum
+        self.batch_size = min(config.batch_size, len(feed))
+        self.group.check(self.batch_size)
+        self.steps = len(feed) // self.batch_size
+        """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
+        if config.augment and len(inputs.shape) != 3:
+            raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
+        self.model = model.to(self.device)
+        self.flat = FlatParameters(self.model, channels_last=self.device.type == "cuda")
+        self.optimiser = optimiser_of(config.optimiser, self.flat.value, config.weight_decay, config.momentum)
+        self.rates = learning_rates(config, self.steps).to(self.device)
+        self.epoch = 0
+        self._forward = self._prepare_forward()
+        self._order = torch.zeros(self.steps * self.batch_size, dtype=torch.int64, device=self.device)
+        self._moves = torch.zeros(len(feed), 3, dtype=torch.uint8, device=self.device)
+        self._span = torch.arange(self.batch_size, device=self.device)
+        self._step_number = torch.zeros((), dtype=torch.int64, device=self.device)  # over all epochs
+        self._risk = torch.zeros((), dtype=torch.float32, device=self.device)
+        self._replay: Callable[[], None] | None = None
+
+    def _prepare_forward(self) -> Callable[[Tensor, Batch], tuple[Tensor, Tensor]]:
+        network = self.group.wrap(self.model)
+
+        def forward(x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+            with self._autocast():
+                logits = network(x)
+            logits = logits if logits.dtype == torch.float64 else logits.float()
+            return self.method.objective(logits, batch), logits
+
+        return torch.compile(forward, dynamic=False) if self.engine.compile else forward
+
+    @contextmanager
+    def _autocast(self) -> Iterator[None]:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=bool(self.engine.amp)):
+            yield
+
+    # -- an epoch -----------------------------------------------------------------------------------------------------
+
+    def train_epoch(self) -> Tensor:
+        """Train one epoch; the mean risk of its batches, still on the device."""
+        with self._random_numbers():
+            order = self._shuffle()
+            self.model.train()
+            self._risk.zero_()
+            self._order.copy_(order)
+            if self.config.augment:
+                self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment")))
+            if self.inputs.resident:
+                step = self._step if not self.engine.graph else self._captured()
+                for _ in range(self.steps):
+                    step()
+            else:
+                rows = self.feed.rows.cpu()[order].reshape(self.steps, self.batch_size)
+                mine = torch.stack([self.group.slice(part) for part in rows])
+                for x in self.inputs.stream(mine):
+                    self._step(x)
+        self.epoch += 1
+        return self._risk / self.steps
+
+    def _shuffle(self) -> Tensor:
+        order = torch.randperm(len(self.feed), generator=self._generator("shuffle"))
+        return order[: self.steps * self.batch_size]
+
+    def _generator(self, purpose: str) -> torch.Generator:
+        return generator(self.config.seed, purpose, self.epoch)
+
+    @contextmanager
+    def _random_numbers(self) -> Iterator[None]:
+        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generator alone."""
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(stream_seed(self.config.seed, "layers", self.epoch))
+            yield
+
+    def _step(self, x: Tensor | None = None) -> None:
+        """One update. Reads its batch and learning rate from the device and counts itself on."""
+        start = (self._step_number % self.steps) * self.batch_size
+        whole = self._order[start + self._span]
+        index = self.group.slice(whole)
+        if x is None:
+            x = self.inputs.gather(self.feed.rows[index])
+        if self.config.augment:
+            x = move_images(x, self._moves[index])
+        if self.device.type == "cuda" and x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        batch = self.feed.batch(index)
+        self.flat.grad.zero_()
+        risk, logits = self._forward(x, batch)
+        risk.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step(self.flat.value, self.flat.grad, self.rates[self._step_number])
+        self._risk.add_(risk.detach())
+        self._step_number.add_(1)
+        if self.method.refresh != "never":
+            self._renew(x, logits.detach(), batch, whole)
+
+    @torch.no_grad()
+    def _renew(self, x: Tensor, logits: Tensor, batch: Batch, whole: Tensor) -> None:
+        if self.method.refresh == "after":
+            with self._autocast():
+                logits = self.model(x)
+        self.feed.renew(whole, self.group.gather(self.method.confidence(logits, batch)))
+
+    # -- CUDA graphs --------------------------------------------------------------------------------------------------
+
+    def _captured(self) -> Callable[[], None]:
+        """The step as a CUDA graph; capturing leaves the run as it was."""
+        if self._replay is None:
+            saved = {name: tensor.clone() for name, tensor in self._tensors().items()}
+            side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream(self.device))
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UP):
+                    self._step()
+            torch.cuda.current_stream(self.device).wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._step()
+            self._restore(saved)
+            self._replay = graph.replay
+        return self._replay
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Everything that a step changes."""
+        return {
+            "parameters": self.flat.value,
+            **{f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()},
+            **{f"optimiser.{name}": tensor for name, tensor in self.optimiser.state().items()},
+            **{f"feed.{name}": tensor for name, tensor in self.feed.state_dict().items()},
+            "step": self._step_number,
+            "risk": self._risk,
+        }
+
+    def _restore(self, saved: Mapping[str, Tensor]) -> None:
+        for name, tensor in self._tensors().items():
+            if name not in saved or saved[name].shape != tensor.shape:
+                raise InputError(f"the checkpoint does not fit this run: {name} is missing or has another shape")
+            tensor.copy_(saved[name])
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What a checkpoint must keep to go on bit for bit."""
+        return {name: tensor.detach().cpu() for name, tensor in self._tensors().items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor], epoch: int) -> None:
+        """Go on from where `state_dict` was taken, after `epoch` epochs."""
+        self._restore(state)
+        self.epoch = epoch
