@@ -1,7 +1,8 @@
 """Files are written whole or not at all."""
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,19 +13,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not.
 
     The bytes are on the disk (fsync) before the name is, so a crash leaves the old file or the new one, never a part.
+    As with a plain write, a link stays a link (its target is replaced) and a file that exists keeps its mode.
     """
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
+    # not tempfile, whose files are private: a result should have the mode any other new file would have
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
         with temporary.open("rb+") as written:
             os.fsync(written.fileno())
-        # mkstemp makes files private; a result should have the mode any other new file would have
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        with suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)
         sync_directory(target.parent)
     except BaseException:

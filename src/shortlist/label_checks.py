@@ -1,5 +1,6 @@
 """What a set of stochastic labels must satisfy; the first row that does not is named."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -47,6 +48,16 @@ def check_rows(
     if found:
         row, say = min(found, key=lambda problem: problem[0])
         raise InputError(f"row {row}: {say(row)}")
+
+
+def whole(name: str, value: Any) -> int:
+    """`value` as an int, refusing what is none: int(10 * 0.3) is how off-by-ones are made."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}: expected a whole number, got {value!r}") from None
 
 
 def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> IntArray:

@@ -2,8 +2,9 @@ r"""Files of labels: .csv, .jsonl and .parquet with the columns `item`, `shortli
 
 A shortlist is class names (or indices) joined by `|`; `\|` and `\\` stand for those characters inside a name. An empty
 answer is None. Which classes there are at all, shown or not, stands in a fourth column, `classes`, of the first row:
-the names, or just their number. Other columns (who answered, how fast) are left alone, so an annotation export is a
-labels file too.
+the names, or just their number. A file that states them has said whether its rows hold names or indices; where it does
+not, rows of nothing but whole numbers hold indices. Other columns (who answered, how fast) are left alone, so an
+annotation export is a labels file too. Messages count the rows of text files as an editor does, header included.
 """
 
 import csv
@@ -12,7 +13,9 @@ import itertools
 import json
 import os
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,8 @@ from shortlist.files import atomic_path
 from shortlist.labels import NONE, StochasticLabels
 
 COLUMNS = ("item", "shortlist", "answer")
+MOST_INDICES = 100_000_000
+"""More classes than this are a slip of the keyboard, not a file of labels."""
 _TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
 
 
@@ -75,11 +80,13 @@ def write_labels(labels: StochasticLabels, path: str | os.PathLike[str]) -> None
     _, write = _format(Path(path))
     if not len(labels):
         raise InputError(f"{path}: no labels to write")
-    with atomic_path(path) as temporary:
-        try:
+    try:
+        with atomic_path(path) as temporary:
             write(temporary, _columns(labels))
-        except UnicodeEncodeError as error:
-            raise InputError(f"{path}: a name or item cannot be written as UTF-8 ({error.reason})") from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: a name or item cannot be written as UTF-8 ({error.reason})") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _columns(labels: StochasticLabels) -> dict[str, list[str]]:
@@ -129,8 +136,8 @@ def read_labels(
     read, _ = _format(source)
     try:
         data = source.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not data.strip():
         raise InputError(f"{path}: the file is empty, expected the columns {', '.join(COLUMNS)}")
     try:
@@ -139,22 +146,31 @@ def read_labels(
             raise InputError("the file has columns but no rows")
         return _assemble(records, class_names, num_classes)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+        row = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}: row {row}: broken encoding, not UTF-8 at byte {error.start}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error.__cause__
 
 
 def _read_csv(data: bytes) -> Iterator[Record]:
     text = data.decode("utf-8-sig")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    # the usual 128 KB is too little for the names of ten thousand classes; always the same value, so threads agree
+    csv.field_size_limit(2**31 - 1)
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="")
         _require(reader.fieldnames or ())
-        for row in reader:
-            if None in row:
-                raise InputError(f"row {reader.line_num}: more fields than columns")
-            yield _record(f"row {reader.line_num}", row)
+        rows = [(f"row {reader.line_num}", row) for row in reader]
     except csv.Error as error:
-        raise InputError(f"row {reader.line_num}: not CSV: {error}") from error
+        # the inner reader: the outer one still stands at the row before
+        raise InputError(f"row {reader.reader.line_num}: not CSV: {error}") from error
+    for where, row in rows:
+        if None in row:
+            raise InputError(f"{where}: more fields than columns")
+        # a row cut short would otherwise pass for a None answer
+        missing = [name for name in COLUMNS if row[name] is None]
+        if missing:
+            raise InputError(f"{where}: ends before the column {missing[0]!r}")
+        yield _record(where, row)
 
 
 def _read_jsonl(data: bytes) -> Iterator[Record]:
@@ -169,8 +185,6 @@ def _read_jsonl(data: bytes) -> Iterator[Record]:
         if not isinstance(row, dict):
             raise InputError(f"row {number}: expected an object with the keys {', '.join(COLUMNS)}")
         _require(row, f"row {number}: ")
-        if isinstance(row["shortlist"], list):  # other programs write lists; we take them
-            row = {**row, "shortlist": join_names(str(name) for name in row["shortlist"])}
         yield _record(f"row {number}", row)
 
 
@@ -182,13 +196,32 @@ def _read_parquet(data: bytes) -> Iterator[Record]:
         table = pq.read_table(pa.BufferReader(data))
         _require(table.column_names)
         keep = [name for name in (*COLUMNS, "classes") if name in table.column_names]
-        rows = table.select(keep).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"not a Parquet file: {str(error).splitlines()[0]}") from error
-    for number, row in enumerate(rows, 1):
-        if isinstance(row["shortlist"], list):
-            row["shortlist"] = join_names(str(name) for name in row["shortlist"])
-        yield _record(f"row {number}", row)
+        table = table.select(keep)
+    except InputError:
+        raise
+    except Exception as error:  # broken bytes make the parser raise nearly anything
+        raise InputError(f"not a Parquet file: {_first_line(error)}") from error
+    columns = [_values(table.column(name)) for name in keep]
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        yield _record(f"row {number}", dict(zip(keep, row, strict=True)))
+
+
+def _values(column: Any) -> list[Any]:
+    with suppress(Exception):
+        return list(column.to_pylist())
+    values = []
+    for number in range(len(column)):  # slow, but knows the row
+        try:
+            values.append(column[number].as_py())
+        except UnicodeDecodeError as error:
+            raise InputError(f"row {number + 1}: broken encoding, not UTF-8") from error
+        except Exception as error:
+            raise InputError(f"row {number + 1}: cannot be read: {_first_line(error)}") from error
+    return values
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _require(columns: Iterable[str], where: str = "") -> None:
@@ -199,13 +232,22 @@ def _require(columns: Iterable[str], where: str = "") -> None:
 
 
 def _record(where: str, row: dict[str, Any]) -> Record:
-    fields = {}
-    for name in (*COLUMNS, "classes"):
-        value = row.get(name)
-        if (value is not None and not isinstance(value, str | int)) or isinstance(value, bool):
-            raise InputError(f"{where}: {name} is {value!r}, expected text")
-        fields[name] = "" if value is None else str(value)
-    return Record(where, **fields)
+    fields = {name: "" if row.get(name) is None else row[name] for name in (*COLUMNS, "classes")}
+    if isinstance(fields["shortlist"], list):  # other programs write lists; we take them
+        fields["shortlist"] = join_names(_text(name, "shortlist", where) for name in fields["shortlist"])
+    return Record(where, **{name: _text(value, name, where) for name, value in fields.items()})
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{where}: {name} has {reprlib.repr(value)}, expected text")
+    text = str(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # JSON can escape half a surrogate pair
+            raise InputError(f"{where}: broken encoding, {name} is not UTF-8") from None
+    return text
 
 
 def _assemble(records: list[Record], class_names: Sequence[str] | None, num_classes: int | None) -> StochasticLabels:
@@ -217,12 +259,14 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             raise InputError(f"{record.where}: {error}") from error
         if not lists[-1]:
             raise InputError(f"{record.where}: an empty shortlist, expected at least one class")
+        if "" in lists[-1]:
+            raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")
     names, index = _classes(records, lists, class_names, num_classes)
     flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
     answer = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
     sizes = [len(row) for row in lists]
+    # kept even where they are just the row numbers: files are put together by item, not by row
     items = [record.item for record in records]
-    row_numbers = all(item == str(row) for row, item in enumerate(items))
     try:
         return StochasticLabels._from_flat(
             np.array(flat, np.int64),
@@ -230,7 +274,7 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             answer,
             max(index.values()) + 1,
             names,
-            None if row_numbers else items,
+            items,
         )
     except InputError as error:
         # the check counts rows of labels; say the row of the file instead
@@ -243,28 +287,39 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
 def _classes(
     records: list[Record], lists: list[list[str]], class_names: Sequence[str] | None, num_classes: int | None
 ) -> tuple[tuple[str, ...] | None, dict[str, int]]:
-    """The class names (None where the file holds indices) and the index of each."""
-    stated = records[0].classes
+    """The class names (None where there are none) and the index of each."""
+    stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
     tokens = {name for row in lists for name in row} | {record.answer for record in records} - {""}
-    if class_names is None and stated and not _is_index(stated):
-        class_names = split_names(stated)
-    elif num_classes is None and _is_index(stated):
-        num_classes = int(stated)
-    indices = all(_is_index(token) for token in tokens)
-    # names that look like numbers are names: indices only where some token is not a known name
-    if class_names is not None and not (indices and not tokens <= set(class_names)):
-        if len(set(class_names)) != len(class_names):
-            raise InputError("a class name occurs twice in the list of classes")
-        return tuple(class_names), {name: k for k, name in enumerate(class_names)}
+    whole = all(_is_index(token) for token in tokens)
+    if _is_index(stating.classes):
+        indices, num_classes = True, int(stating.classes) if num_classes is None else num_classes
+    elif stating.classes:
+        indices, class_names = False, _stated(stating) if class_names is None else class_names
+    else:
+        # names may look like numbers too, so known names are names
+        indices = whole and not (class_names is not None and tokens <= set(class_names))
     if indices:
-        count = num_classes or (len(class_names) if class_names else max(map(int, tokens)) + 1)
-        if count > 100_000_000:
-            raise InputError(f"{records[0].where}: class {count - 1} is out of range, expected an index")
+        count = num_classes or (len(class_names) if class_names else max(map(int, filter(_is_index, tokens))) + 1)
+        if count > MOST_INDICES:
+            raise InputError(f"{stating.where}: {count} classes are out of range, expected at most {MOST_INDICES}")
         return (tuple(class_names) if class_names else None), _Indices(max(count, 2))
-    names = tuple(sorted(tokens))
-    if num_classes is not None and len(names) != num_classes:
-        raise InputError(f"{len(names)} class names occur, expected {num_classes}: give class_names to say which")
-    return names, {name: k for k, name in enumerate(names)}
+    if class_names is None:
+        class_names = sorted(tokens)
+        if num_classes is not None and len(class_names) != num_classes:
+            raise InputError(f"{len(class_names)} class names occur, expected {num_classes}: say class_names")
+    if len(set(class_names)) != len(class_names):
+        raise InputError("a class name occurs twice in the list of classes")
+    return tuple(class_names), {name: k for k, name in enumerate(class_names)}
+
+
+def _stated(record: Record) -> list[str]:
+    try:
+        names = split_names(record.classes)
+    except InputError as error:
+        raise InputError(f"{record.where}: {error}") from error
+    if len(names) < 2 or "" in names or len(set(names)) != len(names):
+        raise InputError(f"{record.where}: the column 'classes' does not hold two or more different names")
+    return names
 
 
 class _Indices(dict[str, int]):
@@ -275,7 +330,7 @@ class _Indices(dict[str, int]):
         self.count = count
 
     def __missing__(self, token: str) -> int:
-        k = int(token)
+        k = int(token) if _is_index(token) else self.count
         if k >= self.count:
             raise KeyError(token)
         self[token] = k
@@ -289,7 +344,7 @@ def _is_index(token: str) -> bool:
 def _look_up(index: dict[str, int], name: str, where: str) -> int:
     try:
         return index[name]
-    except (KeyError, ValueError):
+    except KeyError:
         expected = f"0..{index.count - 1}" if isinstance(index, _Indices) else f"one of the {len(index)} classes"
         raise InputError(f"{where}: class {name!r} is out of range, expected {expected}") from None
 

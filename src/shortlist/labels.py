@@ -1,7 +1,7 @@
 """Stochastic labels: for every item the classes that were shown (its shortlist) and the answer, a class or NONE.
 
 Needs numpy only. The shortlists are kept as the classes shown, one flat array cut by offsets, so a million items with
-ten of ten thousand classes each take 50 MB; masks over all K classes are made on demand, per batch in training.
+ten of ten thousand classes each take 60 MB; masks over all K classes are made on demand, per batch in training.
 """
 
 import os
@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist.draws import answer_shortlists, draw_shortlists
 from shortlist.errors import InputError
-from shortlist.label_checks import NONE, IntArray, check_rows, integers
+from shortlist.label_checks import NONE, IntArray, check_rows, integers, whole
 
 __all__ = ["NONE", "LabelSummary", "StochasticLabels"]
 
 BoolArray = NDArray[np.bool_]
+MOST_CLASSES = 2**31 - 1
+"""Classes are kept as int32."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,13 @@ class StochasticLabels:
                [0, 1, 0]])
         """
         if isinstance(shortlists, np.ndarray) and shortlists.ndim == 2:
-            flat: NDArray[Any] = shortlists.reshape(-1)
+            flat: NDArray[Any] = shortlists.flatten()  # a copy: the labels are not the caller's to change
             sizes = np.full(len(shortlists), shortlists.shape[1])
         else:
             rows = [np.asarray(list(row)) for row in shortlists]
+            for i, row in enumerate(rows):
+                if row.ndim != 1:
+                    raise InputError(f"row {i}: expected a flat list of classes, got shape {row.shape}")
             sizes = np.array([len(row) for row in rows], dtype=np.int64)
             # a dtype for the empty case only: floats must reach the check below
             flat = np.concatenate([row for row in rows if len(row)]) if sizes.any() else np.empty(0, np.int64)
@@ -136,13 +141,18 @@ class StochasticLabels:
             miss: how often an annotator answers None although the true class was shown.
             slip: how often an annotator picks a wrong class of those shown (where there is one).
         """
+        num_classes = whole("num_classes", num_classes)
         truth = integers("y", y, (0, num_classes))
+        if truth.ndim != 1:
+            raise InputError(f"y: expected one class an item, got shape {truth.shape}")
         sizes = np.asarray(size)
         if sizes.ndim not in (0, 1) or (sizes.ndim == 1 and len(sizes) != len(truth)):
             raise InputError(f"size: expected one number or {len(truth)} of them, got shape {sizes.shape}")
         sizes = np.broadcast_to(integers("size", sizes, (1, num_classes + 1)), truth.shape)
-        if miss < 0 or slip < 0 or miss + slip > 1:
+        if not (miss >= 0 and slip >= 0 and miss + slip <= 1):  # as a positive, so that NaN is refused too
             raise InputError(f"miss and slip: expected shares with a sum of at most 1, got {miss} and {slip}")
+        if whole("seed", seed) < 0:  # no seed would be another draw each time
+            raise InputError(f"seed: expected a whole number of at least 0, got {seed}")
         # the lists and the mistakes come from separate streams, so asking for mistakes does not change the lists
         list_seed, mistake_seed = np.random.SeedSequence(seed).spawn(2)
         classes, offsets = draw_shortlists(np.random.Generator(np.random.PCG64(list_seed)), num_classes, sizes)
@@ -162,13 +172,14 @@ class StochasticLabels:
         items: ArrayLike | None = None,
     ) -> Self:
         """Ordinary labels: every class was shown and the true one picked, at a cost of K reads an item."""
+        num_classes = whole("num_classes", num_classes)
         truth = integers("y", y, (0, num_classes))
         classes = np.tile(np.arange(num_classes, dtype=np.int32), len(truth))
         return cls._from_flat(classes, np.arange(len(truth) + 1) * num_classes, truth, num_classes, class_names, items)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """One after another; the parts must agree on the classes."""
+        """One after another; the parts must agree on the classes. Without identifiers the rows are numbered anew."""
         if not parts:
             raise InputError("concatenate: expected at least one set of labels")
         first = parts[0]
@@ -190,15 +201,25 @@ class StochasticLabels:
         return labels
 
     def subset(self, rows: ArrayLike) -> Self:
-        """The rows given (indices or a boolean mask), in that order."""
-        index = np.arange(len(self))[np.asarray(rows)]
+        """The rows given (indices or a boolean mask), in that order; they keep their identifiers (row numbers too)."""
+        labels = self._take(rows)
+        labels.items = self.item_ids[self._index(rows)]
+        return labels
+
+    def _index(self, rows: ArrayLike) -> IntArray:
+        chosen = np.atleast_1d(np.asarray(rows))
+        index: IntArray = np.arange(len(self))[chosen if chosen.size else chosen.astype(np.int64)]
+        return index
+
+    def _take(self, rows: ArrayLike) -> Self:
+        """A subset without identifiers: cheap enough to make for each batch."""
+        index = self._index(rows)
         sizes = self.sizes[index]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         # position k of row i in the new flat array came from the old row's start + k
         source = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], sizes)
         labels = self.__class__.__new__(self.__class__)
-        items = None if self.items is None else self.items[index]
-        labels._fill(self.classes[source], offsets, self.answer[index], self.num_classes, self.class_names, items)
+        labels._fill(self.classes[source], offsets, self.answer[index], self.num_classes, self.class_names, None)
         return labels
 
     # -- reading them off --------------------------------------------------------------------------------------------
@@ -225,6 +246,7 @@ class StochasticLabels:
 
     def shortlist(self, row: int) -> NDArray[np.int32]:
         """The classes shown for one item, in their order."""
+        row = range(len(self))[row]  # counts from the end, and refuses what is not there, as a list does
         return self.classes[self.offsets[row] : self.offsets[row + 1]]
 
     @property
@@ -256,7 +278,7 @@ class StochasticLabels:
 
     def mask(self, rows: ArrayLike | None = None) -> BoolArray:
         """(B, K) mask of the classes shown, for some rows or all."""
-        part = self if rows is None else self.subset(rows)
+        part = self if rows is None else self._take(rows)
         mask = np.zeros((len(part), self.num_classes), np.bool_)
         mask[np.repeat(np.arange(len(part)), part.sizes), part.classes] = True
         return mask
@@ -368,20 +390,21 @@ class StochasticLabels:
         class_names: Sequence[str] | None,
         items: ArrayLike | None,
     ) -> None:
-        if num_classes < 2:
-            raise InputError(f"num_classes: expected at least 2, got {num_classes}")
-        self.num_classes = int(num_classes)
+        num_classes = whole("num_classes", num_classes)
+        if not 2 <= num_classes <= MOST_CLASSES:
+            raise InputError(f"num_classes: expected 2..{MOST_CLASSES}, got {num_classes}")
+        self.num_classes = num_classes
         self.offsets = offsets.astype(np.int64, copy=False)
-        # an int32 would hide a class of 2**32 + 1; the check below needs to see it
+        # before the cast: an int32 would hide a class of 2**32 + 1
         outside = np.nonzero((classes < 0) | (classes >= num_classes))[0]
         if len(outside):
             row = int(np.searchsorted(self.offsets, outside[0], side="right")) - 1
             raise InputError(f"row {row}: class {classes[outside[0]]} is out of range, expected 0..{num_classes - 1}")
         self.classes = classes.astype(np.int32, copy=False)
         self.answer = integers("answer", answer, (NONE, num_classes))
-        if len(self.answer) != len(self.offsets) - 1:
+        if self.answer.shape != (len(self.offsets) - 1,):
             raise InputError(
-                f"answer: expected {len(self.offsets) - 1} of them, one a shortlist, got {len(self.answer)}"
+                f"answer: expected {len(self.offsets) - 1} of them, one a shortlist, got shape {self.answer.shape}"
             )
         self.class_names = None if class_names is None else tuple(str(name) for name in class_names)
         if self.class_names is not None:

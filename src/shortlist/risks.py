@@ -2,6 +2,7 @@ r"""Risks: losses and answers -> one number a run.
 
 Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch
 is reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
+Half precision is raised to float32; double stays double.
 
 Every risk is a function of sums over the batch. `all_sum` sees those sums before anything nonlinear happens to them:
 in a distributed run it adds them up over the processes, so that every process gets the risk of the whole batch.
@@ -12,10 +13,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import unknown_name
 from shortlist.label_checks import NONE
+from shortlist.losses import raised
 
 AllSum = Callable[[Tensor], Tensor]
 Correction = Literal["none", "relu", "abs"]
@@ -51,6 +54,7 @@ def paper_risk(
         weight: (..., B).
         all_sum: see the module.
     """
+    losses = raised(losses)
     answered = answer != NONE
     prior = prior.to(losses.dtype)
     p_answer = prior[..., :-1].unsqueeze(-2).expand_as(losses).gather(-1, _index(answer)).squeeze(-1)
@@ -87,6 +91,7 @@ def total_risk(
         >>> total_risk(losses, shown, torch.tensor([1, -1]))  # (2 + (2 + 4) / 2) / 2
         tensor(2.5000)
     """
+    losses = raised(losses)
     values = torch.where(answer != NONE, picked_loss(losses, answer), unseen_loss(losses, shown))
     return batch_mean(values, weight, all_sum)
 
@@ -104,6 +109,7 @@ def unbiased_risk(
     Answered: L_s. None: sum over not shown of L_j - ((K - 1 - l)/l) sum over shown of L_j. It can fall below zero and
     then overfits badly; `nonnegative_risk` corrects that.
     """
+    losses = raised(losses)
     return batch_mean((_unbiased_weights(losses, shown, answer) * losses).sum(-1), weight, all_sum)
 
 
@@ -121,6 +127,7 @@ def nonnegative_risk(
     g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so
     where its estimate is, it is overfitted.
     """
+    losses = raised(losses)
     terms = _unbiased_weights(losses, shown, answer) * losses
     some = _counts(terms[..., 0], weight)
     sums = torch.cat([(some.unsqueeze(-1) * terms).sum(-2), some.sum(-1, keepdim=True)], -1)
@@ -162,9 +169,9 @@ def candidates(shown: Tensor, answer: Tensor) -> Tensor:
 
 def log_candidates(logits: Tensor, possible: Tensor) -> Tensor:
     """(..., B) log of the probability of the candidate set, sum_{k in C} softmax(f)_k, in log space."""
-    logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-    inside = logits.masked_fill(~possible, -torch.inf)
-    return torch.logsumexp(inside, -1) - torch.logsumexp(logits, -1)
+    # log p first: the difference of two logsumexps of logits near 1e4 would be right to three digits only
+    log_p = F.log_softmax(raised(logits), -1)
+    return torch.logsumexp(log_p.masked_fill(~possible, -torch.inf), -1)
 
 
 def picked_loss(losses: Tensor, answer: Tensor) -> Tensor:
@@ -196,7 +203,7 @@ def _unbiased_weights(losses: Tensor, shown: Tensor, answer: Tensor) -> Tensor:
 
 def _index(answer: Tensor) -> Tensor:
     """Answers as an index for gather and scatter; None points at class 0 and is masked afterwards."""
-    return answer.clamp(min=0).unsqueeze(-1)
+    return answer.clamp(min=0).long().unsqueeze(-1)
 
 
 def _counts(values: Tensor, weight: Tensor | None) -> Tensor:

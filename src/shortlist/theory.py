@@ -8,7 +8,7 @@ only. The enumerations go over every shortlist and every class, so they are for 
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from shortlist.label_checks import NONE
 
 FloatArray = NDArray[np.float64]
 Estimator = Literal["ordinary", "total", "unbiased"]
+ESTIMATORS = get_args(Estimator)
 
 
 # -- bias --------------------------------------------------------------------------------------------------------------
@@ -107,6 +108,8 @@ def outcomes(p: ArrayLike, size: int) -> Iterator[tuple[float, tuple[int, ...], 
 def item_value(estimator: Estimator, losses: ArrayLike, shortlist: tuple[int, ...], answer: int) -> float:
     """What one item contributes to the estimator's mean (`ordinary` sees the true class: l = K)."""
     L = np.asarray(losses, np.float64)
+    if estimator not in ESTIMATORS:
+        raise unknown_name("estimator", estimator, ESTIMATORS)
     if answer != NONE:
         return float(L[answer])
     shown = np.isin(np.arange(len(L)), shortlist)
@@ -115,7 +118,7 @@ def item_value(estimator: Estimator, losses: ArrayLike, shortlist: tuple[int, ..
             return float(L[~shown].mean())
         case "unbiased":
             return float(L[~shown].sum() - (len(L) - 1 - len(shortlist)) / len(shortlist) * L[shown].sum())
-    raise unknown_name("estimator", estimator, ("total", "unbiased"))
+    raise InputError("the ordinary estimator sees the true class, so it has no value for a None")
 
 
 def variance_by_enumeration(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -> float:
@@ -133,9 +136,13 @@ def variance(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -
     With y not shown (probability 1 - l/K), the shown classes are a uniform l-subset of the K - 1 others; the second
     moment of a sum over such a subset follows from inclusion probabilities q1 = l/(K-1) and q2 = l(l-1)/((K-1)(K-2)).
     """
+    if estimator not in ESTIMATORS:
+        raise unknown_name("estimator", estimator, ESTIMATORS)
     posterior, L = np.asarray(p, np.float64), np.asarray(losses, np.float64)
     K = len(L)
     _check_size(K, size)
+    # a constant on all losses shifts every estimator by itself; without it no digits cancel below
+    L = L - posterior @ L
     mean, second = float(posterior @ L), float(posterior @ L**2)
     if estimator == "ordinary" or size >= K - 1:
         return second - mean**2
@@ -145,13 +152,8 @@ def variance(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -
     q2 = size * (size - 1) / ((K - 1) * (K - 2))
     shown_mean = q1 * others
     shown_second = q1 * other_squares + q2 * (others**2 - other_squares)
-    match estimator:
-        case "total":
-            a, b = 1 / (K - size), -1 / (K - size)  # value = a total + b (sum over shown)
-        case "unbiased":
-            a, b = 1.0, -(1 + (K - 1 - size) / size)
-        case _:
-            raise unknown_name("estimator", estimator, ("ordinary", "total", "unbiased"))
+    # the value of a None is a total + b (sum over shown)
+    a, b = (1 / (K - size), -1 / (K - size)) if estimator == "total" else (1.0, -(K - 1) / size)
     none_mean = a * total + b * shown_mean
     none_second = (a * total) ** 2 + 2 * a * b * total * shown_mean + b**2 * shown_second
     r = size / K
@@ -186,6 +188,8 @@ def lemma_bounds(
         delta: the chance that the bound is allowed to fail.
     """
     _check_size(num_classes, size)
+    if n < 1 or not 0 < delta < 1:
+        raise InputError(f"n and delta: expected n >= 1 and 0 < delta < 1, got {n} and {delta}")
     deviation = loss_max * math.sqrt(2 * math.log(4 / delta) / n)
     answered = p_max * (2 * lipschitz * rademacher + deviation)
     return answered, (num_classes - size) * answered

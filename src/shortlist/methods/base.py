@@ -17,6 +17,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.labels import StochasticLabels
+from shortlist.losses import raised
 from shortlist.risks import AllSum, alone, candidates
 
 Protocol = Literal["paper", "fair"]
@@ -72,7 +73,7 @@ class Method(ABC):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
-        return torch.softmax(logits.float(), -1)
+        return torch.softmax(raised(logits), -1)
 
     def smoothing(self, labels: StochasticLabels) -> float:
         """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""
@@ -94,9 +95,15 @@ class Method(ABC):
         """
         if protocol not in PROTOCOLS:
             raise unknown_name("protocol", protocol, PROTOCOLS)
+        if weight is not None:
+            weight = np.asarray(weight, np.float64)
+            if weight.shape != (len(labels),) or not (np.isfinite(weight) & (weight >= 0)).all():
+                raise InputError(f"weight: expected {len(labels)} numbers of at least 0, one an item")
+        if not len(labels):
+            raise InputError(f"method {self.name!r} cannot train without labels")
         rows = self.rows(labels, protocol)
         if not len(rows):
-            part = "answered" if not self.baseline else "None"
+            part = "None" if labels.answered.all() else "answered"
             raise InputError(f"method {self.name!r} under protocol {protocol!r} needs {part} items, and there are none")
         feed = Feed.of(labels, rows, weight)
         if self.refresh == "never":
@@ -170,7 +177,8 @@ class Feed:
     def renew(self, index: Tensor, confidence: Tensor) -> None:
         """Store renewed confidences for the items at positions `index`."""
         if self.table is not None:
-            self.table[index] = confidence.to(self.table.dtype)
+            # detached: the table is data, and must not hold on to the graph of the step that made it
+            self.table[index] = confidence.detach().to(self.table.dtype)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The per-item state, to be saved with a checkpoint; empty for methods that keep none."""
@@ -192,5 +200,4 @@ def uniform(mask: Tensor) -> Tensor:
 
 def restricted_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     """(..., K) softmax over the classes of a mask: p on the mask, renormalised, with no 0/0 for confident models."""
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    return torch.softmax(logits.masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)
+    return torch.softmax(raised(logits).masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)

@@ -21,4 +21,5 @@ class EXP(Method):
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above."""
         inside = torch.exp(log_candidates(logits, batch.candidates))
-        return batch_mean(torch.exp(-inside) * complementary_factor(batch.candidates), batch.weight, batch.all_sum)
+        values = torch.exp(-inside) * complementary_factor(batch.candidates, logits.dtype)
+        return batch_mean(values, batch.weight, batch.all_sum)

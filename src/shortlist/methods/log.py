@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from shortlist.methods.base import Batch, Method
@@ -18,11 +19,11 @@ class LOG(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above, in log space."""
-        values = -log_candidates(logits, batch.candidates) * complementary_factor(batch.candidates)
+        values = -log_candidates(logits, batch.candidates) * complementary_factor(batch.candidates, logits.dtype)
         return batch_mean(values, batch.weight, batch.all_sum)
 
 
-def complementary_factor(possible: Tensor) -> Tensor:
-    """(..., B) (K - 1)/s."""
-    K = possible.shape[-1]
-    return (K - 1) / (~possible).sum(-1).clamp(min=1)
+def complementary_factor(possible: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """(..., B) (K - 1)/s; in double for logits in double, else in float32."""
+    ruled_out = (~possible).sum(-1).clamp(min=1)
+    return (possible.shape[-1] - 1) / ruled_out.to(torch.float64 if dtype == torch.float64 else torch.float32)

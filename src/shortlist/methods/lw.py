@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.losses import raised
 from shortlist.methods.base import Batch, Method, restricted_softmax
 from shortlist.risks import batch_mean
 
@@ -33,13 +34,13 @@ class LW(Method):
     def __post_init__(self) -> None:
         if self.form not in ("sigmoid", "cross_entropy"):
             raise unknown_name("form of lw", self.form, ("sigmoid", "cross_entropy"))
-        if self.beta < 0:
+        if not self.beta >= 0:
             raise InputError(f"beta of lw: expected at least 0, got {self.beta}")
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above."""
         assert batch.confidence is not None
-        logits = logits if logits.dtype == torch.float64 else logits.float()
+        logits = raised(logits)
         if self.form == "sigmoid":
             inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
         else:

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from shortlist import losses
-from shortlist.labels import StochasticLabels
+from shortlist.labels import NONE, StochasticLabels
 from shortlist.methods.base import Batch, Method, Protocol
 from shortlist.risks import batch_mean, picked_loss
 
@@ -23,10 +23,14 @@ class OL(Method):
     title = "ordinary labels (None answers dropped)"
     loss: str = "cross_entropy"
 
+    def __post_init__(self) -> None:
+        losses.get(self.loss)
+
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Mean loss of the answer."""
+        """Mean loss of the answer, over the answered items; a None counts nothing (and does not pass for class 0)."""
         values = picked_loss(losses.get(self.loss)(logits), batch.answer)
-        return batch_mean(values, batch.weight, batch.all_sum)
+        answered = (batch.answer != NONE).to(values.dtype)
+        return batch_mean(values, answered if batch.weight is None else answered * batch.weight, batch.all_sum)
 
     def rows(self, labels: StochasticLabels, protocol: Protocol) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The answered items."""

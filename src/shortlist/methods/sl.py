@@ -30,6 +30,7 @@ class SL(Method):
     def __post_init__(self) -> None:
         if self.form not in ("total", "paper"):
             raise unknown_name("form of sl", self.form, ("total", "paper"))
+        losses.get(self.loss)
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """`risks.total_risk` or `risks.paper_risk`."""

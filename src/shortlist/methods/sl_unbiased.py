@@ -28,6 +28,7 @@ class SLUnbiased(Method):
     def __post_init__(self) -> None:
         if self.correction not in get_args(Correction):
             raise unknown_name("correction", self.correction, get_args(Correction))
+        losses.get(self.loss)
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """`risks.nonnegative_risk`."""
