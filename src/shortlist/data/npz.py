@@ -74,7 +74,8 @@ def _inputs(x: NDArray[Any], where: str) -> tuple[Kind, Inputs]:
             return "image", np.ascontiguousarray(x.transpose(0, 3, 1, 2))
         return "image", x
     if x.ndim == 2 and x.dtype.kind in "buif":
-        features = x.astype(np.float32)
+        with np.errstate(over="ignore"):  # too large for float32 is refused below, by its place
+            features = x.astype(np.float32)
         wrong = np.argwhere(~np.isfinite(features))
         if len(wrong):
             row, column = wrong[0]

@@ -90,7 +90,7 @@ def _split(raw: RawSplit, classes: tuple[str, ...]) -> Split:
     if items is not None:
         values, counts = np.unique(items, return_counts=True)
         if len(values) != len(items):
-            raise InputError(f"{raw.where}: item {values[counts > 1][0]!r} occurs more than once")
+            raise InputError(f"{raw.where}: item {str(values[counts > 1][0])!r} occurs more than once")
     return Split(raw.x, _encode(raw, classes), items)  # type: ignore[arg-type]
 
 

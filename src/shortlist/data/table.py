@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -161,7 +162,11 @@ def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
     name = columns.label or "label"
     if name not in table:
         return [None] * len(next(iter(table.values()), []))
-    return [_label(value, path, row) for row, value in enumerate(table[name], 1)]
+    labels = [_label(value, path, row) for row, value in enumerate(table[name], 1)]
+    # pandas writes whole numbers beside missing ones as 3.0 to a CSV: the class is 3 all the same
+    if all(label is None or re.fullmatch(r"-?[0-9]+\.0", label) for label in labels):
+        return [label and label.removesuffix(".0") for label in labels]
+    return labels
 
 
 def _label(value: Any, path: Path, row: int) -> str | None:
@@ -169,7 +174,7 @@ def _label(value: Any, path: Path, row: int) -> str | None:
         return value.strip() or None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if isinstance(value, float) and value.is_integer():  # whole numbers beside missing ones become floats in pandas
+    if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, int | float):
         return str(value)

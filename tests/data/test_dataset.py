@@ -1,0 +1,104 @@
+import doctest
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+import shortlist.data
+import shortlist.data.dataset
+import shortlist.data.own
+from shortlist.data import UNLABELLED, Dataset, Split
+from shortlist.errors import InputError
+
+
+def make(y, k=4, test_y=None):
+    split = Split(np.arange(len(y) * 2, dtype=np.float32).reshape(-1, 2), np.array(y))
+    test = None if test_y is None else Split(np.zeros((len(test_y), 2), np.float32), np.array(test_y))
+    return Dataset("made", split, test, tuple("abcdefgh"[:k]), "features")
+
+
+def test_items_are_the_row_numbers_unless_given():
+    assert Split(["x", "y"]).items.tolist() == ["0", "1"]
+    assert Split(["x", "y"], items=np.array(["p", "q"])).take([1]).items.tolist() == ["q"]
+
+
+@pytest.mark.parametrize(
+    "x", [["a", "b", "c"], np.arange(6).reshape(3, 2), csr_matrix(np.eye(3, dtype=np.float32))], ids=type
+)
+def test_take_by_position_and_mask(x):
+    split = Split(x, np.array([5, 6, 7]))
+    for index in ([2, 0], np.array([2, 0])):
+        part = split.take(index)
+        assert len(part) == 2
+        assert part.y.tolist() == [7, 5]
+        assert part.items.tolist() == ["2", "0"]
+    part = split.take(np.array([True, False, True]))
+    assert part.y.tolist() == [5, 7]
+    if isinstance(x, list):
+        assert part.x == ["a", "c"]
+    elif isinstance(x, np.ndarray):
+        assert part.x.tolist() == [[0, 1], [4, 5]]
+    else:
+        assert part.x.toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Split(["a"], np.array([1, 2])), r"1 items need y of shape \(1,\), got \(2,\)"),
+        (lambda: Split(["a"], items=np.array(["x", "y"])), "1 items need 1 names, got 2"),
+        (lambda: make([0, 4]), "class 4 in the train labels, expected 0 to 3"),
+        (lambda: make([0, 1], test_y=[-2]), "class -2 in the test labels"),
+        (lambda: make([0, 1]).only_classes([0, 0]), "named twice"),
+        (lambda: make([0, 1]).only_classes([0]), "at least 2 classes"),
+        (lambda: make([0, 1]).only_classes([0, 4]), "no class 4, they are 0 to 3"),
+        (lambda: make([0, 1]).only_classes(["a", "bb"]), "unknown class of made 'bb'"),
+        (lambda: make([0, 1]).with_classes(["a"]), "class 'b' occurs but is not among"),
+        (lambda: make([0, 1]).with_classes(["a", "a"]), "named twice"),
+    ],
+)
+def test_bad_input_is_one_line(build, message):
+    with pytest.raises(InputError, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    y=st.lists(st.integers(-1, 5), min_size=1, max_size=30),
+    chosen=st.lists(st.integers(0, 5), min_size=2, max_size=6, unique=True),
+)
+def test_only_classes_against_a_loop(y, chosen):
+    dataset = make(y, k=6, test_y=y[::-1])
+    part = dataset.only_classes(chosen)
+    assert part.class_names == tuple("abcdef"[c] for c in chosen)
+    for split, whole, labels in ((part.train, dataset.train, y), (part.test, dataset.test, y[::-1])):
+        kept = [i for i, label in enumerate(labels) if label in chosen]
+        assert split.items.tolist() == [str(i) for i in kept]
+        assert split.y.tolist() == [chosen.index(labels[i]) for i in kept]
+        np.testing.assert_array_equal(split.x, whole.x[kept])
+
+
+def test_only_classes_by_name_keeps_the_order_given():
+    assert make([0, 1, 2]).only_classes(["c", "a"]).train.y.tolist() == [1, 0]
+
+
+def test_with_classes_reorders_and_adds():
+    dataset = make([0, 1, UNLABELLED], k=3, test_y=[1]).with_classes(["z", "b", "a"])
+    assert dataset.train.y.tolist() == [2, 1, UNLABELLED]
+    assert dataset.test.y.tolist() == [1]
+    assert dataset.num_classes == 3
+
+
+def test_in_shape():
+    assert make([0, 1]).in_shape == (2,)
+    with pytest.raises(InputError, match="texts have no shape"):
+        _ = Dataset("texts", Split(["a"]), None, (), "text").in_shape
+
+
+def test_docstrings():
+    for module in (shortlist.data, shortlist.data.dataset, shortlist.data.own):
+        results = doctest.testmod(module)
+        assert results.attempted
+        assert not results.failed
