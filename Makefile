@@ -1,0 +1,51 @@
+# make demo   the idea in two minutes: a table here and demo/report.html
+# make test   everything CI runs: check, then every test
+# make check  ruff, mypy --strict, import-linter
+#
+# Needs Python 3.11 or newer. The first call makes .venv and installs; later calls do so only when pyproject.toml or
+# constraints.txt have changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# what `make check` and `make test` install beside the package itself; tests of what is left out skip
+EXTRAS ?= annotate,dev,activeml
+WORKERS ?= 2
+
+comma := ,
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+
+.PHONY: demo test check install
+.DELETE_ON_ERROR:
+
+demo: $(INSTALLED)
+	$(BIN)/shortlist demo
+
+# one thread a worker: small matrices gain nothing from more, and workers would fight over the cores
+test: check
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(INSTALLED_DEV)
+	$(BIN)/ruff check --output-format concise .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: $(INSTALLED_DEV)
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Shortlist into $(VENV) (the first time takes a few minutes)"
+	$(PIP) -e .
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Shortlist with [$(EXTRAS)] into $(VENV) (the first time takes a few minutes)"
+	$(PIP) -e ".[$(EXTRAS)]"
+	@touch $(INSTALLED) $@
+
+$(BIN)/python:
+	@command -v "$(PYTHON)" >/dev/null || { echo "make: $(PYTHON) was not found: Shortlist needs Python 3.11 or newer (make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$("$(PYTHON)" --version 2>&1) is too old: Shortlist needs Python 3.11 or newer (make PYTHON=/path/to/python3.11)" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
