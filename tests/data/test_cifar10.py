@@ -220,6 +220,7 @@ def test_pickles_run_nothing(content, capfd):
 
 
 # "r" asks the unpickler for a table of any length: published files are held to their checksum before they come here
+@pytest.mark.filterwarnings("ignore:dtype")
 @given(st.integers(0, 400), st.integers(0, 255).filter(lambda value: value != ord("r")))
 def test_damaged_pickles_raise_one_kind_of_error(place, value):
     good = bytearray(python2_batch([1, 2], np.zeros((2, 5), np.uint8)))

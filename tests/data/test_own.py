@@ -370,3 +370,20 @@ def test_npz_with_two_tests(tmp_path):
     path = npz(tmp_path / "a.npz", x=np.eye(2), x_test=np.eye(2))
     with pytest.raises(InputError, match="has x_test already"):
         data.load(path, test=path)
+
+
+def test_what_may_not_be_read_is_one_line(tmp_path, monkeypatch):
+    picture(tmp_path / "cat" / "1.png")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refuse)  # tests may run as root, whom no file mode stops
+    with pytest.raises(InputError, match=r"cannot be read: Permission denied"):
+        data.load(tmp_path)
+
+
+def test_a_link_to_nothing(tmp_path):
+    (tmp_path / "t.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(InputError, match=r"t.csv cannot be read: No such file"):
+        data.load(tmp_path / "t.csv")

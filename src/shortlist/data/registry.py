@@ -84,7 +84,7 @@ def load(
             raise InputError(f"{', '.join(given)} can be stated only for your own data, {data!r} is a known dataset")
         return _SOURCES[data].read()
     path = Path(data)
-    if not path.exists():
+    if not os.path.lexists(path):
         if isinstance(data, str) and not path.suffix and os.sep not in data:
             raise unknown_name("dataset", data, names())
         raise InputError(f"no such file or folder: {path}")
@@ -92,4 +92,7 @@ def load(
     from shortlist.data.table import Columns
 
     columns = Columns(text_column, image_column, label_column, item_column)
-    return load_own(path, None if test is None else Path(test), columns, image_size, class_names)
+    try:
+        return load_own(path, None if test is None else Path(test), columns, image_size, class_names)
+    except OSError as error:  # no permission, a link to nothing, a disk that fails
+        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
