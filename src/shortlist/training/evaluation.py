@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.labels import StochasticLabels
+from shortlist.methods import Method
+from shortlist.theory import unsmooth
 from shortlist.training.inputs import Inputs
 
 EVALUATION_BATCH = 2000
@@ -39,21 +41,41 @@ class Scores:
     """Mean log probability of the answers, None answers included."""
 
 
-def score_answers(logits: Tensor, labels: StochasticLabels, probabilities: Callable[[Tensor], Tensor]) -> Scores:
+def class_probabilities(method: Method, logits: Tensor, smoothing: float) -> Tensor:
+    """(N, K) class probabilities: by the method's link, its smoothing undone."""
+    p = method.probabilities(logits)
+    if smoothing == 0:
+        return p
+    return torch.from_numpy(unsmooth(p.double().cpu().numpy(), smoothing))
+
+
+def score_answers(
+    logits: Tensor,
+    labels: StochasticLabels,
+    probabilities: Callable[[Tensor], Tensor],
+    weight: Tensor | None = None,
+) -> Scores:
     """Score logits by the answers of the same items.
 
     Args:
         logits: (N, K).
         labels: N rows.
         probabilities: what the method makes of logits (its link, smoothing undone).
+        weight: (N,) how much each item counts; 1 / inclusion probability of the answer makes the accuracy fair where
+            shortlists were not drawn uniformly.
     """
+    counts = torch.ones(len(labels), dtype=torch.float64) if weight is None else weight.cpu().double()
     answered = torch.from_numpy(labels.answered)
     right = logits.argmax(-1).cpu() == torch.from_numpy(labels.answer)
     possible = torch.from_numpy(labels.candidates)
     share = (probabilities(logits).cpu().double() * possible).sum(-1)
-    accuracy = right[answered].double().mean().item() if answered.any() else float("nan")
     # an impossible answer costs as much as one at the limit of float32
-    return Scores(accuracy, share.clamp(min=float(np.finfo(np.float32).tiny)).log().mean().item())
+    surprise = share.clamp(min=float(np.finfo(np.float32).tiny)).log()
+    # 0/0 where nothing was answered: NaN, not a score
+    return Scores(
+        accuracy=((counts * right)[answered].sum() / counts[answered].sum()).item(),
+        log_likelihood=((counts * surprise).sum() / counts.sum()).item(),
+    )
 
 
 def accuracy(logits: Tensor, y: Tensor) -> Tensor:

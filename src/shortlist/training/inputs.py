@@ -97,8 +97,11 @@ class Normalise(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, x: Any, rows: Any = None) -> None:
-        """Measure the inputs `x` (of the training rows): by channel for images, by feature for features."""
+    def __init__(self, x: Any, rows: Any = None, weight: Any = None) -> None:
+        """Measure the inputs `x` (of the training rows): by channel for images, by feature for features.
+
+        With `weight`, one number a row, a row counts like that many copies of itself.
+        """
         super().__init__()
         if hasattr(x, "tocsr"):
             mean, deviation = torch.zeros(1), torch.ones(1)
@@ -106,8 +109,9 @@ class Normalise(nn.Module):
             part = x if rows is None else x[rows]
             axes = (0, *range(2, part.ndim))
             shape = (-1,) + (1,) * (part.ndim - 2)
-            mean = torch.from_numpy(np.mean(part, axes, dtype=np.float64)).float().reshape(shape)
-            deviation = torch.from_numpy(np.std(part, axes, dtype=np.float64)).float().reshape(shape)
+            centre, spread = _moments(part, axes, weight)
+            mean = torch.from_numpy(centre).float().reshape(shape)
+            deviation = torch.from_numpy(spread).float().reshape(shape)
         # a constant channel carries nothing: leave it at 0 instead of dividing by 0
         deviation = torch.where(deviation > 1e-12, deviation, 1)
         self.register_buffer("mean", mean)
@@ -116,3 +120,16 @@ class Normalise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, ...) float."""
         return (x.to(self.mean.dtype) - self.mean) / self.deviation
+
+
+def _moments(x: Any, axes: tuple[int, ...], weight: Any) -> tuple[Any, Any]:
+    """Mean and deviation over `axes` in float64, rows counted by `weight`."""
+    if weight is None or not np.sum(weight):
+        return np.mean(x, axes, dtype=np.float64), np.std(x, axes, dtype=np.float64)
+    # over each row first: rows have weights, the pixels of an image have not
+    inner = axes[1:]
+    share = np.asarray(weight, np.float64) / np.sum(weight)
+    mean = share @ np.mean(x, inner, dtype=np.float64)
+    expanded = mean.reshape((-1,) + (1,) * len(inner))
+    variance = share @ np.mean(np.square(x - expanded, dtype=np.float64), inner)
+    return mean, np.sqrt(variance)

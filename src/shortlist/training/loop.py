@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from shortlist.errors import InputError
-from shortlist.theory import unsmooth
 from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, predict_logits, score_answers
+from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
 from shortlist.training.prepare import Prepared
 
 CHECKPOINT_SECONDS = 1.0
@@ -46,10 +44,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
 
 def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
     """(N, K) class probabilities: by the method's link, its smoothing undone."""
-    p = prepared.method.probabilities(logits)
-    if prepared.smoothing == 0:
-        return p
-    return torch.from_numpy(unsmooth(p.double().cpu().numpy(), prepared.smoothing))
+    return class_probabilities(prepared.method, logits, prepared.smoothing)
 
 
 def fit(

@@ -110,7 +110,7 @@ def prepare(
     test = dataset.test if dataset.test is not None and dataset.test.y is not None else None
     run = Run(
         config,
-        nn.Sequential(Normalise(x, rows), network),
+        nn.Sequential(Normalise(x, rows, weight), network),
         method,
         feed,
         inputs or Inputs(x, engine.device),
