@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 from shortlist.annotate.problems import Conflict, NotFound, Unauthorized
 from shortlist.annotate.project import Project
 from shortlist.annotate.rows import insert_id
-from shortlist.annotate.schema import Annotator, Credential
+from shortlist.annotate.schema import Annotator, Credential, annotators
 from shortlist.annotate.sources import check_name
 
 DAY = 24 * 3600
@@ -29,7 +29,7 @@ LINK_SECONDS = DAY
 class Principal:
     """Who is asking: an admin, or an annotator with an id. `credential` is what they came with."""
 
-    role: str
+    role: Literal["admin", "annotator"]
     annotator_id: int | None
     name: str
     credential: int
@@ -175,7 +175,7 @@ class Auth:
 def insert_annotator(connection: Connection, name: str, now: float, active: bool = True) -> int:
     """A new annotator with nothing done yet."""
     zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0, "invite_serial": 0}
-    return insert_id(connection, Annotator, {"name": name, "active": active, "created_at": now, **zero})
+    return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero})
 
 
 def digest(secret: str) -> str:

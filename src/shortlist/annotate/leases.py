@@ -1,19 +1,62 @@
 """Who gets which question next. Every step costs the same whatever the number of items and answers."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, exists, false, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
 
 from shortlist.annotate.chooser import Choice, Chooser
-from shortlist.annotate.rows import ClassNames, free_slot, insert_id, next_rank, refused_classes
-from shortlist.annotate.schema import Annotator, Item, Question, Slot
+from shortlist.annotate.rows import ClassNames, free_slot, insert_id, next_rank, refused_classes, set_slot
+from shortlist.annotate.schema import annotators, items, questions, slots
 from shortlist.annotate.store import Store
 
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
+
+_Q, _S, _I = questions.c, slots.c, items.c
+_MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
+_SHOWN = (_I.kind, _I.text, _I.media_type)
+_LOCK_HELD = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
+_HELD = (
+    select(_Q.id, _Q.slot_id, _Q.item_id, _Q.attempt, _Q.shortlist, _Q.served_at, *_SHOWN)
+    .add_columns(_S.gold, _S.turn, _S.annotator_id)
+    .join(slots, _S.id == _Q.slot_id)
+    .join(items, _I.id == _Q.item_id)
+    .where(*_MINE)
+    .order_by(_Q.id)
+)
+_RENEW = update(slots).where(_S.id.in_(bindparam("held", expanding=True))).values(lease_until=bindparam("until"))
+# of no item that the annotator spoke about in another slot, or in this turn of this slot
+_SPOKEN = exists().where(
+    _Q.annotator_id == bindparam("annotator"),
+    _Q.item_id == _S.item_id,
+    _Q.state != "expired",
+    or_(_Q.slot_id != _S.id, _Q.turn == _S.turn),
+)
+_FIND = (
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.rank, _S.gold, _I.name, *_SHOWN)
+    .join(items, _I.id == _S.item_id)
+    .where(_S.gold == false(), _S.state == "free", _S.rank >= bindparam("start"), ~_SPOKEN)
+    .order_by(_S.rank)
+    .limit(1)
+)
+_EXPIRED = (
+    select(_S.id.label("slot_id"), _S.gold, _S.turn, _S.annotator_id)
+    .where(_S.state == "leased", _S.lease_until <= bindparam("now"))
+    .order_by(_S.lease_until)
+    .limit(RECLAIM_AT_ONCE)
+)
+_EXPIRE = update(questions).where(_Q.slot_id == bindparam("slot"), _Q.state == "open").values(state="expired")
+_GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("annotator"))
+_NEXT_GOLD = (
+    select(_I.id.label("item_id"), _I.name, *_SHOWN)
+    .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
+    .order_by(_I.id)
+    .limit(1)
+)
+_SEE_GOLD = update(annotators).where(annotators.c.id == bindparam("annotator")).values(gold_seen=bindparam("item"))
 
 
 @dataclass(frozen=True)
@@ -23,13 +66,24 @@ class Served:
     id: int
     attempt: int
     item_id: int
-    kind: str
+    kind: Literal["image", "text", "audio"]
     text: str | None
     media_type: str | None
     shortlist: list[int]
     names: list[str]
     served_at: float
     lease_until: float
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One transaction's wish for questions: by whom, when, and where seeds come from."""
+
+    connection: Connection
+    annotator_id: int
+    now: float
+    seeds: Callable[[], int]
+    names: Sequence[str]
 
 
 class Leases:
@@ -41,168 +95,116 @@ class Leases:
         self.gold_every = gold_every
         self.lease_seconds = lease_seconds
         self.classes = ClassNames()
+        self._find_slot = store.locked(_FIND, of=slots, skip=True)
+        self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
         # Below this rank there is nothing for this annotator, because freed slots go to the end. Only a hint, forgotten
         # after a minute: on PostgreSQL a rank may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
     def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
         """The annotator's open questions with their slots, oldest first, the slots locked."""
-        mine = (Question.annotator_id == annotator_id, Question.state == "open")
+        mine = {"annotator": annotator_id}
         if not self.store.is_sqlite:
             # First lock, then read: a row read before the wait for its lock would show the past.
-            lock = select(Slot.id).join(Question, Question.slot_id == Slot.id).where(*mine).with_for_update(of=Slot)
-            connection.execute(lock).all()
-        statement = (
-            select(*_QUESTION, Slot.gold, Item.kind, Item.text, Item.media_type)
-            .join(Slot, Slot.id == Question.slot_id)
-            .join(Item, Item.id == Question.item_id)
-            .where(*mine)
-            .order_by(Question.id)
-        )
-        return list(connection.execute(statement).mappings())
+            connection.execute(_LOCK_HELD, mine).all()
+        return list(connection.execute(_HELD, mine).mappings())
 
-    def top_up(self, connection: Connection, annotator: RowMapping, hold: int, now: float, seeds: Any) -> list[Served]:
+    def top_up(
+        self, connection: Connection, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
+    ) -> list[Served]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
         until = now + self.lease_seconds
-        rows = self.held(connection, annotator["id"])
+        ask = Ask(connection, annotator_id, now, seeds, self.classes.all(connection))
+        rows: list[Mapping[Any, Any]] = list(self.held(connection, annotator_id))
         if rows:
-            held = [row["slot_id"] for row in rows]
-            connection.execute(update(Slot).where(Slot.id.in_(held)).values(lease_until=until))
-        leased = 0
-        while len(rows) + leased < hold and self._lease(connection, annotator, now, seeds()):
-            leased += 1
-        if leased:
-            rows = self.held(connection, annotator["id"])
-        names = self.classes.all(connection)
-        return [_served(row, names, until) for row in rows]
+            connection.execute(_RENEW, {"held": [row["slot_id"] for row in rows], "until": until})
+        while len(rows) < hold and (row := self._lease(ask)) is not None:
+            rows.append(row)
+        return [_served(row, ask.names, until) for row in rows]
 
-    def _lease(self, connection: Connection, annotator: RowMapping, now: float, seed: int) -> bool:
+    def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
-            freed = self._reclaim(connection, now)
-            slot = self._find(connection, annotator["id"])
+            freed = self._reclaim(ask)
+            slot = self._find(ask)
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
-                    return False
+                    return None
                 continue
-            if seed % self.gold_every == 0 and self._lease_gold(connection, annotator, now, seed):
-                return True
-            refused = refused_classes(connection, slot["slot_id"]) if slot["turn"] else []
-            choice = self._choose(connection, slot["name"], refused, seed)
+            seed = ask.seeds()
+            gold = self._lease_gold(ask, seed) if seed % self.gold_every == 0 else None
+            if gold is not None:
+                return gold
+            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
+            choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
             if choice is None:
-                self._close(connection, slot["item_id"])
+                self._close(ask.connection, slot["item_id"])
                 continue
-            taken = {"state": "leased", "annotator_id": annotator["id"], "lease_until": now + self.lease_seconds}
-            connection.execute(update(Slot).where(Slot.id == slot["slot_id"]).values(taken))
-            _ask(connection, slot, annotator["id"], choice, seed, now)
-            return True
+            until = ask.now + self.lease_seconds
+            set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
+            return {**slot, **_insert_question(ask, slot, choice, seed)}
 
-    def _choose(self, connection: Connection, item: str, refused: Sequence[int], seed: int) -> Choice | None:
-        return self.chooser.choose(item, len(self.classes.all(connection)), refused, seed)
-
-    def _find(self, connection: Connection, annotator_id: int) -> RowMapping | None:
-        """The first free slot that this annotator may have: of no item they spoke about in another slot or turn."""
-        start, made = self._hints.get(annotator_id, (0, 0.0))
+    def _find(self, ask: Ask) -> RowMapping | None:
+        """The first free slot that this annotator may have."""
+        start, made = self._hints.get(ask.annotator_id, (0, 0.0))
         if time.monotonic() - made > HINT_SECONDS:
             start, made = 0, time.monotonic()
-        spoken = exists().where(
-            Question.annotator_id == annotator_id,
-            Question.item_id == Slot.item_id,
-            Question.state != "expired",
-            or_(Question.slot_id != Slot.id, Question.turn == Slot.turn),
-        )
-        statement = (
-            select(Slot.id.label("slot_id"), Slot.item_id, Slot.turn, Slot.rank, Item.name)
-            .join(Item, Item.id == Slot.item_id)
-            .where(Slot.gold == false(), Slot.state == "free", Slot.rank >= start, ~spoken)
-            .order_by(Slot.rank)
-            .limit(1)
-        )
-        found = connection.execute(self.store.locked(statement, of=Slot, skip=True)).mappings().first()
-        self._hints[annotator_id] = (next_rank(connection) if found is None else found["rank"], made)
+        wanted = {"annotator": ask.annotator_id, "start": start}
+        found = ask.connection.execute(self._find_slot, wanted).mappings().first()
+        self._hints[ask.annotator_id] = (next_rank(ask.connection) if found is None else found["rank"], made)
         return found
 
-    def _reclaim(self, connection: Connection, now: float) -> int:
+    def _reclaim(self, ask: Ask) -> int:
         """Take back some leases that ran out; returns how many."""
-        statement = (
-            select(Slot.id.label("slot_id"), Slot.gold, Slot.annotator_id)
-            .where(Slot.state == "leased", Slot.lease_until <= now)
-            .order_by(Slot.lease_until)
-            .limit(RECLAIM_AT_ONCE)
-        )
-        rows = connection.execute(self.store.locked(statement, of=Slot, skip=True)).mappings().all()
+        rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
         for row in rows:
-            expire_slot(connection, row)
+            expire_slot(ask.connection, row)
             self._hints.pop(row["annotator_id"], None)  # the item's other slots are open to its annotator again
         return len(rows)
 
-    def _lease_gold(self, connection: Connection, annotator: RowMapping, now: float, seed: int) -> bool:
+    def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
-        seen = connection.execute(select(Annotator.gold_seen).where(Annotator.id == annotator["id"])).scalar_one()
-        statement = select(Item.id, Item.name).where(Item.gold.is_not(None), Item.id > seen).order_by(Item.id).limit(1)
-        item = connection.execute(statement).mappings().first()
-        choice = self._choose(connection, item["name"], [], seed) if item is not None else None
+        seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
+        item = ask.connection.execute(_NEXT_GOLD, {"seen": seen}).mappings().first()
+        choice = self.chooser.choose(item["name"], len(ask.names), [], seed) if item is not None else None
         if item is None or choice is None:
-            return False
-        slot = {
-            "item_id": item["id"],
-            "number": annotator["id"],
-            "gold": True,
-            "state": "leased",
-            "rank": -1,
-            "turn": 0,
-        }
-        slot |= {"annotator_id": annotator["id"], "lease_until": now + self.lease_seconds}
-        slot_id = insert_id(connection, Slot, slot)
-        connection.execute(update(Annotator).where(Annotator.id == annotator["id"]).values(gold_seen=item["id"]))
-        _ask(connection, {**slot, "slot_id": slot_id}, annotator["id"], choice, seed, now)
-        return True
+            return None
+        slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
+        slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
+        slot["slot_id"] = insert_id(ask.connection, slots, slot)
+        ask.connection.execute(_SEE_GOLD, {"annotator": ask.annotator_id, "item": item["item_id"]})
+        return {**item, **_insert_question(ask, slot, choice, seed)}
 
     def _close(self, connection: Connection, item_id: int) -> None:
         """The policy asks this item no more: its free slots leave the queue."""
-        connection.execute(update(Item).where(Item.id == item_id).values(state="closed"))
-        free = (Slot.item_id == item_id, Slot.state == "free")
-        connection.execute(update(Slot).where(*free).values(state="closed"))
-
-
-_QUESTION = (
-    Question.id,
-    Question.slot_id,
-    Question.item_id,
-    Question.attempt,
-    Question.shortlist,
-    Question.served_at,
-)
+        connection.execute(update(items).where(_I.id == item_id).values(state="closed"))
+        connection.execute(update(slots).where(_S.item_id == item_id, _S.state == "free").values(state="closed"))
 
 
 def expire_slot(connection: Connection, slot: RowMapping) -> None:
     """End a slot's open question and put the slot back."""
-    open_question = (Question.slot_id == slot["slot_id"], Question.state == "open")
-    connection.execute(update(Question).where(*open_question).values(state="expired"))
-    free_slot(connection, slot)
+    connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
+    free_slot(connection, slot, slot["turn"])
 
 
-def _ask(connection: Connection, slot: Any, annotator_id: int, choice: Choice, seed: int, now: float) -> int:
-    return insert_id(
-        connection,
-        Question,
-        {
-            "slot_id": slot["slot_id"],
-            "item_id": slot["item_id"],
-            "annotator_id": annotator_id,
-            "turn": slot["turn"],
-            "shortlist": list(choice.shortlist),
-            "policy": choice.policy,
-            "policy_version": choice.policy_version,
-            "probabilities": list(choice.probabilities),
-            "seed": seed,
-            "state": "open",
-            "attempt": 0,
-            "served_at": now,
-        },
-    )
+def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: int) -> dict[str, Any]:
+    values = {
+        "slot_id": slot["slot_id"],
+        "item_id": slot["item_id"],
+        "annotator_id": ask.annotator_id,
+        "turn": slot["turn"],
+        "shortlist": list(choice.shortlist),
+        "policy": choice.policy,
+        "policy_version": choice.policy_version,
+        "probabilities": list(choice.probabilities),
+        "seed": seed,
+        "state": "open",
+        "attempt": 0,
+        "served_at": ask.now,
+    }
+    return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
-def _served(row: RowMapping, names: Sequence[str], until: float) -> Served:
+def _served(row: Mapping[Any, Any], names: Sequence[str], until: float) -> Served:
     return Served(
         id=row["id"],
         attempt=row["attempt"],

@@ -3,14 +3,22 @@
 import json
 import os
 import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from sqlalchemy import delete, select
 
 from shortlist.annotate.chooser import UniformChooser
 from shortlist.annotate.queue import Queue
+from shortlist.annotate.schema import LabelClass, tables
 from shortlist.annotate.store import Store, sqlite_url
 from shortlist.errors import InputError
+from shortlist.files import sync_directory
 
 SETTINGS, SECRET, DATABASE, MEDIA = "project.json", "secret.key", "annotations.db", "media"
 
@@ -49,14 +57,17 @@ class Project:
         return self.folder / MEDIA
 
     @classmethod
-    def create(cls, folder: Path, settings: Settings) -> "Project":
-        """Make the folder (it may exist, but not hold a project) with fresh secrets and empty tables."""
+    def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
+        """Make the folder (it may exist, but not hold a project) with a fresh secret and empty tables."""
         if (folder / SETTINGS).exists():
             raise InputError(f"{folder} already holds a project: add items with `shortlist annotate add`")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MEDIA).mkdir(exist_ok=True)
-        _write_private(folder / SECRET, secrets.token_hex(32).encode())
+        _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
         store = Store.open(_url(folder, settings))
+        with store.read() as connection:
+            if connection.execute(select(LabelClass.id).limit(1)).scalar() is not None:
+                raise InputError("this database already holds a project: give another one")
         # the settings make it a project, so they come last; they may hold the database's password
         _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
         return cls(folder, settings, store, _secret(folder))
@@ -70,6 +81,18 @@ class Project:
     def queue(self, **options: Any) -> Queue:
         """The queue with the project's policy."""
         return Queue(self.store, UniformChooser(self.settings.size), gold_every=self.settings.gold_every, **options)
+
+    def discard(self) -> None:
+        """Take back what `create` made and what came in since."""
+        with self.store.write() as connection:
+            for table in reversed(tables()):
+                connection.execute(delete(table))
+        self.close()
+        shutil.rmtree(self.media, ignore_errors=True)
+        for name in (SETTINGS, SECRET, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+            (self.folder / name).unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
     def close(self) -> None:
         """Let go of the database."""
@@ -86,11 +109,19 @@ def read_settings(folder: Path) -> Settings:
     """The settings of the project in `folder`."""
     path = folder / SETTINGS
     try:
-        return Settings(**json.loads(path.read_text(encoding="utf-8")))
+        return parse_settings(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError as error:
         raise InputError(f"{folder} holds no project: make one with `shortlist annotate init`") from error
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def parse_settings(content: str, where: Path) -> Settings:
+    """The settings written in `content`."""
+    try:
+        return Settings(**json.loads(content))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where}: not the settings of a project: {error}") from error
 
 
 def _url(folder: Path, settings: Settings) -> str:
@@ -110,12 +141,26 @@ def _secret(folder: Path) -> bytes:
     return value
 
 
+@contextmanager
+def private_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file for the owner's eyes only, from the first byte on, that takes its place when the block ends well.
+
+    `files.atomic_path` gives its files the usual mode, which for a moment is too open for a secret.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")  # mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def _write_private(path: Path, content: bytes) -> None:
-    """Write for the owner's eyes only, from the first byte on."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with private_file(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-    temporary.replace(path)

@@ -9,19 +9,49 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, exists, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 
 from shortlist.annotate.chooser import Chooser
 from shortlist.annotate.leases import Leases, Served, expire_slot
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
-from shortlist.annotate.rows import count_answer, free_slot, insert_id, refused_classes, settle_item
-from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.rows import count_answer, free_slot, insert_id, refused_classes, set_slot, settle_item
+from shortlist.annotate.schema import annotators, answers, items, questions, slots
 from shortlist.annotate.store import Store
 
 LEASE_SECONDS = 300.0
 SEED_BITS = 53  # a seed survives a trip through JSON numbers
+
+_Q, _S, _A = questions.c, slots.c, answers.c
+_MINE = (_Q.id == bindparam("question"), _Q.annotator_id == bindparam("annotator"))
+_ANNOTATOR = select(annotators.c.id).where(annotators.c.id == bindparam("annotator"))
+_LOCK = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
+_QUESTION = (
+    select(_Q.id, _Q.slot_id, _Q.item_id, _Q.turn, _Q.attempt, _Q.state, _Q.shortlist, items.c.name, _S.gold)
+    .add_columns(_Q.annotator_id, _S.state.label("slot_state"), _S.turn.label("slot_turn"))
+    .join(slots, _S.id == _Q.slot_id)
+    .join(items, items.c.id == _Q.item_id)
+    .where(*_MINE)
+)
+_SPOKEN = select(
+    exists().where(_Q.annotator_id == bindparam("annotator"), _Q.item_id == bindparam("item"), _Q.state != "expired")
+)
+_LATEST = (
+    select(_Q.id)
+    .where(_Q.annotator_id == bindparam("annotator"), _Q.state == bindparam("in_state"))
+    .order_by(_Q.id.desc())
+    .limit(1)
+)
+_SET_QUESTION = (
+    update(questions)
+    .where(_Q.id == bindparam("question"))
+    .values(state=bindparam("to_state"), attempt=bindparam("to_attempt"))
+)
+_SHOWING = (_A.question_id == bindparam("question"), _A.attempt == bindparam("at_attempt"))
+_ANSWER = select(answers).where(*_SHOWING, _A.kind != "undo")
+_UNDO = select(answers).where(*_SHOWING, _A.kind == "undo")
+_SUPERSEDED = select(exists().where(_A.supersedes == bindparam("answer")))
 
 
 @dataclass(frozen=True)
@@ -31,7 +61,7 @@ class Stored:
     id: int
     question: int
     attempt: int
-    kind: str
+    kind: Literal["answer", "skip", "undo"]
     answer: int | None
     seconds: float | None
     answered_at: float
@@ -56,11 +86,12 @@ class Queue:
         self.chooser = chooser
         self.clock = clock
         self.seeds = seeds
+        self._annotator = store.locked(_ANNOTATOR, of=annotators)
 
     def next(self, annotator_id: int, hold: int = 1) -> list[Served]:
         """The annotator's open questions, oldest first; the same ones again until they are answered."""
-        with self._as(annotator_id) as (connection, annotator):
-            return self._top_up(connection, annotator, hold)
+        with self._as(annotator_id) as connection:
+            return self._top_up(connection, annotator_id, hold)
 
     def answer(
         self,
@@ -84,14 +115,14 @@ class Queue:
         self, annotator_id: int, question_id: int | None = None, attempt: int | None = None, hold: int = 0
     ) -> tuple[Stored, list[Served]]:
         """Take back an answer or a skip (by default that of the latest question) and hold the question again."""
-        with self._as(annotator_id) as (connection, annotator):
+        with self._as(annotator_id) as connection:
             chosen = self._latest(connection, annotator_id) if question_id is None else question_id
             question = self._question(connection, annotator_id, chosen)
             if attempt is not None and attempt < question["attempt"]:
                 stored = self._undone(connection, question, attempt)
             else:
                 stored = self._undo(connection, annotator_id, question)
-            return stored, self._top_up(connection, annotator, hold)
+            return stored, self._top_up(connection, annotator_id, hold)
 
     def renew(self, annotator_id: int) -> list[Served]:
         """Keep the leases of the open questions from running out."""
@@ -99,42 +130,29 @@ class Queue:
 
     def release(self, annotator_id: int) -> None:
         """Give back everything the annotator holds, for others to answer."""
-        with self._as(annotator_id) as (connection, _):
+        with self._as(annotator_id) as connection:
             for row in self.leases.held(connection, annotator_id):
                 expire_slot(connection, row)
 
     # -- one transaction as one annotator ----------------------------------------------------------------------------
 
     @contextmanager
-    def _as(self, annotator_id: int) -> Iterator[tuple[Connection, RowMapping]]:
+    def _as(self, annotator_id: int) -> Iterator[Connection]:
         with self.store.write() as connection:
             # The lock makes two tabs of one annotator take turns, so that both see the same open questions.
-            statement = self.store.locked(select(Annotator.id).where(Annotator.id == annotator_id), of=Annotator)
-            annotator = connection.execute(statement).mappings().first()
-            if annotator is None:
+            if connection.execute(self._annotator, {"annotator": annotator_id}).scalar() is None:
                 raise NotFound("no_annotator", "there is no such annotator")
-            yield connection, annotator
+            yield connection
 
-    def _top_up(self, connection: Connection, annotator: RowMapping, hold: int) -> list[Served]:
-        return self.leases.top_up(connection, annotator, hold, self.clock(), self.seeds)
+    def _top_up(self, connection: Connection, annotator_id: int, hold: int) -> list[Served]:
+        return self.leases.top_up(connection, annotator_id, hold, self.clock(), self.seeds)
 
     def _question(self, connection: Connection, annotator_id: int, question_id: int) -> RowMapping:
-        mine = (Question.id == question_id, Question.annotator_id == annotator_id)
+        mine = {"question": question_id, "annotator": annotator_id}
         if not self.store.is_sqlite:
             # First lock, then read: a row read before the wait for its lock would show the past.
-            lock = select(Slot.id).join(Question, Question.slot_id == Slot.id).where(*mine).with_for_update(of=Slot)
-            connection.execute(lock).all()
-        statement = (
-            select(
-                *(Question.id, Question.slot_id, Question.item_id, Question.turn, Question.attempt, Question.state),
-                *(Question.shortlist, Slot.gold, Item.name),
-                *(Slot.state.label("slot_state"), Slot.turn.label("slot_turn")),
-            )
-            .join(Slot, Slot.id == Question.slot_id)
-            .join(Item, Item.id == Question.item_id)
-            .where(*mine)
-        )
-        row = connection.execute(statement).mappings().first()
+            connection.execute(_LOCK, mine).all()
+        row = connection.execute(_QUESTION, mine).mappings().first()
         if row is None:
             raise NotFound("no_question", f"question {question_id} is not one of yours")
         return row
@@ -146,12 +164,12 @@ class Queue:
         annotator_id: int,
         question_id: int,
         attempt: int,
-        kind: str,
+        kind: Literal["answer", "skip"],
         answer: int | None,
         seconds: float | None,
         hold: int,
     ) -> tuple[Stored, list[Served]]:
-        with self._as(annotator_id) as (connection, annotator):
+        with self._as(annotator_id) as connection:
             question = self._question(connection, annotator_id, question_id)
             stored = _find_answer(connection, question_id, attempt)
             if stored is None:
@@ -159,7 +177,7 @@ class Queue:
                 stored = self._store(connection, annotator_id, question, kind, answer, seconds)
             elif (stored.kind, stored.answer) != (kind, answer):
                 raise Conflict("answered_differently", f"question {question_id} already has another answer")
-            return stored, (self._top_up(connection, annotator, hold) if hold else [])
+            return stored, (self._top_up(connection, annotator_id, hold) if hold else [])
 
     def _may_answer(
         self, connection: Connection, annotator_id: int, question: RowMapping, attempt: int, answer: int | None
@@ -176,31 +194,26 @@ class Queue:
         waiting = "closed" if question["gold"] else "free"
         if question["slot_state"] != waiting or question["slot_turn"] != question["turn"]:
             return False
-        spoken = exists().where(
-            Question.annotator_id == annotator_id,
-            Question.item_id == question["item_id"],
-            Question.state != "expired",
-        )
-        return not connection.execute(select(spoken)).scalar()
+        mine = {"annotator": annotator_id, "item": question["item_id"]}
+        return not connection.execute(_SPOKEN, mine).scalar()
 
     def _store(
         self,
         connection: Connection,
         annotator_id: int,
         question: RowMapping,
-        kind: str,
+        kind: Literal["answer", "skip"],
         answer: int | None,
         seconds: float | None,
     ) -> Stored:
         stored = _append(connection, question["id"], question["attempt"], kind, answer, seconds, self.clock())
         state = "answered" if kind == "answer" else "skipped"
-        connection.execute(update(Question).where(Question.id == question["id"]).values(state=state))
+        _set_question(connection, question["id"], state, question["attempt"])
         count_answer(connection, annotator_id, kind, answer, +1)
         if kind == "skip" or (answer is None and self._asks_again(connection, question)):
             free_slot(connection, question, turn=question["turn"] + (kind == "answer"))
             return stored
-        done = {"state": "done", "annotator_id": annotator_id, "lease_until": None}
-        connection.execute(update(Slot).where(Slot.id == question["slot_id"]).values(done))
+        set_slot(connection, question["slot_id"], "done", question["turn"], annotator_id)
         if not question["gold"]:
             settle_item(connection, question["item_id"], -1)
         return stored
@@ -215,12 +228,7 @@ class Queue:
 
     def _latest(self, connection: Connection, annotator_id: int) -> int:
         found = [
-            connection.execute(
-                select(Question.id)
-                .where(Question.annotator_id == annotator_id, Question.state == state)
-                .order_by(Question.id.desc())
-                .limit(1)
-            ).scalar()
+            connection.execute(_LATEST, {"annotator": annotator_id, "in_state": state}).scalar()
             for state in ("answered", "skipped")
         ]
         if not any(found):
@@ -228,10 +236,8 @@ class Queue:
         return max(row or 0 for row in found)
 
     def _undone(self, connection: Connection, question: RowMapping, attempt: int) -> Stored:
-        statement = select(Answer).where(
-            Answer.question_id == question["id"], Answer.attempt == attempt, Answer.kind == "undo"
-        )
-        return _stored(connection, connection.execute(statement).mappings().one())
+        showing = {"question": question["id"], "at_attempt": attempt}
+        return _stored(connection, connection.execute(_UNDO, showing).mappings().one())
 
     def _undo(self, connection: Connection, annotator_id: int, question: RowMapping) -> Stored:
         taken_back = _find_answer(connection, question["id"], question["attempt"])
@@ -244,22 +250,24 @@ class Queue:
             raise Conflict("slot_taken", f"question {question['id']} was given to somebody else since")
         now = self.clock()
         stored = _append(connection, question["id"], question["attempt"], "undo", None, None, now, taken_back.id)
-        again = {"state": "open", "attempt": question["attempt"] + 1}
-        connection.execute(update(Question).where(Question.id == question["id"]).values(again))
-        lease = {"state": "leased", "annotator_id": annotator_id, "turn": question["turn"]}
-        lease["lease_until"] = now + self.leases.lease_seconds
-        connection.execute(update(Slot).where(Slot.id == question["slot_id"]).values(lease))
+        _set_question(connection, question["id"], "open", question["attempt"] + 1)
+        until = now + self.leases.lease_seconds
+        set_slot(connection, question["slot_id"], "leased", question["turn"], annotator_id, until)
         count_answer(connection, annotator_id, taken_back.kind, taken_back.answer, -1)
         if mine and not question["gold"]:
             settle_item(connection, question["item_id"], +1)
         return stored
 
 
+def _set_question(connection: Connection, question_id: int, state: str, attempt: int) -> None:
+    connection.execute(_SET_QUESTION, {"question": question_id, "to_state": state, "to_attempt": attempt})
+
+
 def _append(
     connection: Connection,
     question_id: int,
     attempt: int,
-    kind: str,
+    kind: Literal["answer", "skip", "undo"],
     answer: int | None,
     seconds: float | None,
     now: float,
@@ -267,19 +275,16 @@ def _append(
 ) -> Stored:
     values: dict[str, Any] = {"question_id": question_id, "attempt": attempt, "kind": kind, "class_id": answer}
     values |= {"seconds": seconds, "answered_at": now, "supersedes": supersedes}
-    return Stored(insert_id(connection, Answer, values), question_id, attempt, kind, answer, seconds, now, False)
+    return Stored(insert_id(connection, answers, values), question_id, attempt, kind, answer, seconds, now, False)
 
 
 def _find_answer(connection: Connection, question_id: int, attempt: int) -> Stored | None:
-    statement = select(Answer).where(
-        Answer.question_id == question_id, Answer.attempt == attempt, Answer.kind != "undo"
-    )
-    row = connection.execute(statement).mappings().first()
+    row = connection.execute(_ANSWER, {"question": question_id, "at_attempt": attempt}).mappings().first()
     return None if row is None else _stored(connection, row)
 
 
 def _stored(connection: Connection, row: RowMapping) -> Stored:
-    superseded = connection.execute(select(exists().where(Answer.supersedes == row["id"]))).scalar()
+    superseded = connection.execute(_SUPERSEDED, {"answer": row["id"]}).scalar()
     return Stored(
         id=row["id"],
         question=row["question_id"],

@@ -3,11 +3,47 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Table, bindparam, case, func, insert, select, update
 
-from shortlist.annotate.schema import Annotator, Item, LabelClass, Question, Slot
+from shortlist.annotate.schema import annotators, classes, items, questions, slots
 
 Row = TypeVar("Row")
+
+_LAST_CLASS = select(func.max(classes.c.id))
+_CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
+_LAST_RANK = select(func.max(slots.c.rank))
+_REFUSED = select(questions.c.shortlist).where(
+    questions.c.slot_id == bindparam("slot"), questions.c.state == "answered"
+)
+_PENDING = items.c.pending + bindparam("change")
+_SETTLE = (
+    update(items)
+    .where(items.c.id == bindparam("item"))
+    .values(
+        pending=_PENDING,
+        state=case((items.c.state == "closed", "closed"), (_PENDING == 0, "done"), else_="open"),
+    )
+)
+_COUNT = (
+    update(annotators)
+    .where(annotators.c.id == bindparam("annotator"))
+    .values(
+        answers=annotators.c.answers + bindparam("answer"),
+        nones=annotators.c.nones + bindparam("none"),
+        skips=annotators.c.skips + bindparam("skip"),
+    )
+)
+SET_SLOT = (
+    update(slots)
+    .where(slots.c.id == bindparam("slot"))
+    .values(
+        state=bindparam("to_state"),
+        annotator_id=bindparam("holder"),
+        lease_until=bindparam("until"),
+        turn=bindparam("to_turn"),
+    )
+)
+_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"))
 
 
 def batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
@@ -24,63 +60,64 @@ class ClassNames:
 
     def all(self, connection: Connection) -> Sequence[str]:
         """Every class name, in the order of the ids."""
-        last = connection.execute(select(func.max(LabelClass.id))).scalar()
+        last = connection.execute(_LAST_CLASS).scalar()
         if (-1 if last is None else last) + 1 != len(self._names):
-            self._names = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
+            self._names = list(connection.execute(_CLASS_NAMES).scalars())
         return self._names
 
 
 def next_rank(connection: Connection) -> int:
     """The rank behind every slot there is."""
-    last = connection.execute(select(func.max(Slot.rank))).scalar()
+    last = connection.execute(_LAST_RANK).scalar()
     return 0 if last is None else int(last) + 1
 
 
-def insert_id(connection: Connection, table: Any, values: dict[str, Any]) -> int:
+_INSERTS: dict[str, Any] = {}
+
+
+def insert_id(connection: Connection, table: Table, values: dict[str, Any]) -> int:
     """Insert one row and return its id."""
-    key = connection.execute(insert(table).values(values)).inserted_primary_key
+    statement = _INSERTS.get(table.name)
+    if statement is None:
+        statement = _INSERTS[table.name] = insert(table)
+    key = connection.execute(statement, values).inserted_primary_key
     assert key is not None  # every table of ours has a counted id
     return int(key[0])
 
 
-def free_slot(connection: Connection, slot: RowMapping, turn: int | None = None) -> None:
+def set_slot(
+    connection: Connection, slot_id: int, state: str, turn: int, holder: int | None = None, until: float | None = None
+) -> None:
+    """Move a slot to another state."""
+    values = {"slot": slot_id, "to_state": state, "to_turn": turn, "holder": holder, "until": until}
+    connection.execute(SET_SLOT, values)
+
+
+def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
     """Put a slot back: to the end of the queue, so that nobody's place in it has to be looked at again.
 
     A gold slot belongs to one annotator and is not passed on.
     """
-    values: dict[str, Any] = {"annotator_id": None, "lease_until": None}
     if slot["gold"]:
-        values = {"state": "closed", "lease_until": None}
-    else:
-        values |= {"state": "free", "rank": next_rank(connection)}
-    if turn is not None:
-        values["turn"] = turn
-    connection.execute(update(Slot).where(Slot.id == slot["slot_id"]).values(values))
+        set_slot(connection, slot["slot_id"], "closed", turn, slot["annotator_id"])
+        return
+    values = {"slot": slot["slot_id"], "to_state": "free", "to_turn": turn, "holder": None, "until": None}
+    connection.execute(_FREE_SLOT, values | {"to_rank": next_rank(connection)})
 
 
 def settle_item(connection: Connection, item_id: int, change: int) -> None:
     """Count an item's waiting slots down (-1) or up (+1); at none left it is done."""
-    pending = connection.execute(
-        update(Item).where(Item.id == item_id).values(pending=Item.pending + change).returning(Item.pending)
-    ).scalar_one()
-    state = "done" if pending == 0 else "open"
-    connection.execute(update(Item).where(Item.id == item_id, Item.state != "closed").values(state=state))
+    connection.execute(_SETTLE, {"item": item_id, "change": change})
 
 
 def count_answer(connection: Connection, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
     """Keep an annotator's counters, so that no page has to count the answers."""
-    if kind == "skip":
-        values: dict[str, Any] = {"skips": Annotator.skips + change}
-    else:
-        values = {"answers": Annotator.answers + change}
-        if class_id is None:
-            values["nones"] = Annotator.nones + change
-    connection.execute(update(Annotator).where(Annotator.id == annotator_id).values(values))
+    answered = change if kind == "answer" else 0
+    counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
+    connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
 def refused_classes(connection: Connection, slot_id: int) -> list[int]:
     """The classes that were shown in this slot and answered None; other answers end a slot."""
-    lists = connection.execute(
-        select(Question.shortlist).where(Question.slot_id == slot_id, Question.state == "answered")
-    ).scalars()
+    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
     return sorted({k for shown in lists for k in shown})

@@ -1,0 +1,88 @@
+"""What every route needs: the services of the app, and who is asking."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+
+from shortlist.annotate.api.models import ErrorOut
+from shortlist.annotate.auth import Auth, Principal
+from shortlist.annotate.limits import Limits, Rate
+from shortlist.annotate.problems import Forbidden, Unauthorized
+from shortlist.annotate.project import Project
+from shortlist.annotate.queue import Queue
+from shortlist.annotate.stats import Stats
+
+COOKIE = "shortlist_session"
+
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="a browser's session")
+_bearer = HTTPBearer(auto_error=False, description="a program's token")
+
+
+@dataclass(frozen=True)
+class Services:
+    """The parts behind the routes."""
+
+    project: Project
+    queue: Queue
+    auth: Auth
+    stats: Stats
+    limits: Limits
+    sign_ins: Rate
+    submits: Rate
+    tls: bool
+
+
+def services(request: Request) -> Services:
+    """The app's services."""
+    found: Services = request.app.state.services
+    return found
+
+
+App = Annotated[Services, Depends(services)]
+
+
+def principal(
+    app: App,
+    session: Annotated[str | None, Depends(_cookie)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Principal:
+    """Whoever is signed in; a token comes before a cookie."""
+    if bearer is not None:
+        return app.auth.who(bearer.credentials, "token")
+    if session is None:
+        raise Unauthorized("signed_out", "sign in with your link")
+    return app.auth.who(session, "session")
+
+
+Anyone = Annotated[Principal, Depends(principal)]
+
+
+def annotator(who: Anyone) -> int:
+    """The id of the annotator who is asking."""
+    if who.annotator_id is None:
+        raise Forbidden("annotators_only", "only an annotator can do this: an admin has no questions")
+    return who.annotator_id
+
+
+def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) -> int:
+    """The same, held to the rate of submitting."""
+    app.submits.spend(str(annotator_id))
+    return annotator_id
+
+
+def admin(who: Anyone) -> Principal:
+    """The admin who is asking."""
+    if who.role != "admin":
+        raise Forbidden("admins_only", "only an admin can do this")
+    return who
+
+
+Submitter = Annotated[int, Depends(submitter)]
+Admin = Annotated[Principal, Depends(admin)]
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals of a route, for the OpenAPI document."""
+    return {status: {"model": ErrorOut} for status in (400, 413, 422, *statuses)}

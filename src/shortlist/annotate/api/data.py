@@ -1,0 +1,127 @@
+"""What an admin does with data: classes and items in while the app runs, answers out."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Body, Query
+from fastapi.responses import FileResponse
+from sqlalchemy import select
+from starlette.background import BackgroundTask
+
+from shortlist.annotate.api.access import Admin, App, refusals
+from shortlist.annotate.api.models import (
+    MAX_ID,
+    AnswersImported,
+    ClassesIn,
+    ClassesOut,
+    ImportOut,
+    ItemOut,
+    ItemsIn,
+    ItemsOut,
+    Name,
+    SkippedOut,
+)
+from shortlist.annotate.formats import EXPORTS, MEDIA_TYPES
+from shortlist.annotate.formats.label_studio_answers import import_answers
+from shortlist.annotate.importing import Report, add_classes, add_items, store_media
+from shortlist.annotate.problems import Invalid
+from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.schema import Item, LabelClass
+from shortlist.annotate.sources import Source
+
+router = APIRouter(tags=["data"], responses=refusals(401, 403, 404, 409))
+ExportName = Literal[
+    "answers.csv", "answers.jsonl", "answers.parquet", "crowd-kit.csv", "label-studio.json", "label-studio.xml"
+]
+RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
+
+
+@router.get("/classes")
+def classes(app: App, who: Admin) -> ClassesOut:
+    """Every class, in the order of the ids."""
+    with app.project.store.read() as connection:
+        return ClassesOut(names=list(ClassNames().all(connection)))
+
+
+@router.post("/classes", status_code=201)
+def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
+    """Add classes; they are on the shortlists of the questions to come."""
+    add_classes(app.project, body.names)
+    return classes(app, who)
+
+
+@router.get("/items")
+def items(
+    app: App,
+    who: Admin,
+    after: Annotated[int, Query(ge=0, le=MAX_ID)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> ItemsOut:
+    """The items by id, a page at a time."""
+    columns = (Item.id, Item.name, Item.kind, Item.state, Item.gold, Item.pending)
+    with app.project.store.read() as connection:
+        statement = select(*columns).where(Item.id > after).order_by(Item.id).limit(limit)
+        rows = [ItemOut(**row) for row in connection.execute(statement).mappings()]
+    return ItemsOut(items=rows, after=rows[-1].id if len(rows) == limit else None)
+
+
+@router.post("/items", status_code=201)
+def more_items(app: App, who: Admin, body: ItemsIn) -> ImportOut:
+    """Add texts."""
+    sources = [Source(item.name, item.name, text=item.text, gold=item.gold) for item in body.items]
+    return _report(add_items(app.project, sources, strict=body.strict))
+
+
+@router.post("/items/media", status_code=201)
+def more_media(
+    app: App,
+    who: Admin,
+    body: RawBody,
+    name: Annotated[Name, Query()],
+    gold: Annotated[Name | None, Query(description="the known class name")] = None,
+) -> ImportOut:
+    """Add one image or sound: its bytes are the body. The type is told by the bytes."""
+    known = None
+    if gold is not None:
+        with app.project.store.read() as connection:
+            known = connection.execute(select(LabelClass.id).where(LabelClass.name == gold)).scalar()
+        if known is None:
+            raise Invalid("no_class", f"the gold answer {gold!r} is not a class")
+    store_media(app.project, name, body, known)
+    return ImportOut(added=1, skipped=[])
+
+
+@router.get(
+    "/export/{name}",
+    response_class=FileResponse,
+    responses={200: {"content": {kind.split(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
+)
+def export(app: App, who: Admin, name: ExportName) -> FileResponse:
+    """The live answers as a file, or the waiting questions as Label Studio tasks."""
+    handle, temporary = tempfile.mkstemp(prefix="shortlist-export-", suffix=Path(name).suffix)
+    os.close(handle)
+    path = Path(temporary)
+    try:
+        EXPORTS[name](app.project, path)
+    except BaseException:
+        path.unlink()
+        raise
+    clean_up = BackgroundTask(path.unlink)
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], filename=name, background=clean_up)
+
+
+@router.post("/import/label-studio")
+def import_label_studio(
+    app: App, who: Admin, body: RawBody, kind: Literal["json", "csv"] = "json", strict: bool = False
+) -> AnswersImported:
+    """Label Studio's answers: the body is its JSON, JSON_MIN or CSV export. Safe to send twice."""
+    report = import_answers(app.project, body, is_csv=kind == "csv", strict=strict)
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
+    return AnswersImported(added=report.added, known=report.known, skipped=skipped)
+
+
+def _report(report: Report) -> ImportOut:
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
+    return ImportOut(added=report.added, skipped=skipped)

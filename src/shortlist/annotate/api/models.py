@@ -1,0 +1,304 @@
+"""What goes over the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from shortlist.annotate.sources import check_name, check_text
+
+MAX_ID = 2**63 - 1
+
+Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+ClassId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Attempt = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Hold = Annotated[int, Field(ge=0, le=4, description="open questions wanted: the shown one and those to prefetch")]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(check_name)]
+Text = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(check_text)]
+
+
+class In(BaseModel):
+    """A request body: unknown fields are refused, so that a misspelt one is noticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorOut(BaseModel):
+    """Every refusal."""
+
+    code: str
+    message: str
+
+
+class SignIn(In):
+    """The secret part of a link."""
+
+    secret: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Who(BaseModel):
+    """Who is signed in, to which project."""
+
+    role: Literal["admin", "annotator"]
+    name: str
+    title: str
+
+
+class ShownClass(BaseModel):
+    """One button. `class` is the id to answer with."""
+
+    model_config = ConfigDict(validate_by_name=True)
+    class_id: int = Field(serialization_alias="class")
+    name: str
+
+
+class ShownItem(BaseModel):
+    """What to look at (or listen to); `media` is where it is served."""
+
+    kind: Literal["image", "text", "audio"]
+    text: str | None
+    media: str | None
+    media_type: str | None
+
+
+class QuestionOut(BaseModel):
+    """A question to show. Answer it by (id, attempt)."""
+
+    id: int
+    attempt: int
+    item: ShownItem
+    shortlist: list[ShownClass]
+    served_at: float
+    lease_until: float
+
+
+class Progress(BaseModel):
+    """Answers wanted and had, of the whole project."""
+
+    done: int
+    total: int
+
+
+class Questions(BaseModel):
+    """The annotator's open questions, oldest first; show the first."""
+
+    questions: list[QuestionOut]
+    progress: Progress
+
+
+class NextIn(In):
+    """How many open questions to hold."""
+
+    hold: Hold = 1
+
+
+class SkipIn(In):
+    """Leave a question to somebody else."""
+
+    question: Id
+    attempt: Attempt = 0
+    seconds: Seconds | None = None
+    hold: Hold = 0
+
+
+class AnswerIn(SkipIn):
+    """`answer` is a class id on the shortlist, or null for None."""
+
+    answer: ClassId | None
+
+
+class UndoIn(In):
+    """Without a question: take back the latest."""
+
+    question: Id | None = None
+    attempt: Attempt | None = None
+    hold: Hold = 0
+
+
+class StoredOut(BaseModel):
+    """The stored row."""
+
+    id: int
+    question: int
+    attempt: int
+    kind: Literal["answer", "skip", "undo"]
+    answer: int | None
+    seconds: float | None
+    answered_at: float
+    superseded: bool
+
+
+class Saved(Questions):
+    """What was stored, and the open questions if some were asked for."""
+
+    saved: StoredOut
+
+
+class NameIn(In):
+    """A new annotator."""
+
+    name: Name
+
+
+class InviteOut(BaseModel):
+    """`link` signs the annotator in, on any of their devices, until it is renewed or they are removed."""
+
+    id: int
+    link: str
+
+
+class LinkOut(BaseModel):
+    """A link that works once."""
+
+    link: str
+
+
+class AnnotatorOut(BaseModel):
+    """An annotator with what they did; gold answers, slips and misses are of the latest answers."""
+
+    id: int
+    name: str
+    active: bool
+    answers: int
+    nones: int
+    skips: int
+    none_share: float | None
+    median_seconds: float | None
+    gold: int
+    slips: int
+    misses: int
+
+
+class Agreement(BaseModel):
+    """Of the pairs of answers about one item that could have disagreed."""
+
+    pairs: int
+    share: float | None
+
+
+class SizeSeconds(BaseModel):
+    """How long people take for a shortlist of this size."""
+
+    size: int
+    median_seconds: float
+
+
+class MeasureOut(BaseModel):
+    """A figure over time."""
+
+    at: float
+    name: str
+    value: float
+    answers: int
+
+
+class MeasureIn(In):
+    """A figure of now, such as the model's accuracy."""
+
+    name: Name
+    value: Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Status(BaseModel):
+    """The admin page."""
+
+    title: str
+    classes: int
+    items: int
+    items_done: int
+    progress: Progress
+    answers: int
+    none_share: float | None
+    skips: int
+    agreement: Agreement
+    seconds_by_size: list[SizeSeconds]
+    annotators: list[AnnotatorOut]
+    measures: list[MeasureOut]
+
+
+class TokenIn(In):
+    """A token for a program: it acts as the annotator, or as an admin where none is given."""
+
+    label: Name
+    annotator: Id | None = None
+
+
+class TokenOut(BaseModel):
+    """The secret is shown this once."""
+
+    token: str
+
+
+class TokenRow(BaseModel):
+    """A token without its secret."""
+
+    id: int
+    label: str
+    role: str
+    annotator_id: int | None
+    created_at: float
+
+
+class ClassesIn(In):
+    """Classes to add behind those there are."""
+
+    names: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+
+
+class ClassesOut(BaseModel):
+    """Every class name; the index is the class id."""
+
+    names: list[str]
+
+
+class TextItem(In):
+    """A text to label; `gold` is the known class name, if it is one to measure annotators with."""
+
+    name: Name
+    text: Text
+    gold: Name | None = None
+
+
+class ItemsIn(In):
+    """Texts to add. With `strict` one bad item refuses all."""
+
+    items: Annotated[list[TextItem], Field(min_length=1, max_length=10_000)]
+    strict: bool = False
+
+
+class SkippedOut(BaseModel):
+    """An item left out, and why."""
+
+    item: str
+    reason: str
+
+
+class ImportOut(BaseModel):
+    """What an import did."""
+
+    added: int
+    skipped: list[SkippedOut]
+
+
+class AnswersImported(ImportOut):
+    """Of a file of answers; `known` were in already."""
+
+    known: int
+
+
+class ItemOut(BaseModel):
+    """An item as the admin sees it."""
+
+    id: int
+    name: str
+    kind: str
+    state: str
+    gold: int | None
+    pending: int
+
+
+class ItemsOut(BaseModel):
+    """A page of items; `after` asks for the next one."""
+
+    items: list[ItemOut]
+    after: int | None

@@ -1,0 +1,40 @@
+"""Signing in and out."""
+
+from fastapi import APIRouter, Request, Response
+
+from shortlist.annotate.api.access import COOKIE, Anyone, App, refusals
+from shortlist.annotate.api.models import SignIn, Who
+from shortlist.annotate.auth import SESSION_SECONDS
+from shortlist.annotate.problems import Unauthorized
+
+router = APIRouter(tags=["session"])
+
+
+@router.post("/session", responses=refusals(401, 403, 429))
+def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who:
+    """Trade the secret of an invite link or of the admin's one-time link for a session cookie."""
+    client = request.client.host if request.client else ""
+    app.sign_ins.check(client)
+    try:
+        secret, _ = app.auth.sign_in(body.secret)
+    except Unauthorized:
+        app.sign_ins.spend(client)  # only guessing costs: a class of people may sign in from one address
+        raise
+    response.set_cookie(
+        COOKIE, secret, max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict", secure=app.tls
+    )
+    who = app.auth.who(secret, "session")
+    return Who(role=who.role, name=who.name, title=app.project.settings.title)
+
+
+@router.get("/session", responses=refusals(401))
+def who_am_i(app: App, who: Anyone) -> Who:
+    """Who is signed in."""
+    return Who(role=who.role, name=who.name, title=app.project.settings.title)
+
+
+@router.delete("/session", status_code=204, responses=refusals(401, 403))
+def sign_out(app: App, who: Anyone, response: Response) -> None:
+    """End the session."""
+    app.auth.sign_out(who.credential)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=app.tls)

@@ -1,0 +1,100 @@
+"""Our own files: what `StochasticLabels.read` takes, plus who answered, how fast, and how the shortlist was chosen."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, exists, select
+from sqlalchemy.orm import aliased
+
+from shortlist.annotate.project import Project
+from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.schema import Annotator, Answer, Item, Question
+from shortlist.label_files import join_names
+
+COLUMNS = (
+    "item",
+    "shortlist",
+    "answer",
+    "classes",
+    "annotator",
+    "seconds",
+    "policy",
+    "probabilities",
+    "seed",
+    "gold",
+    "served_at",
+    "answered_at",
+)
+
+
+def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
+    """Every answer that was not taken back, in the order given, with class names."""
+    names = ClassNames().all(connection)
+    undo = aliased(Answer)
+    statement = (
+        select(
+            *(Item.name.label("item"), Annotator.name.label("annotator"), Answer.class_id, Answer.seconds, Item.gold),
+            *(Question.shortlist, Question.probabilities, Question.policy, Question.policy_version, Question.seed),
+            *(Question.served_at, Answer.answered_at),
+        )
+        .join_from(Answer, Question, Question.id == Answer.question_id)
+        .join(Item, Item.id == Question.item_id)
+        .join(Annotator, Annotator.id == Question.annotator_id)
+        .where(Answer.kind == "answer", ~exists().where(undo.supersedes == Answer.id))
+        .order_by(Answer.id)
+    )
+    result = connection.execution_options(yield_per=2000).execute(statement)
+    for place, row in enumerate(result.mappings()):
+        yield {
+            "item": row["item"],
+            "shortlist": join_names(names[k] for k in row["shortlist"]),
+            "answer": "" if row["class_id"] is None else names[row["class_id"]],
+            # which classes there are at all: in the first row, as in every file of labels
+            "classes": "" if place else join_names(names),
+            "annotator": row["annotator"],
+            "seconds": row["seconds"],
+            "policy": f"{row['policy']}/{row['policy_version']}",
+            "probabilities": "|".join(map(repr, row["probabilities"])),
+            "seed": row["seed"],
+            "gold": None if row["gold"] is None else names[row["gold"]],
+            "served_at": row["served_at"],
+            "answered_at": row["answered_at"],
+        }
+
+
+def write_csv(project: Project, path: Path) -> int:
+    """A table with a header; empty where there is no value."""
+    with project.store.read() as connection, path.open("w", newline="", encoding="utf-8") as file:
+        # CRLF line ends make the csv module quote both \r and \n inside a field
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
+        writer.writeheader()
+        return sum(1 for row in live_answers(connection) if writer.writerow(row))
+
+
+def write_jsonl(project: Project, path: Path) -> int:
+    """One object a line."""
+    with project.store.read() as connection, path.open("w", encoding="utf-8", newline="\n") as file:
+        return sum(1 for row in live_answers(connection) if file.write(json.dumps(row, ensure_ascii=False) + "\n"))
+
+
+def write_parquet(project: Project, path: Path) -> int:
+    """The same columns, typed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = {"seconds": pa.float64(), "served_at": pa.float64(), "answered_at": pa.float64(), "seed": pa.int64()}
+    schema = pa.schema([(name, numbers.get(name, pa.string())) for name in COLUMNS])
+    count = 0
+    with project.store.read() as connection, pq.ParquetWriter(path, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for row in live_answers(connection):
+            batch.append(row)
+            count += 1
+            if len(batch) == 10_000:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch.clear()
+        writer.write_table(pa.Table.from_pylist(batch, schema))
+    return count

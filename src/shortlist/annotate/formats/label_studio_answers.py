@@ -1,0 +1,230 @@
+"""Label Studio's answers in: its JSON, JSON_MIN and CSV exports of the tasks that `label_studio.py` wrote.
+
+Importing the same file twice changes nothing: an annotator's answer about an item is known by then.
+"""
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from shortlist.annotate.auth import insert_annotator
+from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
+from shortlist.annotate.project import Project
+from shortlist.annotate.rows import ClassNames, count_answer, insert_id, set_slot, settle_item
+from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot, questions, slots
+from shortlist.annotate.sources import check_name
+from shortlist.errors import InputError
+
+
+@dataclass
+class AnswerReport:
+    """How many answers came in, how many were known already, and what was left out and why."""
+
+    added: int = 0
+    known: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One annotation of one task, as it stands in the file."""
+
+    where: str
+    stochastic: Any
+    choice: Any
+    annotator: Any
+    seconds: Any
+
+
+def import_file(project: Project, path: Path, *, strict: bool = False) -> AnswerReport:
+    """Read an export by its ending: .csv, or JSON of either kind."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return import_answers(project, data, is_csv=path.suffix.lower() == ".csv", strict=strict)
+
+
+def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool = False) -> AnswerReport:
+    """All of an export in one transaction; with `strict` one bad answer refuses it all."""
+    found = list(_read_csv(data) if is_csv else _read_json(data))
+    report = AnswerReport()
+    with project.store.write() as connection:
+        names = ClassNames().all(connection)
+        for one in found:
+            try:
+                if _store(connection, one, names):
+                    report.added += 1
+                else:
+                    report.known += 1
+            except InputError as error:
+                if strict:
+                    raise InputError(f"nothing imported: {one.where}: {error}") from error
+                report.skipped.append((one.where, str(error)))
+    return report
+
+
+def _read_json(data: bytes) -> Iterator[Found]:
+    try:
+        tasks = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(tasks, list):
+        raise InputError("expected a list of tasks, as Label Studio exports it")
+    for place, task in enumerate(tasks, start=1):
+        if not isinstance(task, dict):
+            raise InputError(f"task {place}: expected an object")
+        where = f"task {task.get('id', place)}"
+        if "annotations" not in task:
+            yield _flat(where, task)
+            continue
+        content = task.get("data")
+        stochastic = content.get("stochastic") if isinstance(content, dict) else None
+        for annotation in task["annotations"] if isinstance(task["annotations"], list) else []:
+            if isinstance(annotation, dict) and not annotation.get("was_cancelled"):  # cancelled: skipped, not None
+                by, seconds = annotation.get("completed_by"), annotation.get("lead_time")
+                yield Found(where, stochastic, _choice(annotation.get("result")), by, seconds)
+
+
+def _choice(result: Any) -> Any:
+    """The one choice of an annotation's result; None where there is none."""
+    for part in result if isinstance(result, list) else []:
+        value = part.get("value") if isinstance(part, dict) else None
+        choices = value.get("choices") if isinstance(value, dict) else None
+        if isinstance(choices, list) and len(choices) == 1:
+            return choices[0]
+    return None
+
+
+def _read_csv(data: bytes) -> Iterator[Found]:
+    csv.field_size_limit(10_000_000)
+    try:
+        for place, row in enumerate(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))), start=1):
+            yield _flat(f"row {place}", {key: value for key, value in row.items() if key is not None})
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"not a CSV file in UTF-8: {error}") from error
+
+
+def _flat(where: str, row: dict[str, Any]) -> Found:
+    """A record of JSON_MIN or CSV: the data's fields beside `answer`, `annotator` and `lead_time`."""
+    stochastic = row.get("stochastic")
+    if isinstance(stochastic, str):
+        try:
+            stochastic = json.loads(stochastic)
+        except (ValueError, RecursionError):
+            stochastic = None
+    return Found(where, stochastic, row.get("answer"), row.get("annotator"), row.get("lead_time"))
+
+
+def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
+    """Put one answer in; False if it is in already."""
+    asked = _check_asked(found.stochastic, len(names))
+    answer = _check_answer(found.choice, asked["classes"], names)
+    item_id = connection.execute(select(Item.id).where(Item.name == asked["item_id"])).scalar()
+    if item_id is None:
+        raise InputError(f"there is no item {asked['item_id']!r}")
+    annotator_id = _annotator(connection, found.annotator)
+    known = _known(connection, annotator_id, item_id)
+    if known is not None:
+        if known == (asked["classes"], answer):
+            return False
+        raise InputError(f"{found.annotator!r} answered item {asked['item_id']!r} differently before")
+    now = time.time()
+    slot_id, gold = _take_slot(connection, item_id, annotator_id)
+    question = {
+        **{"slot_id": slot_id, "item_id": item_id, "annotator_id": annotator_id, "turn": 0, "attempt": 0},
+        **{"shortlist": asked["classes"], "probabilities": asked["inclusion_prob"], "seed": asked["seed"]},
+        **{"policy": asked["policy"], "policy_version": asked["policy_version"]},
+        **{"state": "answered", "served_at": now},
+    }
+    question_id = insert_id(connection, questions, question)
+    row = {"question_id": question_id, "attempt": 0, "kind": "answer", "class_id": answer, "answered_at": now}
+    connection.execute(insert(Answer).values(**row, seconds=_seconds(found.seconds), supersedes=None))
+    count_answer(connection, annotator_id, "answer", answer, +1)
+    if not gold:
+        settle_item(connection, item_id, -1)
+    return True
+
+
+def _check_asked(stochastic: Any, num_classes: int) -> dict[str, Any]:
+    if not isinstance(stochastic, dict):
+        raise InputError("no `stochastic` in the data: not a task of ours")
+    shown, shares = stochastic.get("classes"), stochastic.get("inclusion_prob")
+    seed = stochastic.get("seed", 0)
+    if not isinstance(shown, list) or not shown or len(set(map(str, shown))) != len(shown):
+        raise InputError("`classes` is not a shortlist")
+    if not all(type(k) is int and 0 <= k < num_classes for k in shown):
+        raise InputError(f"a class is out of range, expected 0..{num_classes - 1}")
+    fair = isinstance(shares, list) and len(shares) == len(shown)
+    if not fair or not all(isinstance(p, int | float) and 0 < p <= 1 for p in shares or []):
+        raise InputError("`inclusion_prob` is not a share for each class")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise InputError("`seed` is not a whole number")
+    texts = {key: str(stochastic.get(key, "")) for key in ("item_id", "policy", "policy_version")}
+    check_name(texts["item_id"], "item")
+    check_name(texts["policy"], "policy")
+    return {**texts, "classes": shown, "inclusion_prob": [float(p) for p in shares or []], "seed": seed}
+
+
+def _check_answer(choice: Any, shown: list[int], names: Sequence[str]) -> int | None:
+    """The class that a choice names, by its alias or (older exports) its value."""
+    if not isinstance(choice, str) or not choice:
+        raise InputError("no answer")
+    by_name = {str(k): k for k in shown} | {names[k]: k for k in shown if names[k] not in map(str, shown)}
+    if choice in by_name:
+        return by_name[choice]
+    if choice in (NONE_ALIAS, NONE_NAME):
+        return None
+    raise InputError(f"the answer {choice[:40]!r} is not on the shortlist")
+
+
+def _annotator(connection: Connection, by: Any) -> int:
+    """The annotator of this name; made, without a way to sign in, if new."""
+    if isinstance(by, dict):
+        by = by.get("email") or by.get("id")
+    name = check_name(f"label-studio:{'unknown' if by in (None, '') else by}", "annotator")
+    known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+    return insert_annotator(connection, name, time.time(), active=False) if known is None else known
+
+
+def _known(connection: Connection, annotator_id: int, item_id: int) -> tuple[list[int], int | None] | None:
+    statement = (
+        select(Question.shortlist, Answer.class_id)
+        .join(Answer, Answer.question_id == Question.id)
+        .where(Question.annotator_id == annotator_id, Question.item_id == item_id, Answer.kind == "answer")
+    )
+    row = connection.execute(statement).first()
+    return None if row is None else (row.shortlist, row.class_id)
+
+
+def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple[int, bool]:
+    """A waiting slot of the item, or one more: an answer that was given is kept."""
+    gold = connection.execute(select(Item.gold).where(Item.id == item_id)).scalar() is not None
+    free = select(Slot.id).where(Slot.item_id == item_id, Slot.state == "free").order_by(Slot.number).limit(1)
+    slot_id = None if gold else connection.execute(free).scalar()
+    if slot_id is not None:
+        set_slot(connection, slot_id, "done", 0, annotator_id)
+        return slot_id, gold
+    last = connection.execute(select(func.max(Slot.number)).where(Slot.item_id == item_id)).scalar()
+    number = annotator_id if gold else (-1 if last is None else last) + 1  # gold slots are one an annotator
+    slot = {"item_id": item_id, "number": number, "gold": gold, "state": "done"}
+    slot |= {"rank": -1, "turn": 0, "annotator_id": annotator_id, "lease_until": None}
+    if not gold:
+        settle_item(connection, item_id, +1)  # one more voice was wanted, and is had
+    return insert_id(connection, slots, slot), gold
+
+
+def _seconds(value: Any) -> float | None:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -1,0 +1,83 @@
+"""Running the server: where it may listen, and uvicorn's settings."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from shortlist.annotate.api.admin import join_link
+from shortlist.annotate.app import create_app
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.project import Project
+from shortlist.errors import InputError
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen; `public_url` is how people reach it, where that differs (a proxy in front)."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    certificate: Path | None = None
+    key: Path | None = None
+    allow_plain_http: bool = False
+    public_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise InputError("TLS needs both a certificate and a key")
+        for path in (self.certificate, self.key):
+            if path is not None and not path.is_file():
+                raise InputError(f"{path}: no such file")
+        if not (self.tls or self.allow_plain_http or is_local(self.host)):
+            raise InputError(
+                f"{self.host} is a public address: give --certificate and --key, or say --allow-plain-http "
+                "(behind a proxy that does TLS, or on a network you trust)"
+            )
+
+    @property
+    def tls(self) -> bool:
+        """Whether the server itself speaks TLS."""
+        return self.certificate is not None
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach it by TLS, so that cookies may insist on it."""
+        return self.tls or (self.public_url or "").startswith("https://")
+
+    @property
+    def url(self) -> str:
+        """What people open."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.public_url or f"{'https' if self.tls else 'http'}://{host}:{self.port}").rstrip("/")
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def admin_url(project: Project, address: Address) -> str:
+    """A fresh one-time link for the admin."""
+    return join_link(address.url, Auth(project).admin_link())
+
+
+def serve(project: Project, address: Address) -> None:
+    """Serve until told to stop."""
+    import uvicorn
+
+    uvicorn.run(
+        create_app(project, tls=address.secure),
+        host=address.host,
+        port=address.port,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,  # a header must not decide who counts as whom for the limits
+        timeout_keep_alive=75,
+    )

@@ -1,0 +1,98 @@
+"""What the command line does with a project: make it, add to it, invite, export."""
+
+from pathlib import Path
+
+from sqlalchemy import select
+
+from shortlist.annotate.api.admin import join_link
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.importing import Progress, Report, add_classes, add_items
+from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.schema import Annotator
+from shortlist.annotate.sources import find_sources, read_classes, read_gold
+from shortlist.errors import InputError
+from shortlist.files import atomic_path
+
+
+def init_project(
+    folder: Path,
+    settings: Settings,
+    items: Path,
+    classes: Path,
+    gold: Path | None = None,
+    text_column: str = "text",
+    item_column: str = "item",
+    *,
+    strict: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Report:
+    """Make a project with its classes and items; when that fails, nothing is left of it."""
+    names = read_classes(classes)
+    if len(names) < 2:
+        raise InputError(f"{classes}: {len(names)} classes, expected at least two, one a line")
+    found = list(find_sources(items, text_column, item_column))
+    if not found:
+        raise InputError(f"{items}: no items found")
+    known = read_gold(gold) if gold is not None else None
+    project = Project.create(folder, settings)
+    try:
+        add_classes(project, names)
+        report = add_items(project, found, gold=known, strict=strict, progress=progress)
+        if not report.added:
+            where, reason = report.skipped[0]
+            raise InputError(f"{items}: not one good item; the first: {where}: {reason}")
+    except BaseException:
+        project.discard()
+        raise
+    project.close()
+    return report
+
+
+def add_to_project(
+    project: Project,
+    items: Path | None,
+    classes: Path | None,
+    gold: Path | None = None,
+    text_column: str = "text",
+    item_column: str = "item",
+    *,
+    strict: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Report:
+    """Add classes, then items."""
+    if items is None and classes is None:
+        raise InputError("nothing to add: give --items or --classes")
+    if classes is not None:
+        names = read_classes(classes)
+        if not names:
+            raise InputError(f"{classes}: no classes found")
+        add_classes(project, names)
+    if items is None:
+        return Report()
+    known = read_gold(gold) if gold is not None else None
+    found = find_sources(items, text_column, item_column)
+    return add_items(project, found, gold=known, strict=strict, progress=progress)
+
+
+def make_invitation(project: Project, name: str | None, token: bool, url: str) -> str:
+    """A link or a token: for the annotator of this name (made if new), or for an admin."""
+    auth = Auth(project)
+    if name is None:
+        return auth.make_token("command line", None) if token else join_link(url, auth.admin_link())
+    with project.store.read() as connection:
+        known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+    if token:
+        return auth.make_token("command line", auth.invite(name)[0] if known is None else known)
+    return join_link(url, auth.invite(name)[1] if known is None else auth.renew_invite(known))
+
+
+def export_file(project: Project, out: Path, format_name: str | None) -> int:
+    """Write one of the exports, whole or not at all; returns how many rows."""
+    name = f"{format_name or 'answers'}{out.suffix.lower()}"
+    if name not in EXPORTS:
+        raise InputError(f"{out}: no such export, expected the format and ending of one of: {', '.join(EXPORTS)}")
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent}: no such folder")
+    with atomic_path(out) as temporary:
+        return EXPORTS[name](project, temporary)

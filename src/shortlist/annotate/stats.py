@@ -1,0 +1,150 @@
+"""What the pages tell: progress, and for the admin who did what, how well and how fast.
+
+Counts come from counters and an index; what needs the answers themselves (agreement, medians, gold) looks at the latest
+`SAMPLE` of them, so the admin page costs the same after a million answers.
+"""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+from sqlalchemy import Connection, exists, false, func, select
+from sqlalchemy.orm import aliased
+
+from shortlist.annotate.schema import Annotator, Answer, Item, Measure, Question, Slot
+from shortlist.annotate.store import Store
+
+SAMPLE = 10_000
+KEEP_SECONDS = 5.0
+
+
+class Stats:
+    """Computed at most once in `KEEP_SECONDS`, however many pages ask."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def progress(self) -> dict[str, Any]:
+        """Slots done and in all, gold apart."""
+        return self._keep("progress", _progress)
+
+    def status(self) -> dict[str, Any]:
+        """Everything on the admin page."""
+        return self._keep("status", _status)
+
+    def _keep(self, name: str, compute: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        with self._lock:
+            made, value = self._kept.get(name, (float("-inf"), {}))
+            if time.monotonic() - made > KEEP_SECONDS:
+                with self.store.read() as connection:
+                    value = compute(connection)
+                self._kept[name] = (time.monotonic(), value)
+            return value
+
+
+def _progress(connection: Connection) -> dict[str, Any]:
+    statement = select(Slot.state, func.count()).where(Slot.gold == false()).group_by(Slot.state)
+    counts = dict(connection.execute(statement).tuples().all())
+    return {"done": counts.get("done", 0), "total": sum(counts.values()) - counts.get("closed", 0)}
+
+
+def _status(connection: Connection) -> dict[str, Any]:
+    states = dict(connection.execute(select(Item.state, func.count()).group_by(Item.state)).tuples().all())
+    latest = latest_answers(connection)
+    people = [dict(row) for row in connection.execute(_ANNOTATORS).mappings()]
+    given, nones = sum(row["answers"] for row in people), sum(row["nones"] for row in people)
+    quality, seconds = gold_quality(latest), _seconds(latest, "annotator_id")
+    for row in people:
+        row["none_share"] = row["nones"] / row["answers"] if row["answers"] else None
+        row["median_seconds"] = seconds.get(row["id"])
+        row |= quality.get(row["id"], {"gold": 0, "slips": 0, "misses": 0})
+    return {
+        **{"items": sum(states.values()), "items_done": states.get("done", 0)},
+        **{"progress": _progress(connection), "answers": given, "none_share": nones / given if given else None},
+        "skips": sum(row["skips"] for row in people),
+        "agreement": agreement(latest),
+        "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(latest, "size").items())],
+        "annotators": people,
+        "measures": measures(connection),
+    }
+
+
+_ANNOTATORS = select(
+    *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
+).order_by(Annotator.id)
+
+
+def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str, Any]]:
+    """The latest live answers with their questions, newest first."""
+    undo = aliased(Answer)
+    statement = (
+        select(
+            *(Answer.class_id, Answer.seconds, Question.annotator_id, Question.item_id, Question.shortlist),
+            *(Item.gold, Slot.gold.label("is_gold")),
+        )
+        .join(Question, Question.id == Answer.question_id)
+        .join(Item, Item.id == Question.item_id)
+        .join(Slot, Slot.id == Question.slot_id)
+        .where(Answer.kind == "answer", ~exists().where(undo.supersedes == Answer.id))
+        .order_by(Answer.id.desc())
+        .limit(limit)
+    )
+    rows = [dict(row) for row in connection.execute(statement).mappings()]
+    return [{**row, "size": len(row["shortlist"])} for row in rows]
+
+
+def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
+    """Per annotator: gold answers, slips (a wrong class picked) and misses (None although the class was shown)."""
+    found: dict[int, dict[str, int]] = defaultdict(lambda: {"gold": 0, "slips": 0, "misses": 0})
+    for row in latest:
+        if not row["is_gold"]:
+            continue
+        mine = found[row["annotator_id"]]
+        mine["gold"] += 1
+        if row["class_id"] is None:
+            mine["misses"] += row["gold"] in row["shortlist"]
+        else:
+            mine["slips"] += row["class_id"] != row["gold"]
+    return found
+
+
+def agreement(latest: list[dict[str, Any]]) -> dict[str, Any]:
+    """How often two answers about one item agree, over the pairs that could have disagreed.
+
+    Shortlists differ, so two answers are compared where one picked a class that the other was shown.
+    """
+    by_item: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in latest:
+        if not row["is_gold"]:
+            by_item[row["item_id"]].append(row)
+    agreeing = pairs = 0
+    for rows in by_item.values():
+        for place, one in enumerate(rows):
+            for other in rows[:place]:
+                comparable = any(
+                    a["class_id"] is not None and a["class_id"] in b["shortlist"]
+                    for a, b in ((one, other), (other, one))
+                )
+                pairs += comparable
+                agreeing += comparable and one["class_id"] == other["class_id"]
+    return {"pairs": pairs, "share": agreeing / pairs if pairs else None}
+
+
+def _seconds(latest: list[dict[str, Any]], by: str) -> dict[Any, float]:
+    grouped: dict[Any, list[float]] = defaultdict(list)
+    for row in latest:
+        if row["seconds"] is not None:
+            grouped[row[by]].append(row["seconds"])
+    return {key: median(values) for key, values in grouped.items()}
+
+
+def measures(connection: Connection, limit: int = 500) -> list[dict[str, Any]]:
+    """The latest figures a trainer reported, oldest first."""
+    columns = (Measure.at, Measure.name, Measure.value, Measure.answers)
+    rows = connection.execute(select(*columns).order_by(Measure.id.desc()).limit(limit)).mappings()
+    return [dict(row) for row in rows][::-1]

@@ -1,0 +1,237 @@
+"""`shortlist annotate`: a project of items, people and answers. Thin; each command imports what it needs as it runs."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Let people answer shortlists in a browser.\n\nExample: shortlist annotate init birds --items images/ "
+    "--classes classes.txt --size 5; shortlist annotate serve birds",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Argument(help="The project folder.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+TextColumn = Annotated[str, typer.Option(help="The column of a CSV or JSONL file that holds the text.")]
+ItemColumn = Annotated[str, typer.Option(help="The column that names the item; row numbers where it is absent.")]
+Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known answers, to measure annotators.")]
+
+
+@app.command()
+def init(
+    project: Folder,
+    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a .csv or .jsonl file with texts.")],
+    classes: Annotated[Path, typer.Option(help="classes.txt: one class name a line.")],
+    size: Annotated[int, typer.Option(help="Classes on a shortlist.")] = 5,
+    overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
+    gold: Gold = None,
+    gold_every: Annotated[int, typer.Option(help="One question in so many is a gold item.")] = 10,
+    title: Annotated[str | None, typer.Option(help="Shown on the pages; the folder's name where not given.")] = None,
+    database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
+    text_column: TextColumn = "text",
+    item_column: ItemColumn = "item",
+    strict: Strict = False,
+) -> None:
+    """Make a project.
+
+    Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5
+    """
+    from shortlist.annotate.project import Settings
+    from shortlist.annotate.setup import init_project
+
+    settings = Settings(title or project.resolve().name, size, overlap, gold_every, database)
+    with _progress("importing") as progress:
+        report = init_project(
+            project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
+        )
+    _print_report(report.added, report.skipped)
+    typer.echo(f"Next: shortlist annotate serve {project}", err=True)
+
+
+@app.command()
+def add(
+    project: Folder,
+    items: Annotated[Path | None, typer.Option(help="More items: a folder, a .csv or a .jsonl file.")] = None,
+    classes: Annotated[Path | None, typer.Option(help="More classes: one name a line.")] = None,
+    gold: Gold = None,
+    text_column: TextColumn = "text",
+    item_column: ItemColumn = "item",
+    strict: Strict = False,
+) -> None:
+    """Add items or classes, also while the server runs.
+
+    Example: shortlist annotate add birds --items more/ --classes more.txt
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.setup import add_to_project
+
+    with Project.open(project) as opened, _progress("importing") as progress:
+        report = add_to_project(
+            opened, items, classes, gold, text_column, item_column, strict=strict, progress=progress
+        )
+    _print_report(report.added, report.skipped)
+
+
+@app.command()
+def serve(
+    project: Folder,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8080,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option(help="TLS key (PEM).")] = None,
+    allow_plain_http: Annotated[
+        bool, typer.Option("--allow-plain-http", help="Listen on a public address without TLS.")
+    ] = False,
+    public_url: Annotated[str | None, typer.Option(help="How people reach it, if a proxy is in front.")] = None,
+) -> None:
+    """Serve a project; prints the admin's one-time link.
+
+    Example: shortlist annotate serve birds
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.serve import Address, admin_url
+    from shortlist.annotate.serve import serve as run
+
+    address = Address(host, port, certificate, key, allow_plain_http, public_url)
+    with Project.open(project) as opened:
+        typer.echo(f"Admin (works once): {admin_url(opened, address)}")
+        run(opened, address)
+
+
+@app.command()
+def invite(
+    project: Folder,
+    name: Annotated[str | None, typer.Argument(help="The annotator; without a name, another admin.")] = None,
+    token: Annotated[bool, typer.Option("--token", help="An API token for a program instead of a link.")] = False,
+    url: Annotated[str, typer.Option(help="Where the server is reached.")] = "http://127.0.0.1:8080",
+    as_json: AsJson = False,
+) -> None:
+    """Make an invite link for an annotator (a new one for a known name), or an admin's one-time link.
+
+    Example: shortlist annotate invite birds ada
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.setup import make_invitation
+
+    with Project.open(project) as opened:
+        made = make_invitation(opened, name, token, url)
+    typer.echo(json.dumps({"token" if token else "link": made}) if as_json else made)
+
+
+@app.command()
+def status(project: Folder, as_json: AsJson = False) -> None:
+    """Progress, annotators, agreement.
+
+    Example: shortlist annotate status birds --json
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.stats import Stats
+
+    with Project.open(project) as opened:
+        found = Stats(opened.store).status()
+        title = opened.settings.title
+    if as_json:
+        typer.echo(json.dumps({"title": title, **found}))
+        return
+    typer.echo(f"{title}: {found['progress']['done']} of {found['progress']['total']} answers, {found['items']} items")
+    for who in found["annotators"]:
+        typer.echo(
+            f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "
+            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses)"
+        )
+
+
+@app.command()
+def export(
+    project: Folder,
+    out: Annotated[Path, typer.Argument(help="The file to write; its ending (or --format) says how.")],
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="answers, label-studio or crowd-kit (answers where not given).")
+    ] = None,
+) -> None:
+    """Write the answers (.csv, .jsonl, .parquet), Label Studio tasks (.json) and config (.xml), or crowd-kit's table.
+
+    Example: shortlist annotate export birds answers.parquet
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.setup import export_file
+
+    with Project.open(project) as opened:
+        rows = export_file(opened, out, format_name)
+    typer.echo(f"{rows} rows in {out}", err=True)
+
+
+@app.command(name="import")
+def import_answers(
+    project: Folder,
+    file: Annotated[Path, typer.Argument(help="Label Studio's export: JSON, JSON_MIN (.json) or CSV (.csv).")],
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring Label Studio's answers in; safe to run twice.
+
+    Example: shortlist annotate import birds project-1.json
+    """
+    from shortlist.annotate.formats.label_studio_answers import import_file
+    from shortlist.annotate.project import Project
+
+    with Project.open(project) as opened:
+        report = import_file(opened, file, strict=strict)
+    if as_json:
+        typer.echo(json.dumps({"added": report.added, "known": report.known, "skipped": report.skipped}))
+        return
+    _print_report(report.added, report.skipped, "answers")
+
+
+@app.command()
+def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip to write.")]) -> None:
+    """Save everything in one file, also while the server runs. Keep it private: it holds the project's secret.
+
+    Example: shortlist annotate backup birds birds.zip
+    """
+    from shortlist.annotate.backup import write_backup
+    from shortlist.annotate.project import Project
+
+    with Project.open(project) as opened:
+        rows = write_backup(opened, out)
+    typer.echo(f"{rows} rows in {out}", err=True)
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="What `backup` wrote.")],
+    project: Annotated[Path, typer.Argument(help="A new project folder.")],
+    database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
+) -> None:
+    """Make a project from a backup, on either database.
+
+    Example: shortlist annotate restore birds.zip birds-again
+    """
+    from shortlist.annotate.backup import restore_backup
+
+    typer.echo(f"{restore_backup(source, project, database)} rows in {project}", err=True)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, where it is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print_report(added: int, skipped: list[tuple[str, str]], what: str = "items") -> None:
+    for item, reason in skipped[:20]:
+        typer.echo(f"skipped {item}: {reason}", err=True)
+    if len(skipped) > 20:
+        typer.echo(f"... and {len(skipped) - 20} more", err=True)
+    typer.echo(f"{added} {what} added, {len(skipped)} skipped", err=True)
