@@ -28,6 +28,8 @@ class RunConfig:
     protocol: Protocol = "fair"
     size: int | None = None
     """Classes on a simulated shortlist; None where labels are given, or ordinary."""
+    classes: tuple[int, ...] | None = None
+    """Train and test on these classes alone (the paper's Tables 3-5); None for all."""
     model: str = "mlp"
     model_options: dict[str, Any] = field(default_factory=dict)
     epochs: int = 30
@@ -71,7 +73,8 @@ class RunConfig:
         for name in values:
             if name not in known:
                 raise unknown_name("setting", name, known)
-        return cls(**values)
+        classes = values.get("classes")
+        return cls(**{**values, "classes": None if classes is None else tuple(classes)})
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,32 @@ from shortlist import methods, models
 from shortlist.data.dataset import Dataset
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.methods import Method
+from shortlist.methods import Feed, Method
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.run import Run
+
+
+@dataclass
+class Task:
+    """What a configuration means on a dataset, before anything is put on a device."""
+
+    config: RunConfig
+    dataset: Dataset
+    """Restricted to the configuration's classes."""
+    model: nn.Module
+    """Untrained; its first layer normalises."""
+    method: Method
+    feed: Feed
+    labels: StochasticLabels
+    """All labels, held-out ones included."""
+    held: StochasticLabels | None
+    """The labels of the held-out items."""
+    held_rows: Tensor
+    """The rows of those items in the data."""
+    smoothing: float
+    """What `predict_proba` must undo."""
 
 
 @dataclass
@@ -63,6 +84,50 @@ def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray
     return np.sort(np.concatenate(kept)), np.sort(np.concatenate(held))
 
 
+def plan(
+    dataset: Dataset,
+    config: RunConfig,
+    *,
+    labels: StochasticLabels | None = None,
+    rows: NDArray[np.int64] | None = None,
+    weight: ArrayLike | None = None,
+    model: nn.Module | None = None,
+) -> Task:
+    """Work out what `config` means on `dataset`; the arguments are those of `prepare`."""
+    if config.classes is not None:
+        if labels is not None:
+            raise InputError("classes: a run on some classes draws its own labels, and labels were given")
+        dataset = dataset.only_classes(config.classes)
+    labels = draw_labels(dataset, config) if labels is None else labels
+    rows = np.arange(len(dataset.train)) if rows is None else rows
+    if len(rows) != len(labels):
+        raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
+    if dataset.num_classes != labels.num_classes:
+        raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
+    kept, held = hold_out(labels, config.holdout, config.seed)
+    method = methods.get(config.method, **config.method_options)
+    feed = method.feed(labels.subset(kept), config.protocol, None if weight is None else np.asarray(weight)[kept])
+    feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
+    network = model or models.build(
+        config.model,
+        dataset.in_shape,
+        dataset.num_classes,
+        seed=stream_seed(config.seed, "weights"),
+        **config.model_options,
+    )
+    return Task(
+        config=config,
+        dataset=dataset,
+        model=nn.Sequential(Normalise(dataset.train.x, rows, weight), network),
+        method=method,
+        feed=feed,
+        labels=labels,
+        held=labels.subset(held) if len(held) else None,
+        held_rows=torch.from_numpy(rows[held]),
+        smoothing=method.smoothing(labels),
+    )
+
+
 def prepare(
     dataset: Dataset,
     config: RunConfig,
@@ -88,43 +153,26 @@ def prepare(
         inputs: the training inputs on the device already, to be shared between runs.
         model: an untrained network to use instead of building `config.model`.
     """
-    labels = draw_labels(dataset, config) if labels is None else labels
-    rows = np.arange(len(dataset.train)) if rows is None else rows
-    if len(rows) != len(labels):
-        raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
-    if dataset.num_classes != labels.num_classes:
-        raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
-    engine = (engine or Engine()).resolve(config.epochs * len(labels))
-    kept, held = hold_out(labels, config.holdout, config.seed)
-    method = methods.get(config.method, **config.method_options)
-    feed = method.feed(labels.subset(kept), config.protocol, None if weight is None else np.asarray(weight)[kept])
-    feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
-    x = dataset.train.x
-    network = model or models.build(
-        config.model,
-        dataset.in_shape,
-        dataset.num_classes,
-        seed=stream_seed(config.seed, "weights"),
-        **config.model_options,
-    )
-    test = dataset.test if dataset.test is not None and dataset.test.y is not None else None
+    task = plan(dataset, config, labels=labels, rows=rows, weight=weight, model=model)
+    engine = (engine or Engine()).resolve(config.epochs * len(task.labels))
+    test = task.dataset.test if task.dataset.test is not None and task.dataset.test.y is not None else None
     run = Run(
         config,
-        nn.Sequential(Normalise(x, rows, weight), network),
-        method,
-        feed,
-        inputs or Inputs(x, engine.device),
+        task.model,
+        task.method,
+        task.feed,
+        inputs or Inputs(task.dataset.train.x, engine.device),
         engine,
-        flips=dataset.flips,
+        flips=task.dataset.flips,
         group=group,
     )
     return Prepared(
         run=run,
-        method=method,
-        labels=labels,
-        held=labels.subset(held) if len(held) else None,
-        held_rows=torch.from_numpy(rows[held]),
+        method=task.method,
+        labels=task.labels,
+        held=task.held,
+        held_rows=task.held_rows,
         test=None if test is None else Inputs(test.x, engine.device),
         test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
-        smoothing=method.smoothing(labels),
+        smoothing=task.smoothing,
     )
