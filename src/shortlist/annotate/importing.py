@@ -77,7 +77,7 @@ def add_items(
     found = list(sources)
     report = Report()
     with project.store.read() as connection:
-        class_ids = {name: k for k, name in connection.execute(select(LabelClass.id, LabelClass.name)).tuples()}
+        class_ids = {name: k for k, name in connection.execute(select(LabelClass.id, LabelClass.name))}
         good = _check(connection, found, gold or {}, class_ids, report)
     _refuse_if(strict, report)
     with _media_batch(project.media) as (folder, keep):

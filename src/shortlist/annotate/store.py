@@ -58,7 +58,7 @@ class Store:
         with engine.begin() as connection:
             yield connection
 
-    def locked(self, statement: Select[*Columns], of: Any, skip: bool = False) -> Select[*Columns]:
+    def locked(self, statement: "Select[*Columns]", of: Any, skip: bool = False) -> "Select[*Columns]":
         """`statement` with its rows locked where the database locks rows; SQLite's writer already has it all."""
         return statement if self.is_sqlite else statement.with_for_update(of=of, skip_locked=skip)
 

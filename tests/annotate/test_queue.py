@@ -1,0 +1,354 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select, text
+
+from shortlist.annotate.chooser import Choice, UniformChooser
+from shortlist.annotate.importing import add_classes
+from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.queue import Queue
+from shortlist.annotate.schema import Answer, Item, Question, Slot
+
+from .conftest import Clock, people
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def scalar(project, statement):
+    with project.store.read() as connection:
+        return connection.execute(statement).scalar()
+
+
+def test_a_question_is_stored_before_it_is_shown(make_project, database, clock):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    (shown,) = project.queue(clock=clock).next(ada)
+    with project.store.read() as connection:
+        row = connection.execute(select(Question)).mappings().one()
+    assert (row["id"], row["shortlist"], row["annotator_id"]) == (shown.id, shown.shortlist, ada)
+    assert (row["policy"], row["probabilities"], row["served_at"]) == ("uniform", [0.5] * 3, clock.now)
+    again = UniformChooser(3).choose("item 0", 6, [], row["seed"])
+    assert list(again.shortlist) == shown.shortlist, "the seed gives the shortlist again"
+
+
+def test_asking_again_gives_the_same_question(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    first = queue.next(ada, hold=2)
+    assert [q.id for q in queue.next(ada, hold=2)] == [q.id for q in first]
+    assert [q.shortlist for q in project.queue().next(ada, hold=2)] == [q.shortlist for q in first]
+
+
+def test_two_annotators_never_hold_the_same_slot(make_project, database):
+    project = make_project(database, items=20, overlap=2)
+    ids = people(project, *"abcdefgh")
+    queue = project.queue()
+    with ThreadPoolExecutor(8) as pool:
+        held = list(pool.map(lambda who: queue.next(who, hold=4), ids))
+    assert all(len(questions) == 4 for questions in held)
+    for questions in held:
+        assert len({q.item_id for q in questions}) == 4, "nobody is asked twice about an item"
+    assert scalar(project, select(func.count(func.distinct(Question.slot_id)))) == 32
+
+
+def test_two_tabs_of_one_annotator_see_the_same_questions(make_project, database):
+    project = make_project(database, items=20)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    with ThreadPoolExecutor(8) as pool:
+        held = list(pool.map(lambda _: [q.id for q in queue.next(ada, hold=2)], range(16)))
+    assert all(ids == held[0] for ids in held)
+
+
+def test_an_answer_is_idempotent_and_a_different_one_refused(make_project, database):
+    project = make_project(database)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    first, _ = queue.answer(ada, q.id, 0, q.shortlist[0], 1.5)
+    again, _ = queue.answer(ada, q.id, 0, q.shortlist[0], 99.0)
+    assert again == first
+    for other in (None, q.shortlist[1]):
+        with pytest.raises(Conflict) as refused:
+            queue.answer(ada, q.id, 0, other, 1.0)
+        assert refused.value.code == "answered_differently"
+    with pytest.raises(Conflict):
+        queue.skip(ada, q.id, 0)
+    with pytest.raises(NotFound):
+        queue.answer(bob, q.id, 0, q.shortlist[0], 1.0)
+    assert scalar(project, select(func.count()).select_from(Answer)) == 1
+
+
+def test_the_same_answer_at_once_from_many_threads_is_stored_once(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    with ThreadPoolExecutor(8) as pool:
+        stored = list(pool.map(lambda _: queue.answer(ada, q.id, 0, None, 1.0)[0].id, range(16)))
+    assert len(set(stored)) == 1
+
+
+def test_an_answer_must_be_on_the_shortlist(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    absent = next(k for k in range(6) if k not in q.shortlist)
+    for bad in (absent, -1, 10**6):
+        with pytest.raises(Invalid):
+            queue.answer(ada, q.id, 0, bad, 1.0)
+
+
+def test_undo_supersedes_and_the_same_question_is_answered_anew(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    first, _ = queue.answer(ada, q.id, 0, None, 1.0)
+    undone, held = queue.undo(ada, hold=1)
+    assert undone.kind == "undo"
+    assert [(h.id, h.attempt, h.shortlist) for h in held] == [(q.id, 1, q.shortlist)]
+    late, _ = queue.answer(ada, q.id, 0, None, 1.0)  # a delayed retry of the first answer changes nothing
+    assert (late.id, late.superseded) == (first.id, True)
+    again, _ = queue.undo(ada, q.id, 0)
+    assert again.id == undone.id, "undo is idempotent too"
+    queue.answer(ada, q.id, 1, q.shortlist[0], 1.0)
+    with project.store.read() as connection:
+        rows = connection.execute(select(Answer.kind, Answer.supersedes).order_by(Answer.id)).all()
+    assert rows == [("answer", None), ("undo", first.id), ("answer", None)], "nothing was changed or removed"
+    with pytest.raises(Conflict):
+        queue.answer(ada, q.id, 2, None, 1.0)
+
+
+def test_undo_without_an_answer_is_refused(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    with pytest.raises(Conflict):
+        queue.undo(ada)
+    (q,) = queue.next(ada)
+    with pytest.raises(Conflict):
+        queue.undo(ada, q.id)
+
+
+def test_a_skip_goes_to_somebody_else_and_can_be_taken_back_until_then(make_project, database):
+    project = make_project(database, items=1)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    queue.skip(ada, q.id, 0)
+    assert queue.next(ada) == [], "a skipped item does not come back to the one who skipped it"
+    _, held = queue.undo(ada, q.id, 0, hold=1)
+    assert held[0].id == q.id
+    queue.skip(ada, q.id, 1)
+    (other,) = queue.next(bob)
+    assert other.item_id == q.item_id
+    with pytest.raises(Conflict) as refused:
+        queue.undo(ada, q.id, 1)
+    assert refused.value.code == "slot_taken"
+
+
+def test_a_lease_that_ran_out_goes_to_somebody_else(make_project, database, clock):
+    project = make_project(database, items=1)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue(clock=clock)
+    (q,) = queue.next(ada)
+    clock.now += 299
+    assert queue.next(bob) == []
+    queue.renew(ada)
+    clock.now += 299
+    assert queue.next(bob) == [], "renewed"
+    clock.now += 2
+    (taken,) = queue.next(bob)
+    assert taken.item_id == q.item_id
+    assert taken.id != q.id
+    with pytest.raises(Conflict) as refused:
+        queue.answer(ada, q.id, 0, None, 1.0)
+    assert refused.value.code == "lease_lost"
+    queue.answer(bob, taken.id, 0, None, 1.0)
+
+
+def test_a_late_answer_counts_while_nobody_else_has_the_slot(make_project, database, clock):
+    project = make_project(database, items=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue(clock=clock)
+    held = queue.next(ada, hold=2)
+    clock.now += 1000
+    assert [q.id for q in queue.next(ada, hold=2)] == [q.id for q in held], "unclaimed: still the same questions"
+    clock.now += 1000
+    (first,) = queue.next(bob)  # takes one of the two that ran out
+    lost = next(q for q in held if q.item_id == first.item_id)
+    kept = next(q for q in held if q.item_id != first.item_id)
+    stored, _ = queue.answer(ada, kept.id, 0, None, 1.0)
+    assert stored.kind == "answer"
+    with pytest.raises(Conflict):
+        queue.answer(ada, lost.id, 0, None, 1.0)
+
+
+def test_overlap_is_that_many_different_people(make_project, database):
+    project = make_project(database, items=3, overlap=2)
+    ids = people(project, "a", "b", "c")
+    queue = project.queue()
+    for who in ids:
+        while held := queue.next(who):
+            queue.answer(who, held[0].id, 0, None, 1.0)
+    with project.store.read() as connection:
+        voices = connection.execute(
+            select(Question.item_id, func.count(func.distinct(Question.annotator_id))).group_by(Question.item_id)
+        ).all()
+        states = connection.execute(select(Item.state).distinct()).scalars().all()
+    assert sorted(count for _, count in voices) == [2, 2, 2]
+    assert states == ["done"]
+
+
+def test_gold_items_are_asked_of_everybody_and_of_nobody_twice(make_project, database):
+    project = make_project(database, items=40, gold=3, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    for who in (ada, bob):
+        for _ in range(18):
+            (q,) = queue.next(who)
+            queue.answer(who, q.id, 0, None, 1.0)
+    with project.store.read() as connection:
+        rows = connection.execute(
+            select(Question.annotator_id, Question.item_id).join(Slot, Slot.id == Question.slot_id).where(Slot.gold)
+        ).all()
+    assert len(set(rows)) == len(rows)
+    assert {who for who, _ in rows} == {ada, bob}
+
+
+def test_an_expired_gold_slot_is_passed_to_nobody(make_project, database, clock):
+    project = make_project(database, items=4, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue(clock=clock, seeds=lambda: 0)  # every question wants to be gold
+    (q,) = queue.next(ada)
+    clock.now += 1000
+    assert len(queue.next(bob, hold=2)) == 2
+    assert scalar(project, select(Slot.state).where(Slot.gold, Slot.annotator_id == ada)) == "closed"
+    stored, _ = queue.answer(ada, q.id, 0, None, 1.0)
+    assert stored.kind == "answer", "late, but nobody else wanted it"
+
+
+def test_classes_added_while_it_runs_appear_on_the_shortlists(make_project, database):
+    project = make_project(database, items=30, classes=3)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    assert set(q.shortlist) == {0, 1, 2}
+    add_classes(project, ["new"])
+    seen = set()
+    for _ in range(25):
+        (q,) = queue.next(ada)
+        seen |= set(q.names)
+        queue.answer(ada, q.id, 0, None, 1.0)
+    assert "new" in seen
+
+
+def test_a_removed_annotators_questions_are_free_again(make_project, database):
+    project = make_project(database, items=1)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    queue.next(ada)
+    queue.release(ada)
+    assert len(queue.next(bob)) == 1
+
+
+class AskAgain:
+    """A policy that asks on until every class was refused, two at a time, and then gives up."""
+
+    def choose(self, item, num_classes, refused, seed):
+        left = [k for k in range(num_classes) if k not in refused][:2]
+        return Choice(tuple(left), (1.0,) * len(left), "again", "1") if left else None
+
+    def asks_again(self, item, num_classes, refused):
+        return True
+
+
+def test_a_policy_may_ask_again_without_the_refused_classes(make_project, database):
+    project = make_project(database, items=1, classes=5)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain())
+    shown = []
+    for who in (ada, ada, bob):
+        (q,) = queue.next(who)
+        shown.append(q.shortlist)
+        queue.answer(who, q.id, 0, None, 1.0)
+    assert shown == [[0, 1], [2, 3], [4]]
+    assert queue.next(bob) == []
+    assert scalar(project, select(Item.state)) == "closed"
+
+
+def test_undo_of_a_none_that_was_going_to_be_asked_again(make_project, database):
+    project = make_project(database, items=1, classes=5)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain())
+    (q,) = queue.next(ada)
+    queue.answer(ada, q.id, 0, None, 1.0)
+    _, held = queue.undo(ada, hold=1)
+    assert held[0].shortlist == [0, 1]
+    queue.answer(ada, q.id, 1, None, 1.0)
+    (next_turn,) = queue.next(bob)
+    assert next_turn.shortlist == [2, 3]
+    with pytest.raises(Conflict):
+        queue.undo(ada, q.id, 1)
+    queue.answer(bob, next_turn.id, 0, 3, 1.0)
+    assert scalar(project, select(Item.state)) == "done"
+
+
+def test_the_work_of_a_request_does_not_grow(make_project):
+    """The steps of SQLite's virtual machine for an answer with the next question, at 200 and at 20,000 items."""
+    steps = []
+    for items in (200, 20_000):
+        project = make_project(items=items)
+        (ada,) = people(project, "ada")
+        queue = project.queue()
+        (q,) = queue.next(ada)
+        for _ in range(100):
+            _, (q,) = queue.answer(ada, q.id, 0, None, 1.0, hold=1)
+        counted = [0]
+        raw = project.store.engine.raw_connection()
+
+        def count(counted=counted):
+            counted[0] += 1
+
+        raw.driver_connection.set_progress_handler(count, 10)
+        raw.close()  # back to the pool: the next transaction uses it
+        for _ in range(20):
+            _, (q,) = queue.answer(ada, q.id, 0, None, 1.0, hold=1)
+        steps.append(counted[0])
+    assert steps[0] > 0
+    assert steps[1] <= steps[0] * 1.3
+
+
+def test_uniform_shortlists_are_uniform():
+    chooser, counts = UniformChooser(2), np.zeros((4, 4))
+    for seed in range(6000):
+        a, b = chooser.choose("x", 4, [], seed).shortlist
+        counts[a, b] += 1
+    assert np.allclose(counts[~np.eye(4, dtype=bool)] / 6000, 1 / 12, atol=0.015)
+    assert chooser.choose("x", 3, [0, 1, 2], 1) is None
+    assert chooser.choose("x", 3, [0, 2], 1) == Choice((1,), (1.0,), "uniform", "1")
+
+
+def test_the_database_itself_refuses_a_second_lease_or_answer(make_project, database):
+    project = make_project(database)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    queue.answer(ada, q.id, 0, None, 1.0)
+    queue.next(ada)
+    columns = "slot_id, item_id, annotator_id, turn, shortlist, policy, policy_version, probabilities, seed, state, "
+    columns += "attempt, served_at"
+    twice = [
+        f"INSERT INTO questions ({columns}) SELECT {columns} FROM questions WHERE state = 'open'",
+        "INSERT INTO answers (question_id, attempt, kind, answered_at) SELECT question_id, 0, 'skip', 1 FROM answers",
+    ]
+    for statement in twice:
+        with pytest.raises(Exception, match=r"(?i)unique"), project.store.write() as connection:
+            connection.execute(text(statement))
