@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.labels import StochasticLabels
+from shortlist.losses import raised
 from shortlist.methods import Method
 from shortlist.theory import unsmooth
 from shortlist.training.inputs import Inputs
@@ -18,14 +19,14 @@ EVALUATION_BATCH = 2000
 
 @torch.no_grad()
 def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None, amp: bool = False) -> Tensor:
-    """(N, K) float32 logits in evaluation mode, on the device."""
+    """(N, K) logits in evaluation mode, on the device: float32, or float64 where the model is."""
     rows = torch.arange(len(inputs)) if rows is None else rows
     was_training = model.training
     model.eval()
     parts = []
     with torch.autocast(inputs.device.type, torch.bfloat16, enabled=amp):
         for part in torch.split(rows, EVALUATION_BATCH):
-            parts.append(model(inputs.gather(part)).float())
+            parts.append(raised(model(inputs.gather(part))))
     model.train(was_training)
     return torch.cat(parts)
 

@@ -1,0 +1,317 @@
+"""ShortlistClassifier: training from shortlists, as scikit-learn has it."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from shortlist import methods, models
+from shortlist.classifier.answers import Shown, answers_in, read_answers
+from shortlist.classifier.classes import Classes, stated_classes
+from shortlist.classifier.features import check_features, check_weight
+from shortlist.classifier.passes import dataset_of, detached, one_pass
+from shortlist.classifier.scores import answered_accuracy
+from shortlist.errors import InputError, unknown_name
+from shortlist.label_checks import whole
+from shortlist.training import loop
+from shortlist.training.config import Engine, RunConfig, stream_seed
+from shortlist.training.evaluation import class_probabilities, predict_logits
+from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.prepare import prepare
+from shortlist.training.run import Run
+
+FloatArray = NDArray[np.float64]
+AUTO_BATCHES = 32
+"""`batch_size="auto"` aims at this many batches an epoch, with 32 to 256 items each."""
+
+
+class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that learns from short lists of classes and the answers to them.
+
+    Args:
+        method: a name of `shortlist.methods.METHODS`.
+        model: `linear`, `mlp`, `lenet`, `resnet32`, "package.module:function", such a function, or an nn.Module.
+        method_options: options of the method, such as `{"form": "paper"}` of `sl`.
+        model_options: options of the model, such as `{"hidden": (512,)}` of `mlp`.
+        epochs: passes over the data in `fit`.
+        batch_size: items of a step; `auto`: a 32nd of the items, but 32 to 256.
+        optimiser: `sgd` or `adam`.
+        lr: learning rate.
+        weight_decay: L2.
+        momentum: of `sgd`.
+        schedule: `constant`, `step` or `cosine`; `partial_fit` keeps the rate constant.
+        augment: random crops of images.
+        holdout: the share of items held out in `fit`; their scores are in `history_`.
+        classes: all class labels in their order, needed where some never occur.
+        random_state: decides everything random. The same number as `RunConfig.seed` gives the same run.
+        device: `auto`, `cpu`, `cuda`, ...
+        dtype: `float32` or `float64`, what is trained in; rounding is all the difference.
+
+    Attributes:
+        classes_: (K,) class labels: the order of masks, probabilities and decisions.
+        network_: the trained network, normalisation included; on the CPU.
+        history_: one dict an epoch (or call of `partial_fit`): risk, seconds, scores of held-out items.
+        n_features_in_: features of an item (of an image: all its values).
+        feature_names_in_: names of the columns, where `X` was a DataFrame.
+        in_shape_: (D,) or (C, H, W).
+        smoothing_: the label smoothing that `predict_proba` undoes.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> from shortlist import ShortlistClassifier, StochasticLabels
+        >>> X, y = load_digits(return_X_y=True)
+        >>> labels = StochasticLabels.draw(y, num_classes=10, size=3, seed=0)
+        >>> clf = ShortlistClassifier(random_state=0).fit(X, shown=labels)
+        >>> bool(clf.score(X, y) > 0.95)
+        True
+    """
+
+    def __init__(
+        self,
+        method: str = "likelihood",
+        model: "str | Callable[..., nn.Module] | nn.Module" = "mlp",
+        *,
+        method_options: Mapping[str, Any] | None = None,
+        model_options: Mapping[str, Any] | None = None,
+        epochs: int = 30,
+        batch_size: int | Literal["auto"] = "auto",
+        optimiser: str = "sgd",
+        lr: float = 0.05,
+        weight_decay: float = 1e-4,
+        momentum: float = 0.9,
+        schedule: str = "cosine",
+        augment: bool = False,
+        holdout: float = 0.0,
+        classes: Iterable[Any] | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        dtype: Literal["float32", "float64"] = "float32",
+    ) -> None:
+        self.method = method
+        self.model = model
+        self.method_options = method_options
+        self.model_options = model_options
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimiser = optimiser
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.momentum = momentum
+        self.schedule = schedule
+        self.augment = augment
+        self.holdout = holdout
+        self.classes = classes
+        self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+
+    # -- training -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, shown: Shown = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Train from the start.
+
+        Args:
+            X: (N, D) features, dense, sparse or a DataFrame; or (N, C, H, W) uint8 images.
+            y: (N,) answers: class labels and NONE (-1).
+            shown: the shortlists: an (N, K) boolean mask in the order of `classes_`; N lists of class labels; or a
+                `StochasticLabels`, whose answers stand in for `y`. None: ordinary labels.
+            sample_weight: (N,) how much each item counts.
+        """
+        x = check_features(self, X, reset=True)
+        labels, self.classes_ = read_answers(y, shown, self.classes, x.shape[0])
+        weight = check_weight(sample_weight, x)
+        self._seed = self._draw_seed()
+        config = self._config(len(labels))
+        engine = Engine(device=self.device)
+        network = self._fresh_network()
+        data = dataset_of(x, labels.num_classes)
+        prepared = prepare(data, config, labels=labels, weight=weight, engine=engine, model=network)
+        self._cast(prepared.run.model.get_submodule("0"))  # the normalisation that `prepare` put first
+        try:
+            history = loop.fit(prepared)
+        except loop.Interrupted as interrupted:
+            raise KeyboardInterrupt from interrupted
+        self.history_ = [asdict(row) for row in history]
+        self.smoothing_ = prepared.smoothing
+        self._items = len(labels)
+        return self._keep(prepared.run)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: Iterable[Any] | None = None,
+        shown: Shown = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on with newly arrived answers: one pass over them at a constant learning rate.
+
+        The first call needs all classes (here or in the constructor), and measures the features for normalisation.
+
+        Args:
+            X: as in `fit`.
+            y: as in `fit`.
+            classes: all class labels in their order; later calls may repeat them.
+            shown: as in `fit`.
+            sample_weight: as in `fit`.
+        """
+        first = not hasattr(self, "network_")
+        x = check_features(self, X, reset=first)
+        known = self._known_classes(classes, first)
+        labels, _ = read_answers(y, shown, known, x.shape[0])
+        weight = check_weight(sample_weight, x)
+        if first:
+            self.classes_, self._seed, self._items = known, self._draw_seed(), 0
+            self._optimiser: dict[str, Tensor] = {}
+            start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
+            self.history_, self.smoothing_ = [], 0.0
+        else:
+            start = self.network_
+        config = self._config(len(labels))
+        passes = len(self.history_)
+        run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
+        before, now = self._items, len(labels)
+        self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
+        self._items = before + now
+        self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
+        return self._keep(run)
+
+    def _keep(self, run: Run) -> Self:
+        self.network_ = detached(run.model)
+        self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in run.optimiser.state().items()}
+        return self
+
+    def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:
+        given = self.classes if classes is None else classes
+        if first:
+            if given is None:
+                raise InputError("classes must be passed on the first call to partial_fit")
+            return stated_classes(given)
+        if classes is not None and not np.array_equal(stated_classes(classes), self.classes_):
+            raise InputError("classes: not the same as on the first call to partial_fit, which decides them")
+        known: Classes = self.classes_
+        return known
+
+    def _draw_seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _fresh_network(self) -> nn.Module:
+        options = dict(self.model_options or {})
+        seed = stream_seed(self._seed, "weights")
+        return self._cast(models.build(self.model, self.in_shape_, len(self.classes_), seed=seed, **options))
+
+    def _cast(self, module: nn.Module) -> nn.Module:
+        """In the precision of `dtype`."""
+        if self.dtype not in ("float32", "float64"):
+            raise unknown_name("dtype", str(self.dtype), ("float32", "float64"))
+        return module.double() if self.dtype == "float64" else module
+
+    def _config(self, items: int) -> RunConfig:
+        auto = min(max(items // AUTO_BATCHES, 32), 256)
+        return RunConfig(
+            method=self.method,
+            method_options=dict(self.method_options or {}),
+            model=self.model if isinstance(self.model, str) else "own",
+            model_options=dict(self.model_options or {}),
+            epochs=whole("epochs", self.epochs),
+            batch_size=auto if self.batch_size == "auto" else whole("batch_size", self.batch_size),
+            optimiser=self.optimiser,  # type: ignore[arg-type]
+            lr=float(self.lr),
+            weight_decay=float(self.weight_decay),
+            momentum=float(self.momentum),
+            schedule=self.schedule,  # type: ignore[arg-type]
+            augment=bool(self.augment),
+            holdout=float(self.holdout),
+            seed=self._seed,
+        )
+
+    # -- using it -----------------------------------------------------------------------------------------------------
+
+    def _logits(self, X: Any) -> Any:
+        """(N, K) float64 tensor."""
+        check_is_fitted(self, "network_")
+        x = check_features(self, X, reset=False)
+        device = Engine(device=self.device).resolve(0).device
+        network = detached(self.network_).to(device)
+        if x.ndim == 2:  # in float64: what an item gets must not depend on the items it comes with, not by a digit
+            network = network.double()
+        return predict_logits(network, Inputs(x, device)).cpu().double()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(N,) the class label with the highest decision."""
+        best = self._logits(X).argmax(-1).numpy()
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """(N, K) logits; with two classes (N,), the logit of the second above the first."""
+        logits: FloatArray = self._logits(X).numpy()
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(N, K) class probabilities: by the method's link, with the smoothing it suffers undone."""
+        logits = self._logits(X)
+        method = methods.get(self.method, **dict(self.method_options or {}))
+        p: FloatArray = class_probabilities(method, logits, self.smoothing_).numpy()
+        return p
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """(N, K) log of `predict_proba`."""
+        with np.errstate(divide="ignore"):  # an estimate cut off at 0 is -inf, as it should be
+            log_p: FloatArray = np.log(self.predict_proba(X))
+        return log_p
+
+    def score(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, shown: Shown = None
+    ) -> float:
+        """Accuracy on the answered items (`answered_accuracy`); on ordinary labels the accuracy.
+
+        Args:
+            X: as in `fit`.
+            y: class labels and NONE, which counts nothing.
+            sample_weight: under a policy 1 / the probability that the item's class was shown makes this fair.
+            shown: a StochasticLabels may stand in for `y`; otherwise not looked at.
+        """
+        predicted = self.predict(X)
+        y = answers_in(shown, self.classes_) if y is None else y
+        return answered_accuracy(y, predicted, sample_weight=sample_weight)
+
+    # -- keeping it ---------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the trained classifier into a folder, whole or not at all; no pickle."""
+        from shortlist.classifier.saving import save
+
+        check_is_fitted(self, "network_")
+        save(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, model: Any = None) -> Self:
+        """Read what `save` wrote; nothing in the folder is executed.
+
+        Args:
+            folder: where it was saved.
+            model: the user's own model (function, "package.module:function" or module), if it was trained with one.
+
+        Raises:
+            InputError: the folder holds no classifier, or a damaged one.
+        """
+        from shortlist.classifier.saving import load
+
+        return load(cls, folder, model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,80 @@
+"""What `X` may be: 2-d features (dense, sparse, pandas) or 4-d uint8 images."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from shortlist.errors import InputError
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """`X` as training takes it: float32 features (array or CSR) or uint8 images (N, C, H, W).
+
+    Args:
+        estimator: gets (`reset`) or has `n_features_in_`, `in_shape_` and perhaps `feature_names_in_`.
+        X: what the user gave.
+        reset: whether this is the data that decides the shape.
+
+    Raises:
+        InputError: names the first value that is not finite, or the shape that does not fit.
+    """
+    if getattr(X, "ndim", 2) == 4:
+        return _check_images(estimator, np.asarray(X), reset)
+    if not reset and len(estimator.in_shape_) != 1:
+        raise InputError(f"X: expected images of shape {estimator.in_shape_}, as in fit, got features")
+    with np.errstate(over="ignore"):  # what does not fit into float32 is refused below, by its place
+        x = validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False
+        )
+    _check_finite(x)
+    if reset:
+        estimator.in_shape_ = (int(x.shape[1]),)
+    if isinstance(x, np.ndarray) and not x.flags.writeable:
+        x = x.copy()  # torch cannot mark a tensor as read-only
+    return x
+
+
+def _check_images(estimator: Any, images: NDArray[Any], reset: bool) -> NDArray[np.uint8]:
+    if images.dtype != np.uint8:
+        raise InputError(f"X: expected images as uint8 (N, C, H, W), got {images.dtype}")
+    shape = tuple(int(size) for size in images.shape[1:])
+    if not len(images) or min(shape) < 1:
+        raise InputError(f"X: expected at least 1 image of at least 1 pixel, got shape {images.shape}")
+    if reset:
+        estimator.in_shape_ = shape
+        estimator.n_features_in_ = math.prod(shape)
+        if hasattr(estimator, "feature_names_in_"):  # of an earlier fit on a DataFrame
+            del estimator.feature_names_in_
+    elif shape != estimator.in_shape_:
+        raise InputError(f"X: expected items of shape {estimator.in_shape_}, as in fit, got {shape}")
+    return np.require(images, requirements=["C", "W"])
+
+
+def _check_finite(x: Any) -> None:
+    sparse = hasattr(x, "tocsr")
+    values = x.data if sparse else x
+    if np.isfinite(values).all():
+        return
+    at = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+    value = values[at]
+    if sparse:
+        at = (int(np.searchsorted(x.indptr, at[0], side="right")) - 1, int(x.indices[at[0]]))
+    what = "NaN" if np.isnan(value) else "infinite or too large for float32"
+    raise InputError(f"X: row {at[0]}, feature {at[1]} is {what}, expected finite numbers")
+
+
+def check_weight(sample_weight: Any, x: Any) -> NDArray[np.float64] | None:
+    """One number of at least 0 for each item, not all 0."""
+    if sample_weight is None:
+        return None
+    of = x[:, :, 0, 0] if x.ndim == 4 else x  # scikit-learn looks at the number of rows, and expects two dimensions
+    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, of, dtype=np.float64)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise InputError(f"sample_weight: row {row} is {weight[row]}, expected at least 0")
+    if not weight.any():
+        raise InputError("sample_weight: all are zero, so there is nothing to learn from")
+    return weight

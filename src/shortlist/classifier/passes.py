@@ -1,0 +1,86 @@
+"""One more pass over newly arrived answers, going on from a trained network."""
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shortlist import methods
+from shortlist.data.dataset import Dataset, Split
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.inputs import Inputs
+from shortlist.training.run import Run
+
+
+def dataset_of(x: Any, num_classes: int) -> Dataset:
+    """`X` as training takes its data."""
+    names = tuple(str(k) for k in range(num_classes))
+    return Dataset("X", Split(x), None, names, "image" if x.ndim == 4 else "features")
+
+
+def one_pass(
+    network: nn.Module,
+    optimiser: Mapping[str, Tensor],
+    passes: int,
+    config: RunConfig,
+    x: Any,
+    labels: StochasticLabels,
+    weight: NDArray[np.float64] | None,
+    device: str,
+) -> tuple[Run, float]:
+    """Train once on every item; the run and its mean risk.
+
+    Args:
+        network: where to go on from; a copy is trained.
+        optimiser: the optimiser's state so far; empty at the start.
+        passes: how many passes there have been: each shuffles anew.
+        config: its learning rate stays constant.
+        x: the items.
+        labels: their answers.
+        weight: how much each counts.
+        device: where to compute.
+    """
+    engine = Engine(device=device).resolve(len(labels))
+    method = methods.get(config.method, **config.method_options)
+    feed = method.feed(labels, config.protocol, weight)
+    # a run leaves incomplete batches out, but these items come only once: equal batches, filled up with weight 0
+    steps = math.ceil(len(feed) / config.batch_size)
+    size = math.ceil(len(feed) / steps)
+    spare = steps * size - len(feed)
+    if spare:
+        real, rows = feed.weight, torch.arange(steps * size) % len(feed)
+        feed = replace(
+            feed,
+            rows=feed.rows[rows],
+            shortlist=feed.shortlist[rows],
+            answer=feed.answer[rows],
+            table=None if feed.table is None else feed.table[rows],
+            weight=torch.cat([torch.ones(len(feed)) if real is None else real, torch.zeros(spare)]),
+        )
+    now = replace(config, epochs=1, schedule="constant", batch_size=size, holdout=0.0)
+    run = Run(now, copy.deepcopy(network), method, feed, Inputs(x, engine.device), engine)
+    for name, tensor in run.optimiser.state().items():
+        if name in optimiser:
+            tensor.copy_(optimiser[name])
+    run.epoch = passes
+    risk = run.train_epoch().item()
+    if not math.isfinite(risk):
+        raise InputError(f"the risk is {risk}: try a smaller lr")
+    return run, risk
+
+
+def detached(network: nn.Module) -> nn.Module:
+    """A copy on the CPU, in evaluation mode, whose tensors belong to nothing else."""
+    free = copy.deepcopy(network).cpu().eval()
+    for parameter in free.parameters():
+        parameter.grad = None
+        parameter.data = parameter.data.contiguous().clone()
+    return free

@@ -1,0 +1,144 @@
+"""A trained classifier as one file in a folder: safetensors, with everything else as JSON in its header.
+
+One file, so that weights and settings can never belong to different classifiers; its checksum finds a flipped bit.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist import models
+from shortlist.classifier.classes import Classes, stated_classes
+from shortlist.errors import InputError
+from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.inputs import Normalise
+
+FILE = "classifier.safetensors"
+KIND = "ShortlistClassifier"
+OWN_MODEL = "own"
+"""Stands in the file for a model that is not one of ours: code is not saved, nor run from a file."""
+
+T = TypeVar("T")
+
+
+def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier into `folder`, which is made if need be."""
+    directory = Path(folder)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made a folder: {error.strerror}") from error
+    tensors = {f"network.{name}": tensor for name, tensor in classifier.network_.state_dict().items()}
+    tensors |= {f"optimiser.{name}": tensor for name, tensor in classifier._optimiser.items()}
+    content = {
+        "kind": KIND,
+        "params": _params(classifier),
+        "classes": _plain_classes(classifier.classes_),
+        "in_shape": list(classifier.in_shape_),
+        "feature_names": getattr(classifier, "feature_names_in_", np.array([])).tolist(),
+        "smoothing": classifier.smoothing_,
+        "history": classifier.history_,
+        "seed": classifier._seed,
+        "items": classifier._items,
+    }
+    try:
+        write_checkpoint(directory / FILE, tensors, content | {"sha256": _checksum(tensors, content)})
+    except OSError as error:
+        raise InputError(f"{directory / FILE}: cannot be written: {error.strerror}") from error
+
+
+def load(cls: type[T], folder: str | os.PathLike[str], model: Any) -> T:
+    """What `save` wrote, as a `cls`."""
+    path = Path(folder) / FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: no saved classifier here, expected a file {FILE}")
+    tensors, content = read_checkpoint(path)
+    stated = content.pop("sha256", None)
+    if content.get("kind") != KIND or stated != _checksum(tensors, content):
+        raise InputError(f"{path}: damaged, or not a saved classifier: its content does not match its checksum")
+    try:
+        return _restore(cls, tensors, content, model)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: damaged, or not a saved classifier: {str(error).splitlines()[0]}") from error
+
+
+def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, Any], model: Any) -> T:
+    params = dict(content["params"])
+    if params["model"] == OWN_MODEL:
+        if model is None:
+            raise InputError("trained with a model of your own, which is not saved: give it again as model=")
+        params["model"] = model
+    classifier: Any = cls(**params)
+    classifier.classes_ = stated_classes(content["classes"])
+    classifier.in_shape_ = tuple(content["in_shape"])
+    classifier.n_features_in_ = int(np.prod(classifier.in_shape_))
+    if content["feature_names"]:
+        classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    classifier.smoothing_ = float(content["smoothing"])
+    classifier.history_ = list(content["history"])
+    classifier._seed, classifier._items = int(content["seed"]), int(content["items"])
+    classifier._optimiser = _part(tensors, "optimiser.")
+    classifier.network_ = _network(classifier, _part(tensors, "network."))
+    loaded: T = classifier
+    return loaded
+
+
+def _network(classifier: Any, state: dict[str, Tensor]) -> nn.Module:
+    first = Normalise(np.zeros((1, *classifier.in_shape_), np.float32))
+    for name in ("mean", "deviation"):
+        buffer = state[f"0.{name}"]
+        if buffer.shape not in (first.get_buffer(name).shape, (1,)):  # (1,): measured on sparse features
+            raise InputError(f"the saved normalisation has shape {tuple(buffer.shape)}, which does not fit the inputs")
+        first.register_buffer(name, buffer.clone())
+    options = dict(classifier.model_options or {})
+    body = models.build(classifier.model, classifier.in_shape_, len(classifier.classes_), seed=0, **options)
+    network = nn.Sequential(first, classifier._cast(body))
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _params(classifier: Any) -> dict[str, Any]:
+    params: dict[str, Any] = dict(classifier.get_params(deep=False))
+    if params["model"] not in models.names():
+        params["model"] = OWN_MODEL
+    if params["classes"] is not None:
+        params["classes"] = _plain_classes(stated_classes(params["classes"]))
+    if not isinstance(params["random_state"], int | None):
+        params["random_state"] = classifier._seed
+    return {name: _plain(value) for name, value in params.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers and arrays, mappings and sequences as JSON has them."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _plain_classes(classes: Classes) -> list[Any]:
+    listed: list[Any] = classes.tolist()
+    return listed
+
+
+def _checksum(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
