@@ -1,0 +1,203 @@
+"""Honest model selection: settings are chosen by the answers of held-out training items, never by test data.
+
+Two scores. `accuracy`: on the answered held-out items. Their answers are true labels, and under uniform, mistake-free
+shortlists they are a fair sample of all items. `log_likelihood`: the mean log probability of all held-out answers, None
+included; it uses every item and holds for any shortlist chosen without looking at the true class.
+
+Under a policy (shortlists that depend on a model) answered items are no fair sample: those whose class was easy to
+guess are answered more often. Then give `weight`, 1 / the probability that the item's class was shown, or score the
+likelihood.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist.data.dataset import Dataset
+from shortlist.errors import InputError, unknown_name
+from shortlist.labels import StochasticLabels
+from shortlist.training import loop
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.evaluation import Scores, predict_logits, score_answers
+from shortlist.training.inputs import Inputs
+from shortlist.training.prepare import Prepared, draw_labels, hold_out, prepare
+
+Score = Literal["accuracy", "log_likelihood"]
+HOLDOUT = 0.1
+"""The share held out where the configuration has none."""
+GRID: dict[str, tuple[Any, ...]] = {"lr": (0.01, 0.03, 0.1, 0.3), "weight_decay": (0.0, 1e-4, 1e-3)}
+"""What is tried for a setting that is named without values (`shortlist train --tune lr,wd`)."""
+ALIASES = {"wd": "weight_decay"}
+FIXED = ("seed", "size", "holdout")
+"""Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
+
+
+@dataclass(frozen=True)
+class TuneRow:
+    """One point of the grid and how it did on the held-out items, after the last epoch."""
+
+    settings: dict[str, Any]
+    accuracy: float
+    log_likelihood: float
+    seconds: float
+    problem: str | None = None
+    """Why the training of this point failed, which ranks it last."""
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """All points and the best one."""
+
+    rows: tuple[TuneRow, ...]
+    """In the order of the grid."""
+    best: RunConfig
+    """The configuration with the best settings put in and its own holdout, ready to be trained on all items."""
+    best_row: TuneRow
+    score: Score
+    held_items: int
+    """How many items the scores are of; `accuracy` is of the answered ones among them."""
+    held_answered: int
+
+
+def grid_of(names: str | Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """The usual values for settings named as on the command line.
+
+    >>> grid_of("lr,wd")
+    {'lr': (0.01, 0.03, 0.1, 0.3), 'weight_decay': (0.0, 0.0001, 0.001)}
+    """
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    chosen = [ALIASES.get(name.strip(), name.strip()) for name in listed]
+    for name in chosen:
+        if name not in GRID:
+            raise unknown_name("setting to tune", name, [*GRID, *ALIASES])
+    return {name: GRID[name] for name in chosen}
+
+
+def tune(
+    dataset: Dataset,
+    config: RunConfig,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    labels: StochasticLabels | None = None,
+    rows: NDArray[np.int64] | None = None,
+    weight: ArrayLike | None = None,
+    train_weight: ArrayLike | None = None,
+    score: Score = "accuracy",
+    engine: Engine | None = None,
+    on_point: Callable[[TuneRow], None] | None = None,
+) -> TuneResult:
+    """Train every point of a grid without some items and pick the point that does best on them.
+
+    Every point has the same labels and the same held-out items, drawn by `config.seed`. The test split is not looked
+    at. Ties go to the higher of the other score, then to the point that comes first in the grid, whose last setting
+    varies fastest.
+
+    Args:
+        dataset: the data, texts already turned into features.
+        config: all other settings; its `holdout` is the share held out (0.1 where it is 0).
+        grid: setting -> values, such as `{"lr": [0.01, 0.1], "weight_decay": [0, 1e-4]}`.
+        labels: collected answers; drawn by `config.size` where not given.
+        rows: the data rows `labels` belong to, in their order; all rows where not given.
+        weight: how much each label counts in the scores: under a policy 1 / the probability that the item's class was
+            shown.
+        train_weight: how much each label counts in training.
+        score: what decides.
+        engine: how to compute.
+        on_point: called after each point.
+
+    Raises:
+        InputError: the grid is wrong, nothing can be held out, or every point failed.
+    """
+    if score not in get_args(Score):
+        raise unknown_name("score", score, get_args(Score))
+    points = _points(config, grid)
+    labels = draw_labels(dataset, config) if labels is None else labels
+    share = config.holdout or HOLDOUT
+    held = _held(labels, share, config.seed, score)
+    weight_of = _held_weight(weight, len(labels), held)
+    data = replace(dataset, test=None)
+    resolved = (engine or Engine()).resolve(config.epochs * len(labels))
+    inputs = Inputs(data.train.x, resolved.device)
+    results = []
+    for settings, point in points:
+        prepared = prepare(
+            data,
+            replace(point, holdout=share),
+            labels=labels,
+            rows=rows,
+            weight=train_weight,
+            engine=engine,
+            inputs=inputs,
+        )
+        results.append(_train(prepared, settings, weight_of))
+        if on_point:
+            on_point(results[-1])
+    # max keeps the first of equals, as promised
+    best = max(range(len(results)), key=lambda i: _rank(results[i], score))
+    if results[best].problem is not None:
+        raise InputError(f"every point of the grid failed, the first with: {results[0].problem}")
+    answered = int(labels.answered[held].sum())
+    return TuneResult(tuple(results), points[best][1], results[best], score, len(held), answered)
+
+
+def _points(config: RunConfig, grid: Mapping[str, Sequence[Any]]) -> list[tuple[dict[str, Any], RunConfig]]:
+    """Every combination, each checked before the first is trained."""
+    if not grid:
+        raise InputError("the grid is empty, expected settings with values to try")
+    known = {field.name for field in fields(RunConfig)} - set(FIXED)
+    values: dict[str, list[Any]] = {}
+    for given, tried in grid.items():
+        name = ALIASES.get(given, given)
+        if name in FIXED:
+            raise InputError(f"{name} cannot be tuned: it decides the labels or the held-out items")
+        if name not in known:
+            raise unknown_name("setting", name, known)
+        values[name] = list(tried)
+        if not values[name]:
+            raise InputError(f"the grid has no values for {name}")
+    combinations = [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
+    return [(settings, replace(config, **settings)) for settings in combinations]
+
+
+def _held(labels: StochasticLabels, share: float, seed: int, score: Score) -> NDArray[np.int64]:
+    """The held-out rows of the labels: those that `prepare` holds out."""
+    _, held = hold_out(labels, share, seed)
+    if not len(held):
+        raise InputError(f"holdout: a share of {share} of {len(labels)} items is none, expected a larger one")
+    if score == "accuracy" and not labels.answered[held].any():
+        raise InputError("no answered item among those held out: hold out more, or score the log likelihood")
+    return held
+
+
+def _held_weight(weight: ArrayLike | None, count: int, held: NDArray[np.int64]) -> torch.Tensor | None:
+    if weight is None:
+        return None
+    array = np.asarray(weight, np.float64)
+    if array.shape != (count,) or not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError(f"weight: expected {count} numbers of at least 0, one a label")
+    return torch.from_numpy(array[held])
+
+
+def _train(prepared: Prepared, settings: dict[str, Any], weight: torch.Tensor | None) -> TuneRow:
+    try:
+        # early epochs need no score: the one that counts is made below, with the weights
+        history = loop.fit(prepared, score_every=prepared.run.config.epochs + 1)
+    except InputError as error:  # the risk was no longer finite
+        return TuneRow(settings, math.nan, math.nan, math.nan, str(error))
+    run, held = prepared.run, prepared.held
+    assert held is not None  # `_held` saw to it
+    logits = predict_logits(run.model, run.inputs, prepared.held_rows, bool(run.engine.amp))
+    scores: Scores = score_answers(logits, held, lambda z: loop.probabilities(prepared, z), weight)
+    return TuneRow(settings, scores.accuracy, scores.log_likelihood, sum(row.seconds for row in history))
+
+
+def _rank(row: TuneRow, score: Score) -> tuple[bool, float, float]:
+    ordered = [row.accuracy, row.log_likelihood] if score == "accuracy" else [row.log_likelihood, row.accuracy]
+    first, second = (-math.inf if math.isnan(value) else value for value in ordered)
+    return row.problem is None, first, second
