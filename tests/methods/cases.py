@@ -1,0 +1,92 @@
+"""Every method with each of its options, and its objective once more as plain loops."""
+
+import math
+from dataclasses import replace
+
+import torch
+
+import naive
+from shortlist import methods
+from shortlist.labels import NONE
+from shortlist.methods import Batch
+from shortlist.risks import alone
+
+CASES = {
+    "ol": ("ol", {}),
+    "ol ovr": ("ol", {"loss": "ovr_square"}),
+    "sl total": ("sl", {}),
+    "sl paper": ("sl", {"form": "paper"}),
+    "sl cross entropy": ("sl", {"loss": "cross_entropy"}),
+    "sl_unbiased relu": ("sl_unbiased", {}),
+    "sl_unbiased abs": ("sl_unbiased", {"correction": "abs"}),
+    "sl_unbiased none": ("sl_unbiased", {"correction": "none", "loss": "cross_entropy"}),
+    "likelihood": ("likelihood", {}),
+    "log": ("log", {}),
+    "exp": ("exp", {}),
+    "cc": ("cc", {}),
+    "rc": ("rc", {}),
+    "proden": ("proden", {}),
+    "lw sigmoid": ("lw", {}),
+    "lw sigmoid beta 2": ("lw", {"beta": 2.0}),
+    "lw cross entropy": ("lw", {"form": "cross_entropy", "beta": 2.0}),
+}
+
+
+def make(case: str) -> methods.Method:
+    name, options = CASES[case]
+    return methods.get(name, **options)
+
+
+def batch(sample: naive.Sample, all_sum=alone) -> Batch:
+    return Batch(sample.shown, sample.answer, sample.prior, sample.weight, sample.confidence, all_sum)
+
+
+def objective(case: str, sample: naive.Sample, all_sum=alone) -> torch.Tensor:
+    return make(case).objective(sample.logits, batch(sample, all_sum))
+
+
+def naive_objective(case: str, sample: naive.Sample) -> float:
+    name, options = CASES[case]
+    logits, weight = sample.logits.double().tolist(), sample.weights()
+    shown, answer = sample.labels()
+    if name in ("ol", "sl", "sl_unbiased"):
+        L = naive.losses(options.get("loss", "cross_entropy" if name == "ol" else "ovr_square"), logits)
+        if name == "ol":
+            kept = [w if s != NONE else 0.0 for w, s in zip(weight, answer, strict=True)]
+            return naive.mean([row[s] for row, s in zip(L, answer, strict=True)], kept)
+        if name == "sl_unbiased":
+            return naive.nonnegative_risk(L, shown, answer, weight, options.get("correction", "relu"))
+        if options.get("form") == "paper":
+            return naive.paper_risk(L, shown, answer, weight, sample.prior.tolist())
+        return naive.total_risk(L, shown, answer, weight)
+    values = []
+    for i, f in enumerate(logits):
+        C = naive.candidates(shown[i], answer[i])
+        w = sample.confidence[i].double().tolist()
+        values.append(item_objective(name, options, f, C, w))
+    return naive.mean(values, weight)
+
+
+def item_objective(name: str, options: dict, f: list[float], C: list[int], w: list[float]) -> float:
+    """BASELINES, one item: candidates C, their complement S, confidences w."""
+    K, p, log_p = len(f), naive.softmax(f), naive.log_softmax(f)
+    S = [k for k in range(K) if k not in C]
+    inside = sum(p[k] for k in C)
+    if name in ("cc", "likelihood"):
+        return -naive.log_of_candidates(f, C)
+    if name == "log":
+        return -((K - 1) / len(S)) * naive.log_of_candidates(f, C)
+    if name == "exp":
+        return ((K - 1) / len(S)) * math.exp(-inside)
+    if name in ("rc", "proden"):
+        return -sum(w[k] * log_p[k] for k in range(K))
+    beta = options.get("beta", 1.0)
+    if options.get("form", "sigmoid") == "sigmoid":
+        ruled_out = sum(w[k] * naive.sigmoid(f[k]) for k in S)
+        return sum(w[k] * naive.sigmoid(-f[k]) for k in C) + beta * ruled_out
+    ruled_out = sum(w[k] * -naive.log_of_candidates(f, [j for j in range(K) if j != k]) for k in S)
+    return sum(w[k] * -log_p[k] for k in C) + beta * ruled_out
+
+
+def as_type(sample: naive.Sample, dtype: torch.dtype) -> naive.Sample:
+    return replace(sample, logits=sample.logits.to(dtype))

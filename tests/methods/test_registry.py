@@ -1,0 +1,120 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist import losses, methods, theory
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.methods import Method
+
+
+def test_the_ten_methods():
+    names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw"]
+    assert list(methods.METHODS) == names
+    for name in names:
+        method = methods.get(name)
+        assert method.name == name
+        assert method.title
+        assert dataclasses.is_dataclass(method)
+        assert method == methods.get(name)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            method.loss = "other"
+
+
+def test_unknown_methods_suggest_the_nearest():
+    with pytest.raises(InputError, match=r"unknown method 'likelyhood': did you mean 'likelihood'\? \(known: cc, exp,"):
+        methods.get("likelyhood")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("sl", {"lss": "mae"}, r"method 'sl' has no such option: .*'lss' \(its options: form, loss\)"),
+        ("cc", {"beta": 1}, r"method 'cc' has no such option: .*\(its options: none\)"),
+        ("sl", {"form": "papr"}, "unknown form of sl 'papr': did you mean 'paper'"),
+        ("sl", {"loss": "ovr_sqare"}, "unknown loss 'ovr_sqare': did you mean 'ovr_square'"),
+        ("ol", {"loss": "ovr_sqare"}, "unknown loss"),
+        ("sl_unbiased", {"loss": "ovr_sqare"}, "unknown loss"),
+        ("sl_unbiased", {"correction": "rleu"}, "unknown correction 'rleu': did you mean 'relu'"),
+        ("lw", {"form": "sigmid"}, "unknown form of lw 'sigmid': did you mean 'sigmoid'"),
+        ("lw", {"beta": -1.0}, "beta of lw: expected at least 0, got -1.0"),
+        ("lw", {"beta": float("nan")}, "beta of lw"),
+    ],
+)
+def test_bad_options_are_refused_at_once(name, options, message):
+    with pytest.raises(InputError, match=message):
+        methods.get(name, **options)
+
+
+def test_a_method_defined_elsewhere_is_registered(monkeypatch):
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
+
+    @methods.register
+    @dataclasses.dataclass(frozen=True)
+    class Nothing(Method):
+        name = "nothing"
+        title = "does nothing"
+        by: float = 0.0
+
+        def objective(self, logits, batch):
+            return self.by * logits.sum((-1, -2))
+
+    assert methods.get("nothing", by=2.0) == Nothing(by=2.0)
+
+
+# -- what the outputs stand for ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", losses.LOSSES)
+@pytest.mark.parametrize("name", ["ol", "sl", "sl_unbiased"])
+def test_probabilities_go_by_the_loss(name, loss):
+    logits = torch.randn(4, 3)
+    torch.testing.assert_close(methods.get(name, loss=loss).probabilities(logits), losses.probabilities(loss, logits))
+
+
+@pytest.mark.parametrize("name", ["likelihood", "log", "exp", "cc", "rc", "proden", "lw"])
+def test_probabilities_of_the_others_are_softmax(name):
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        logits = torch.randn(4, 3).to(dtype)
+        p = methods.get(name).probabilities(logits)
+        assert p.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        torch.testing.assert_close(p, torch.softmax(logits.to(p.dtype), -1))
+
+
+def test_smoothing_of_the_paper_forms():
+    labels = StochasticLabels.draw(np.arange(100) % 10, num_classes=10, size=5, seed=0)
+    assert methods.get("sl").smoothing(labels) == pytest.approx(1 - 5 / 9)
+    assert methods.get("sl", form="paper").smoothing(labels) == pytest.approx(theory.paper_smoothing(10, 5))
+    for name in set(methods.METHODS) - {"sl"}:
+        assert methods.get(name).smoothing(labels) == 0
+
+
+def test_smoothing_of_mixed_sizes_is_their_mean():
+    """Exact for the total form: its expectation is linear in epsilon."""
+    labels = StochasticLabels.draw(np.zeros(4, int), num_classes=5, size=[1, 2, 5, 4], seed=0)
+    assert methods.get("sl").smoothing(labels) == pytest.approx((3 / 4 + 2 / 4 + 0 + 0) / 4)
+
+
+def test_smoothing_is_what_training_suffers():
+    """A free table of outputs, trained to the end on one item's whole population, gives the smoothed posterior back."""
+    import naive
+
+    world = naive.population(4, 2, points=1)
+    method = methods.get("sl", loss="cross_entropy")
+    f = torch.zeros(1, 4, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([f], max_iter=300, line_search_fn="strong_wolfe", tolerance_grad=1e-12)
+    batch = methods.Batch(world.shown, world.answer, world.prior, world.weight)
+
+    def closure():
+        optimiser.zero_grad()
+        risk = method.objective(f[world.point], batch)
+        risk.backward()
+        return risk
+
+    optimiser.step(closure)
+    learned = method.probabilities(f.detach())[0].numpy()
+    epsilon = theory.smoothing(4, 2)
+    np.testing.assert_allclose(learned, theory.smooth(world.posterior[0], epsilon), atol=1e-5)
+    np.testing.assert_allclose(theory.unsmooth(learned, epsilon), world.posterior[0], atol=1e-4)
