@@ -107,3 +107,39 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Site:
+    """A running app in this process, with signed-in clients."""
+
+    def __init__(self, project: Project, **options: Any) -> None:
+        from shortlist.annotate.app import create_app
+
+        self.project = project
+        self.app = create_app(project, **options)
+        self.auth = Auth(project)
+
+    def client(self, **options: Any) -> Any:
+        from starlette.testclient import TestClient
+
+        options = {"base_url": "http://127.0.0.1:8080", "headers": {"X-Shortlist": "1"}, **options}
+        return TestClient(self.app, **options)
+
+    def signed_in(self, secret: str) -> Any:
+        client = self.client()
+        assert client.post("/api/v1/session", json={"secret": secret}).status_code == 200
+        return client
+
+    def admin(self) -> Any:
+        return self.signed_in(self.auth.admin_link())
+
+    def annotator(self, name: str) -> Any:
+        return self.signed_in(self.auth.invite(name)[1])
+
+
+@pytest.fixture
+def make_site(make_project: Callable[..., Project]) -> Callable[..., Site]:
+    def make(database: str | None = None, *, options: dict[str, Any] | None = None, **settings: Any) -> Site:
+        return Site(make_project(database, **settings), **(options or {}))
+
+    return make

@@ -1,0 +1,168 @@
+import io
+import time
+
+import pytest
+from PIL import Image
+
+from shortlist.annotate.limits import Limits
+
+
+def test_the_whole_way_of_an_annotator(make_site, database):
+    site = make_site(database, items=4)
+    ada = site.annotator("ada")
+    assert ada.get("/api/v1/session").json() == {"role": "annotator", "name": "ada", "title": "t"}
+    held = ada.post("/api/v1/next", json={"hold": 2}).json()["questions"]
+    assert len(held) == 2
+    assert held[0]["item"]["kind"] == "text"
+    assert {choice["name"] for choice in held[0]["shortlist"]} <= {f"class {k}" for k in range(6)}
+    assert "item 0" not in str(held), "a name may give the class away"
+    body = {"question": held[0]["id"], "answer": None, "seconds": 1.25, "hold": 2}
+    saved = ada.post("/api/v1/answers", json=body)
+    assert saved.status_code == 200
+    assert saved.json()["saved"]["answer"] is None
+    assert [q["id"] for q in saved.json()["questions"]][0] == held[1]["id"]
+    assert ada.post("/api/v1/answers", json=body).json()["saved"] == saved.json()["saved"]
+    refused = ada.post("/api/v1/answers", json={**body, "answer": held[0]["shortlist"][0]["class"]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "answered_differently")
+    undone = ada.post("/api/v1/undos", json={"hold": 2}).json()
+    assert (undone["saved"]["kind"], undone["questions"][0]["id"]) == ("undo", held[0]["id"])
+    assert undone["questions"][0]["attempt"] == 1
+    skipped = ada.post("/api/v1/skips", json={"question": held[0]["id"], "attempt": 1}).json()
+    assert skipped["saved"]["kind"] == "skip"
+    assert ada.delete("/api/v1/session").status_code == 204
+    assert ada.post("/api/v1/next", json={}).status_code == 401
+
+
+def test_what_an_admin_sees_and_does(make_site, database):
+    site = make_site(database, items=4)
+    admin = site.admin()
+    made = admin.post("/api/v1/annotators", json={"name": "ada"}).json()
+    link = made["link"].split("#")[1]
+    ada = site.signed_in(link)
+    (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    ada.post("/api/v1/answers", json={"question": q["id"], "answer": None, "seconds": 2})
+    admin.post("/api/v1/measures", json={"name": "accuracy", "value": 0.5})
+    status = admin.get("/api/v1/status").json()
+    assert status["progress"] == {"done": 1, "total": 4}
+    assert status["none_share"] == 1.0
+    assert status["annotators"][0]["median_seconds"] == 2
+    assert status["seconds_by_size"] == [{"size": 3, "median_seconds": 2.0}]
+    assert [(m["value"], m["answers"]) for m in status["measures"]] == [(0.5, 1)]
+    assert admin.post("/api/v1/annotators", json={"name": "ada"}).status_code == 409
+    assert admin.delete(f"/api/v1/annotators/{made['id']}").status_code == 204
+    assert ada.post("/api/v1/next", json={}).status_code == 401
+    assert site.client().post("/api/v1/session", json={"secret": link}).status_code == 401
+    renewed = admin.post(f"/api/v1/annotators/{made['id']}/invite").json()["link"]
+    assert site.signed_in(renewed.split("#")[1]).post("/api/v1/next", json={}).status_code == 200
+
+
+def test_programs_use_tokens(make_site):
+    site = make_site()
+    admin = site.admin()
+    who = admin.post("/api/v1/annotators", json={"name": "robot"}).json()["id"]
+    token = admin.post("/api/v1/tokens", json={"label": "crowd", "annotator": who}).json()["token"]
+    robot = site.client(headers={"Authorization": f"Bearer {token}"})
+    assert len(robot.post("/api/v1/next", json={"hold": 1}).json()["questions"]) == 1
+    assert robot.get("/api/v1/status").status_code == 403
+    (row,) = admin.get("/api/v1/tokens").json()
+    assert token not in str(row)
+    assert admin.delete(f"/api/v1/tokens/{row['id']}").status_code == 204
+    assert robot.post("/api/v1/next", json={}).status_code == 401
+    own = admin.post("/api/v1/tokens", json={"label": "script"}).json()["token"]
+    script = site.client(headers={"Authorization": f"Bearer {own}"})
+    assert script.get("/api/v1/status").status_code == 200
+    assert script.post("/api/v1/next", json={}).status_code == 403, "an admin has no questions"
+
+
+def test_items_and_classes_are_added_while_it_runs(make_site, database):
+    site = make_site(database, items=1, classes=3)
+    admin, ada = site.admin(), site.annotator("ada")
+    assert admin.post("/api/v1/classes", json={"names": ["new"]}).json()["names"][-1] == "new"
+    assert admin.post("/api/v1/classes", json={"names": ["new"]}).status_code == 422
+    body = {"items": [{"name": "x", "text": "hello"}, {"name": "x", "text": "again"}]}
+    assert admin.post("/api/v1/items", json={**body, "strict": True}).status_code == 422
+    added = admin.post("/api/v1/items", json=body).json()
+    assert added == {"added": 1, "skipped": [{"item": "x", "reason": "a duplicate id"}]}
+    picture = io.BytesIO()
+    Image.new("RGB", (8, 8), "red").save(picture, "PNG")
+    raw = {"content-type": "application/octet-stream"}
+    sent = admin.post("/api/v1/items/media?name=p", content=picture.getvalue(), headers=raw)
+    assert sent.json()["added"] == 1
+    assert admin.post("/api/v1/items/media?name=p", content=picture.getvalue(), headers=raw).status_code == 422
+    assert admin.post("/api/v1/items/media?name=q", content=b"<svg/>", headers=raw).status_code == 422
+    gold = "/api/v1/items/media?name=r&gold=nothing"
+    assert admin.post(gold, content=picture.getvalue(), headers=raw).status_code == 422
+    page = admin.get("/api/v1/items?limit=2").json()
+    assert [row["name"] for row in page["items"]] == ["item 0", "x"]
+    assert [row["name"] for row in admin.get(f"/api/v1/items?after={page['after']}").json()["items"]] == ["p"]
+    held = ada.post("/api/v1/next", json={"hold": 3}).json()["questions"]
+    assert [q["item"]["kind"] for q in held] == ["text", "text", "image"]
+    got = ada.get(held[2]["item"]["media"])
+    assert (got.status_code, got.headers["content-type"]) == (200, "image/png")
+    part = ada.get(held[2]["item"]["media"], headers={"range": "bytes=0-3"})
+    assert (part.status_code, part.content) == (206, got.content[:4]), "sounds are played from anywhere"
+
+
+def test_exports_by_the_api(make_site, database):
+    site = make_site(database, items=3)
+    admin, ada = site.admin(), site.annotator("ada")
+    (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    ada.post("/api/v1/answers", json={"question": q["id"], "answer": q["shortlist"][0]["class"], "seconds": 2})
+    for name in ("answers.csv", "answers.jsonl", "answers.parquet", "crowd-kit.csv", "label-studio.json"):
+        got = admin.get(f"/api/v1/export/{name}")
+        assert got.status_code == 200
+        assert name in got.headers["content-disposition"]
+        assert ada.get(f"/api/v1/export/{name}").status_code == 403
+    assert "<Text" in admin.get("/api/v1/export/label-studio.xml").text
+    assert admin.get("/api/v1/export/secret.key").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"question": 1},
+        {"question": 2**63, "answer": 0},
+        {"question": 0, "answer": 0},
+        {"question": 1, "answer": "cat"},
+        {"question": 1, "answer": 0, "seconds": -1},
+        {"question": 1, "answer": 0, "seconds": 1e99},
+        {"question": 1, "answer": 0, "surprise": 1},
+        {"question": 1, "answer": 0, "attempt": -1},
+        [],
+        None,
+    ],
+)
+def test_a_bad_body_is_named_and_refused(make_site, body):
+    refused = make_site().annotator("ada").post("/api/v1/answers", json=body)
+    assert refused.status_code == 422
+    assert set(refused.json()) == {"code", "message"}
+
+
+def test_the_rate_of_submitting_is_limited(make_site):
+    site = make_site(options={"limits": Limits(submits_per_second=2)})
+    ada = site.annotator("ada")
+    seen = [ada.post("/api/v1/next", json={}).status_code for _ in range(10)]
+    assert seen[:4] == [200] * 4
+    assert 429 in seen
+    time.sleep(0.6)
+    assert ada.post("/api/v1/next", json={}).status_code == 200
+
+
+def test_every_route_is_in_the_openapi_document(make_site):
+    document = make_site().client().get("/api/v1/openapi.json").json()
+    routes = {(method, path) for path, methods in document["paths"].items() for method in methods}
+    assert {
+        *{("post", f"/api/v1/{name}") for name in ("next", "answers", "skips", "undos", "session", "items", "classes")},
+        *{("get", f"/api/v1/{name}") for name in ("status", "export/{name}", "media/{item}", "classes", "tokens")},
+        ("post", "/api/v1/import/label-studio"),
+    } <= routes
+
+
+def test_the_pages_are_shells_without_data(make_site):
+    site = make_site()
+    for path in ("/", "/join", "/admin"):
+        page = site.client().get(path)
+        assert page.status_code == 200
+        assert page.text == site.client().get(path, params={"html": "<script>"}).text
+        assert "http://" not in page.text.replace("http://www.w3.org", ""), "nothing from elsewhere"
+        assert "https://" not in page.text

@@ -1,0 +1,376 @@
+"""One test for each row of the table of holes: each was a known vulnerability of a rival."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from sqlalchemy import text
+
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.limits import Limits
+from shortlist.annotate.project import SECRET, SETTINGS, Project
+from shortlist.annotate.serve import Address
+from shortlist.annotate.sources import Source, find_sources
+from shortlist.errors import InputError
+
+PACKAGE = Path(__file__).parents[2] / "src" / "shortlist" / "annotate"
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+def png(path: Path | None = None, **options) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (9, 7), "red").save(out, options.pop("format", "PNG"), **options)
+    if path is not None:
+        path.write_bytes(out.getvalue())
+    return out.getvalue()
+
+
+# -- XSS through imported choices, labels, HTML, SVG, file names
+
+
+def test_names_and_texts_stay_text(make_site):
+    site = make_site(items=0, classes=0, size=1)
+    add_classes(site.project, [EVIL, "b"])
+    add_items(site.project, [Source(EVIL, EVIL, text=EVIL)])
+    admin, ada = site.admin(), site.annotator("ada <b>")
+    answer = ada.post("/api/v1/next", json={})
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["questions"][0]["item"]["text"] == EVIL, "kept as it is, and escaped by whoever shows it"
+    for path in ("/", "/join", "/admin"):
+        assert EVIL not in admin.get(path).text
+    for module in (PACKAGE / "pages" / "static").glob("*.js"):
+        content = module.read_text()
+        for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval("):
+            assert way not in content, f"{module.name} turns text into HTML"
+    for template in (PACKAGE / "pages").glob("*.html"):
+        assert "|safe" not in template.read_text().replace(" ", "")
+
+
+def test_images_are_decoded_and_written_anew(make_project, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    exif = Image.Exif()
+    exif[0x010E] = "SECRET PLACE"
+    png(folder / "photo.jpg", format="JPEG", exif=exif)
+    (folder / "two-in-one.png").write_bytes(png() + b"<script>alert(1)</script>")
+    (folder / "fake.png").write_bytes(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
+    (folder / "page.png").write_bytes(b"<!doctype html><script>alert(1)</script>")
+    (folder / "drawing.svg").write_text("<svg/>")
+    (folder / "page.html").write_text("<script>alert(1)</script>")
+    project = make_project(items=0)
+    report = add_items(project, find_sources(folder))
+    assert report.added == 2
+    assert sorted(name for name, _ in report.skipped) == ["drawing.svg", "fake.png", "page.html", "page.png"]
+    stored = [path for path in project.media.rglob("*") if path.is_file()]
+    assert sorted(path.suffix for path in stored) == [".jpg", ".png"]
+    for path in stored:
+        assert b"SECRET" not in path.read_bytes()
+        assert b"script" not in path.read_bytes()
+
+
+def test_media_comes_with_its_type_and_no_sniffing(make_site):
+    site = make_site(items=0)
+    admin, ada = site.admin(), site.annotator("ada")
+    raw = {"content-type": "application/octet-stream"}
+    admin.post("/api/v1/items/media?name=p", content=png(), headers=raw)
+    (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    got = ada.get(q["item"]["media"])
+    assert got.headers["content-type"] == "image/png"
+    assert got.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in got.headers["content-security-policy"]
+
+
+# -- CSP only reported
+
+
+@pytest.mark.parametrize("path", ["/", "/admin", "/static/annotate.js", "/api/v1/session", "/nowhere", "/static/../x"])
+def test_the_policy_is_enforced_everywhere(make_site, path):
+    headers = make_site().client().get(path).headers
+    policy = headers["content-security-policy"]
+    for rule in (
+        "default-src 'self'",
+        "script-src 'self'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ):
+        assert rule in policy
+    assert "unsafe" not in policy
+    assert "content-security-policy-report-only" not in headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_pages_need_nothing_the_policy_forbids():
+    for template in (PACKAGE / "pages").glob("*.html"):
+        content = template.read_text()
+        assert "style=" not in content
+        assert " on" not in content.replace(" one", "").replace(" only", "") or "onclick" not in content
+        assert content.count("<script") == content.count('<script type="module" src="/static/')
+
+
+# -- SSRF by URL import
+
+
+def test_the_server_fetches_no_url(make_site):
+    """Nothing in the package can open a connection, and an address is just a text."""
+    for module in PACKAGE.rglob("*.py"):
+        content = module.read_text()
+        for client in ("urllib.request", "import httpx", "import requests", "http.client", "import socket", "urlopen"):
+            assert client not in content, f"{module.name} could fetch a URL"
+    site = make_site(items=0)
+    body = {"items": [{"name": "http://169.254.169.254/", "text": "http://169.254.169.254/latest"}]}
+    assert site.admin().post("/api/v1/items", json=body).json()["added"] == 1
+    refused = site.admin().post("/api/v1/items", json={"items": [{"name": "x", "url": "http://localhost/"}]})
+    assert refused.status_code == 422
+
+
+# -- path traversal
+
+
+def test_media_is_served_by_id_from_below_one_root(make_site, tmp_path):
+    site = make_site(items=0)
+    admin, ada = site.admin(), site.annotator("ada")
+    raw = {"content-type": "application/octet-stream"}
+    for name in ("a", "b", "c"):
+        admin.post(f"/api/v1/items/media?name={name}", content=png(), headers=raw)
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"SECRET")
+    rows = {}
+    with site.project.store.write() as connection:
+        for item, file in connection.execute(text("SELECT id, file FROM items ORDER BY id")).all():
+            rows[item] = site.project.media / file
+        first, second, third = rows
+        outside = {first: "../secret.key", second: str(secret)}
+        for item, path in outside.items():
+            connection.execute(text("UPDATE items SET file = :path WHERE id = :item"), {"path": path, "item": item})
+    rows[third].unlink()
+    rows[third].symlink_to(secret)
+    for item in rows:
+        refused = admin.get(f"/api/v1/media/{item}")
+        assert refused.status_code == 404
+        assert b"SECRET" not in refused.content
+    for path in ("/static/../../app.py", "/static/%2e%2e/app.py", "/api/v1/media/..%2f..%2fsecret.key", "/static//etc/passwd"):
+        assert ada.get(path).status_code in (404, 422)
+
+
+def test_links_are_not_followed_at_import(make_project, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    png(tmp_path / "private.png")
+    (folder / "link.png").symlink_to(tmp_path / "private.png")
+    (folder / "loop").symlink_to(folder)
+    project = make_project(items=0)
+    report = add_items(project, find_sources(folder))
+    assert report.added == 0
+    assert dict(report.skipped)["link.png"] == "a link: links are not followed"
+
+
+def test_an_annotator_sees_only_media_they_were_asked_about(make_site):
+    site = make_site(items=0)
+    admin, ada, bob = site.admin(), site.annotator("ada"), site.annotator("bob")
+    raw = {"content-type": "application/octet-stream"}
+    admin.post("/api/v1/items/media?name=p", content=png(), headers=raw)
+    (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    assert ada.get(q["item"]["media"]).status_code == 200
+    assert bob.get(q["item"]["media"]).status_code == 404
+    assert site.client().get(q["item"]["media"]).status_code == 401
+
+
+# -- hard-coded secrets, default accounts, open sign-up
+
+
+def test_secrets_are_made_at_first_start_for_the_owner_only(make_project):
+    one, two = make_project(items=1), make_project(items=1)
+    assert one.secret != two.secret
+    assert len(one.secret) >= 32
+    for name in (SECRET, SETTINGS):
+        assert stat.S_IMODE((one.folder / name).stat().st_mode) == 0o600
+    (one.folder / SECRET).chmod(0o644)
+    with pytest.raises(InputError, match="0600"):
+        Project.open(one.folder)
+
+
+def test_nobody_is_in_without_a_link(make_site):
+    site = make_site()
+    stranger = site.client()
+    document = stranger.get("/api/v1/openapi.json").json()
+    tried = 0
+    for path, methods in document["paths"].items():
+        for method in methods:
+            if (method, path) == ("post", "/api/v1/session"):
+                continue
+            address = path.replace("{name}", "answers.csv").replace("{", "").replace("}", "")
+            address = address.replace("annotators/annotator", "annotators/1").replace("tokens/token", "tokens/1")
+            address = address.replace("media/item", "media/1")
+            assert stranger.request(method, address, json={}).status_code == 401, (method, path)
+            tried += 1
+    assert tried >= 18
+    for secret in ("", "admin", "x" * 500, site.auth.invite("eve")[1][:-2] + "xx"):
+        assert stranger.post("/api/v1/session", json={"secret": secret}).status_code in (401, 422)
+
+
+def test_the_admins_link_works_once(make_site):
+    site = make_site()
+    link = site.auth.admin_link()
+    assert site.signed_in(link).get("/api/v1/status").status_code == 200
+    assert site.client().post("/api/v1/session", json={"secret": link}).status_code == 401
+
+
+def test_links_and_sessions_end(make_project):
+    from shortlist.annotate.auth import DAY, Auth
+    from shortlist.annotate.problems import Unauthorized
+
+    from .conftest import Clock
+
+    project, clock = make_project(), Clock()
+    auth = Auth(project, clock)
+    link, _ = auth.admin_link(), auth.invite("ada")
+    session, _ = auth.sign_in(auth.admin_link())
+    assert auth.who(session, "session").role == "admin"
+    with pytest.raises(Unauthorized):
+        auth.who(session, "token")
+    clock.now += 31 * DAY
+    with pytest.raises(Unauthorized):
+        auth.who(session, "session")
+    with pytest.raises(Unauthorized):
+        auth.sign_in(link)
+
+
+def test_a_link_of_another_project_does_not_work(make_site):
+    one, two = make_site(), make_site()
+    one.auth.invite("ada")
+    assert two.client().post("/api/v1/session", json={"secret": one.auth.invite("bob")[1]}).status_code == 401
+
+
+def test_an_annotator_is_no_admin(make_site):
+    site = make_site()
+    ada = site.annotator("ada")
+    for method, path in (
+        ("get", "/status"),
+        ("post", "/annotators"),
+        ("post", "/tokens"),
+        ("get", "/tokens"),
+        ("get", "/export/answers.csv"),
+        ("post", "/items"),
+        ("post", "/classes"),
+        ("post", "/admin-links"),
+        ("post", "/measures"),
+        ("post", "/import/label-studio"),
+        ("delete", "/annotators/1"),
+    ):
+        assert ada.request(method, f"/api/v1{path}", json={}).status_code == 403, path
+
+
+def test_only_this_machine_unless_told_otherwise(tmp_path):
+    assert Address().host == "127.0.0.1"
+    Address(host="localhost")
+    Address(host="::1")
+    for public in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
+        with pytest.raises(InputError, match="public address"):
+            Address(host=public)
+        Address(host=public, allow_plain_http=True)
+    pem = tmp_path / "pem"
+    pem.touch()
+    assert Address(host="0.0.0.0", certificate=pem, key=pem).secure
+    with pytest.raises(InputError):
+        Address(certificate=pem)
+
+
+def test_cookies_are_closed_to_scripts_and_other_sites(make_site):
+    for tls in (False, True):
+        site = make_site(options={"tls": tls})
+        answer = site.client().post("/api/v1/session", json={"secret": site.auth.admin_link()})
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert ("secure" in cookie) == tls
+        assert ("strict-transport-security" in answer.headers) == tls
+
+
+# -- CSRF
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Shortlist": "1", "Origin": "https://evil.example"},
+        {"X-Shortlist": "1", "Origin": "null"},
+        {"X-Shortlist": "1", "Origin": "http://127.0.0.1:9999"},
+        {"X-Shortlist": "1", "Sec-Fetch-Site": "cross-site"},
+        {"X-Shortlist": "1", "Sec-Fetch-Site": "same-site"},
+        {"Authorization": "Basic eDp5"},
+    ],
+)
+def test_a_write_from_another_site_is_refused(make_site, headers):
+    site = make_site()
+    ada = site.annotator("ada")
+    ada.headers.pop("X-Shortlist")
+    refused = ada.post("/api/v1/next", json={}, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (403, "cross_site")
+    own = {"X-Shortlist": "1", "Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"}
+    assert ada.post("/api/v1/next", json={}, headers=own).status_code == 200
+
+
+def test_no_other_origin_is_let_in(make_site):
+    site = make_site()
+    answer = site.client().options(
+        "/api/v1/next", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    )
+    assert "access-control-allow-origin" not in answer.headers
+
+
+# -- pickle
+
+
+def test_nothing_is_unpickled(tmp_path):
+    for module in PACKAGE.rglob("*.py"):
+        content = module.read_text()
+        for way in ("import pickle", "joblib", "torch.load", "allow_pickle", "yaml.load", "marshal"):
+            assert way not in content
+    script = (
+        "import sys, shortlist.annotate.app, shortlist.annotate.serve, shortlist.annotate.formats.label_studio_answers;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ})
+
+
+# -- no limits
+
+
+def test_bodies_are_limited(make_site):
+    site = make_site(options={"limits": Limits(body_bytes=1000, upload_bytes=5000)})
+    admin = site.admin()
+    assert admin.post("/api/v1/classes", json={"names": ["x" * 400] * 5}).status_code == 413
+
+    def drip():
+        for _ in range(100):
+            yield b"x" * 100
+
+    assert admin.post("/api/v1/classes", content=drip()).status_code == 413, "also when the length is not stated"
+    raw = {"content-type": "application/octet-stream"}
+    assert admin.post("/api/v1/items/media?name=x", content=b"x" * 6000, headers=raw).status_code == 413
+
+
+def test_a_bomb_of_an_image_is_refused(make_project, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    Image.new("1", (20_000, 20_000)).save(folder / "bomb.png")
+    report = add_items(make_project(items=0), find_sources(folder))
+    assert report.added == 0
+    assert "pixels" in report.skipped[0][1] or "Bomb" in report.skipped[0][1]
+
+
+def test_guessing_links_is_slowed_down(make_site):
+    site = make_site()
+    guesser = site.client()
+    seen = [guesser.post("/api/v1/session", json={"secret": f"guess {i}"}).status_code for i in range(15)]
+    assert seen[:10] == [401] * 10
+    assert seen[-1] == 429
+    assert guesser.post("/api/v1/session", json={"secret": site.auth.admin_link()}).status_code == 429
