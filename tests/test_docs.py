@@ -1,0 +1,60 @@
+"""The examples in the docstrings and in docs/methods.md run, and its figures are those of the code."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import naive
+from shortlist import methods, theory
+from shortlist.methods import Batch
+
+ROOMS = ["draws", "errors", "files", "label_checks", "label_files", "label_join", "labels", "losses", "risks", "theory"]
+METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]
+PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "methods", *METHODS])
+def test_examples_in_docstrings(room):
+    module = importlib.import_module(f"shortlist.{room}")
+    assert doctest.testmod(module, extraglobs={"torch": torch}).failed == 0
+
+
+def test_there_are_examples():
+    modules = [importlib.import_module(f"shortlist.{room}") for room in [*ROOMS, "methods"]]
+    assert sum(doctest.testmod(module).attempted for module in modules) >= 12
+
+
+def test_adding_a_method_as_the_page_says(monkeypatch):
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 20
+    # as a module of its own: a dataclass looks its module up
+    exec(compile(example, "docs/methods.md", "exec"), {"__name__": __name__})
+    sample = naive.sample(keep="none")
+    method = methods.get("outside", scale=2.0)
+    got = method.objective(sample.logits, Batch(sample.shown, sample.answer, sample.prior))
+    p = torch.softmax(sample.logits, -1)
+    torch.testing.assert_close(got, 2 * (p * sample.shown).sum(-1).mean())
+
+
+def test_the_page_names_every_method_and_no_other():
+    table = PAGE.split("## The ten methods")[1].split("## Adding a method")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(methods.METHODS)
+
+
+def test_the_page_names_every_loss():
+    from shortlist.losses import LOSSES
+
+    table = PAGE.split("## The losses")[1].split("## The two protocols")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == list(LOSSES)
+
+
+def test_the_figures_of_the_page():
+    for name, smoothing in (("smoothing", theory.smoothing), ("paper_smoothing", theory.paper_smoothing)):
+        (row,) = re.findall(rf"\(`theory\.{name}`\) \|(.*)\|", PAGE)
+        assert [float(cell) for cell in row.split("|")] == [round(smoothing(10, size), 2) for size in (8, 5, 3)]
