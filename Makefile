@@ -23,9 +23,10 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c const
 demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
+# -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
 # one thread a worker: small matrices gain nothing from more, and workers would fight over the cores
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -v -rs
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check --output-format concise .

@@ -1,0 +1,158 @@
+"""What an install promises: light imports, one version, pinned dependencies, commands that exist."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import shortlist
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def python(code: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    return done.stdout.strip()
+
+
+def test_import_is_light() -> None:
+    loaded = python("import sys, shortlist; print(*sys.modules)").split()
+    for heavy in ("torch", "sklearn", "scipy", "pandas", "matplotlib", "pyarrow", "typer", "fastapi"):
+        assert heavy not in loaded, f"import shortlist loads {heavy}"
+
+
+def test_labels_need_no_torch(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    code = f"""
+import sys
+from shortlist import StochasticLabels
+labels = StochasticLabels.draw([0, 1, 2], num_classes=3, size=2, seed=0)
+labels.write({str(path)!r})
+assert StochasticLabels.read({str(path)!r}) == labels
+print("torch" in sys.modules)"""
+    assert python(code) == "False"
+
+
+def test_import_is_fast() -> None:
+    # numpy is most of it; the limit is loose, as tests share their cores
+    code = "import time, numpy; t = time.perf_counter(); import shortlist; print(time.perf_counter() - t)"
+    assert min(float(python(code)) for _ in range(3)) < 0.5
+
+
+def test_classifier_is_found_lazily() -> None:
+    assert "ShortlistClassifier" in shortlist.__all__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = shortlist.nothing  # type: ignore[attr-defined]
+
+
+def test_one_version_everywhere() -> None:
+    assert shortlist.__version__ == PROJECT["version"]
+    assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}  # type: ignore[index]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_constraints_pin_what_make_installs() -> None:
+    rows = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", row) for row in rows), "exact versions, no local suffix"
+    pinned = names(rows)
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["annotate"], *extras["dev"], *extras["activeml"]]
+    assert names(wanted) <= pinned
+    assert not [name for name in pinned if name.startswith(("nvidia", "triton", "cuda"))]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+class TestMake:
+    """In a folder of their own with a stand-in for pip: what is made, and what is not made twice."""
+
+    @pytest.fixture
+    def tree(self, tmp_path: Path) -> Path:
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, tmp_path)
+        programs = tmp_path / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        for name in ("python", "shortlist", "ruff", "mypy", "lint-imports"):
+            (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> calls\n')
+            (programs / name).chmod(0o755)
+        return tmp_path
+
+    def make(self, tree: Path, *arguments: str) -> list[str]:
+        (tree / "calls").write_text("")
+        subprocess.run(["make", "-s", *arguments], cwd=tree, check=True, capture_output=True, env=clean())
+        return (tree / "calls").read_text().splitlines()
+
+    def test_demo_installs_once(self, tree: Path) -> None:
+        first, second = self.make(tree, "demo"), self.make(tree, "demo")
+        assert "pip install" in first[0]
+        assert first[0].endswith("-c constraints.txt -e .")
+        assert second == first[1:] == ["shortlist demo"]
+
+    def test_test_installs_checks_and_tests(self, tree: Path) -> None:
+        calls = self.make(tree, "test")
+        assert "-e .[annotate,dev,activeml]" in calls[0]
+        assert [call.split()[0] for call in calls[1:]] == ["ruff", "ruff", "mypy", "lint-imports", "python"]
+        assert calls[-1].startswith("python -m pytest -n 2")
+        assert self.make(tree, "test") == calls[1:]
+        assert self.make(tree, "demo") == ["shortlist demo"], "the larger install serves the demo too"
+
+    @pytest.mark.parametrize("changed", ["pyproject.toml", "constraints.txt"])
+    def test_a_change_installs_again(self, tree: Path, changed: str) -> None:
+        self.make(tree, "demo")
+        later = (tree / ".venv" / ".installed").stat().st_mtime + 10
+        os.utime(tree / changed, (later, later))
+        assert "pip install" in self.make(tree, "demo")[0]
+
+    def test_a_failed_install_is_tried_again(self, tree: Path) -> None:
+        (tree / ".venv" / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
+        for _ in range(2):
+            with pytest.raises(subprocess.CalledProcessError):
+                self.make(tree, "demo")
+        assert not (tree / ".venv" / ".installed").exists()
+
+    def test_an_old_python_is_named(self, tree: Path) -> None:
+        shutil.rmtree(tree / ".venv")
+        old = tree / "old-python"
+        old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.1" && exit 0\nexit 1\n')
+        old.chmod(0o755)
+        done = subprocess.run(
+            ["make", "demo", f"PYTHON={old}"], cwd=tree, capture_output=True, text=True, env=clean(), check=False
+        )
+        assert done.returncode != 0
+        assert "Python 3.9.1 is too old: Shortlist needs Python 3.11 or newer" in done.stderr
+
+    def test_no_python_is_named(self, tree: Path) -> None:
+        shutil.rmtree(tree / ".venv")
+        done = subprocess.run(
+            ["make", "demo", "PYTHON=no-such-python"],
+            cwd=tree, capture_output=True, text=True, env=clean(), check=False,
+        )  # fmt: skip
+        assert "no-such-python was not found" in done.stderr
+
+
+def clean() -> dict[str, str]:
+    """Without what an outer make tells inner ones (these tests run under `make test`)."""
+    return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+
+
+def test_ci_script_is_sound() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+    text = script.read_text()
+    assert "set -euo pipefail" in text
+    assert text.rstrip().endswith("make test")
