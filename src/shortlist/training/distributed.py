@@ -60,6 +60,15 @@ class Processes:
         """The sums over all processes, with gradients."""
         return sums if self.world == 1 else _AllSum.apply(sums)  # type: ignore[no-untyped-call]
 
+    def any(self, flag: bool) -> bool:
+        """Whether it holds on some process: all must stop at the same epoch, or they would wait for one another."""
+        if self.world == 1:
+            return flag
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        flags = torch.tensor(float(flag), device=device)
+        dist.all_reduce(flags)
+        return flags.item() > 0
+
     def gather(self, rows: Tensor) -> Tensor:
         """The parts of a batch put together again, on every process."""
         if self.world == 1:

@@ -1,5 +1,6 @@
 """The loop every method is trained by: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
 
+import hashlib
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -53,6 +54,7 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     on_epoch: Callable[[EpochScores], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
     score_every: int = 1,
 ) -> list[EpochScores]:
     """Train to the last epoch.
@@ -62,6 +64,7 @@ def fit(
         checkpoint: where to save as the run goes on.
         resume: go on from that checkpoint if it is there.
         on_epoch: called after every epoch.
+        on_stop: called at the moment of the first Ctrl-C, while the epoch is still under way.
         score_every: epochs between scores (the last ones that are averaged are always scored).
 
     Raises:
@@ -71,7 +74,7 @@ def fit(
     run, epochs = prepared.run, prepared.run.config.epochs
     history = _resume(prepared, checkpoint) if resume and checkpoint and checkpoint.exists() else []
     saved = time.monotonic()
-    with _stop_on_interrupt() as stopping:
+    with _stop_on_interrupt(on_stop) as stopping:
         while run.epoch < epochs:
             began = time.perf_counter()
             risk = run.train_epoch()
@@ -82,7 +85,7 @@ def fit(
             history.append(scores)
             if on_epoch:
                 on_epoch(scores)
-            stop = stopping()
+            stop = run.group.any(stopping())
             if checkpoint and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 _save(prepared, checkpoint, history)
                 saved = time.monotonic()
@@ -125,6 +128,7 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
         return
     content = {
         "config": prepared.run.config.to_dict(),
+        "fingerprint": fingerprint(prepared),
         "epoch": prepared.run.epoch,
         "history": [asdict(row) for row in history],
     }
@@ -139,12 +143,23 @@ def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
     if changed:
         name = changed[0]
         raise InputError(f"{path}: a run with {name} = {theirs.get(name)!r}, this one has {ours[name]!r}")
+    if content.get("fingerprint") != fingerprint(prepared):
+        raise InputError(f"{path}: a run on other data or other labels than these")
     prepared.run.load_state_dict(tensors, content["epoch"])
     return [EpochScores(**row) for row in content["history"]]
 
 
+def fingerprint(prepared: Prepared) -> str:
+    """A checksum of the labels and of what the inputs are: a run goes on only with the same."""
+    labels = prepared.labels
+    digest = hashlib.sha256(repr((len(prepared.run.inputs), prepared.run.inputs.shape, labels.class_names)).encode())
+    for array in (labels.offsets, labels.classes, labels.answer, prepared.run.feed.rows.cpu().numpy()):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 @contextmanager
-def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+def _stop_on_interrupt(on_stop: Callable[[], None] | None) -> Iterator[Callable[[], bool]]:
     """Ctrl-C once asks to stop at the end of the epoch; a second one stops at once."""
     pressed = False
 
@@ -153,6 +168,8 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         if pressed:
             raise KeyboardInterrupt
         pressed = True
+        if on_stop:
+            on_stop()
 
     try:
         before = signal.signal(signal.SIGINT, press)

@@ -112,6 +112,11 @@ class Run:
         self.epoch += 1
         return self._risk / self.steps
 
+    @property
+    def steps_done(self) -> int:
+        """Steps over all epochs, the one under way included; on a GPU this waits for the device."""
+        return int(self._step_number)
+
     def _shuffle(self) -> Tensor:
         order = torch.randperm(len(self.feed), generator=self._generator("shuffle"))
         return order[: self.steps * self.batch_size]

@@ -1,0 +1,54 @@
+"""Settings that work, by kind of data; what the user states comes before them.
+
+Chosen on held-out answered items (benchmarks/real_data.py shows what they reach on the test sets).
+"""
+
+from typing import Any
+
+from shortlist.data.dataset import Dataset
+
+TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.01, "weight_decay": 0.0, "batch_size": 256, "epochs": 20}
+FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
+CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
+PHOTOGRAPHS = {
+    "model": "resnet32",
+    "optimiser": "sgd",
+    "lr": 0.05,
+    "weight_decay": 5e-4,
+    "batch_size": 128,
+    "epochs": 100,
+    "augment": True,
+}
+SMALL_SIDE, LARGE_SIDE = 16, 32
+"""Images below the first are treated as features; grey ones up to the second go through LeNet, whose first fully
+connected layer grows with the image; all others through ResNet-32, which averages over the image."""
+HOLDOUT, FEWEST = 0.1, 100
+"""Held out where there is no test set to score on, from so many labels on."""
+
+
+def defaults_for(dataset: Dataset, labels: int) -> dict[str, Any]:
+    """Settings of `RunConfig` for this data and that many labels.
+
+    Args:
+        dataset: texts may be texts still, or features already.
+        labels: how many items have one.
+    """
+    settings = dict(_by_kind(dataset))
+    tested = dataset.test is not None and dataset.test.y is not None
+    settings["holdout"] = 0.0 if tested or labels < FEWEST else HOLDOUT
+    # a few steps an epoch at least: small data in one large batch hardly learns
+    settings["batch_size"] = max(1, min(int(settings["batch_size"]), labels // 8 or 1))
+    return settings
+
+
+def _by_kind(dataset: Dataset) -> dict[str, Any]:
+    if dataset.kind == "text" or hasattr(dataset.train.x, "tocsr"):
+        return TEXT
+    if dataset.kind == "features":
+        return FEATURES
+    channels, height, width = dataset.in_shape
+    if min(height, width) < SMALL_SIDE:
+        return FEATURES
+    if channels == 1 and max(height, width) <= LARGE_SIDE:
+        return CHARACTERS
+    return PHOTOGRAPHS

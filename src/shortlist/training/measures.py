@@ -1,0 +1,60 @@
+"""How good a trained model is on items whose classes are known: what a model card and `shortlist evaluate` state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.dataset import UNLABELLED
+from shortlist.errors import InputError
+from shortlist.training.evaluation import calibration_error
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Scores of predictions against true classes."""
+
+    items: int
+    accuracy: float
+    calibration_error: float
+    log_loss: float
+    """Mean -log of the probability given to the true class."""
+    by_class: dict[str, float | None]
+    """Accuracy on the items of each class; None where there is none."""
+    confusion: NDArray[np.int64]
+    """(K, K) how many items of class i were taken for class j."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, fit for JSON; without the confusion matrix."""
+        return {
+            "accuracy": self.accuracy,
+            "items": self.items,
+            "calibration_error": self.calibration_error,
+            "log_loss": self.log_loss,
+            "by_class": self.by_class,
+        }
+
+
+def measure(probabilities: NDArray[np.float64], y: NDArray[np.int64], class_names: Sequence[str]) -> Measures:
+    """Score (N, K) probabilities; items whose class is not known are left out."""
+    known = y != UNLABELLED
+    probabilities, y = probabilities[known], y[known]
+    if not len(y):
+        raise InputError("no item has a known class, so there is nothing to score")
+    K = len(class_names)
+    chosen = probabilities.argmax(1)
+    confusion = np.bincount(y * K + chosen, minlength=K * K).reshape(K, K)
+    totals = confusion.sum(1)
+    share = np.maximum(probabilities[np.arange(len(y)), y], np.finfo(np.float32).tiny)
+    return Measures(
+        items=len(y),
+        accuracy=float(np.mean(chosen == y)),
+        calibration_error=calibration_error(probabilities, y),
+        log_loss=float(-np.log(share).mean()),
+        by_class={
+            name: float(confusion[k, k] / totals[k]) if totals[k] else None for k, name in enumerate(class_names)
+        },
+        confusion=confusion,
+    )

@@ -1,0 +1,82 @@
+"""Where a run's data comes from and how it is read, kept with the trained model so that the same is done again."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from shortlist import data
+from shortlist.data.dataset import Dataset
+from shortlist.data.text import Features, as_features
+from shortlist.errors import InputError, unknown_name
+
+FeatureKind = Literal["tfidf", "embeddings"]
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A known dataset by name, or the user's own by path, with what is needed to read it."""
+
+    data: str
+    text_column: str | None = None
+    image_column: str | None = None
+    label_column: str | None = None
+    item_column: str | None = None
+    test: str | None = None
+    image_size: int | None = None
+    features: FeatureKind = "tfidf"
+    """How texts become features."""
+
+    def __post_init__(self) -> None:
+        if self.features not in get_args(FeatureKind):
+            raise unknown_name("kind of features", self.features, get_args(FeatureKind))
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a dataset of the registry (a file of the same name does not count)."""
+        return self.data in data.names()
+
+    def read(self, class_names: Sequence[str] | None = None) -> Dataset:
+        """The dataset; `class_names` fixes the classes and their order."""
+        if class_names and self.known:
+            return self._load().with_classes(class_names)
+        return self._load(class_names)
+
+    def _load(self, class_names: Sequence[str] | None = None) -> Dataset:
+        options = {key: value for key, value in self.to_dict().items() if key not in ("data", "features")}
+        return data.load(self.data, **options, class_names=class_names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, fit for JSON."""
+        return asdict(self)
+
+    def other(self, data: str, **changes: Any) -> "DataSource":
+        """Other data of the same form: the same columns and size of images, unless changed."""
+        stated = {key: value for key, value in changes.items() if value is not None}
+        plain = DataSource(data, features=self.features)
+        if plain.known or Path(data).suffix.lower() == ".npz":
+            return replace(plain, **stated)
+        base = replace(self, data=data, test=None)
+        if Path(data).is_dir():  # a folder has no columns
+            base = replace(base, text_column=None, image_column=None, label_column=None, item_column=None)
+        return replace(base, **stated)
+
+
+def checked(dataset: Dataset) -> Dataset:
+    """The same, refused where there is nothing to tell apart."""
+    if dataset.num_classes == 1:
+        raise InputError(f"{dataset.name}: only one class, {dataset.class_names[0]!r}: training needs at least two")
+    return dataset
+
+
+def with_features(
+    dataset: Dataset, kind: FeatureKind = "tfidf", features: Features | None = None
+) -> tuple[Dataset, Features | None]:
+    """Texts made into features (by `features`, or by a transform of that kind fitted here); other data as it is."""
+    if dataset.kind != "text":
+        return dataset, None
+    if features is None and kind == "embeddings":
+        from shortlist.data.embeddings import EmbeddingFeatures
+
+        features = EmbeddingFeatures()
+    return as_features(dataset, features)
