@@ -4,8 +4,8 @@ Forward and backward are written out: the order of kernels is the whole program,
 made again for less than reading it back. What is exploited:
 
 - conv1's input needs no gradient and its batch statistics follow from moments of the images, made once for all epochs:
-  mean = W m, variance = W C W'. So batch norm folds into the weights before the convolution runs, and convolution, batch
-  norm, ReLU and pooling are one kernel that reads images and writes a quarter of the map.
+  mean = W m, variance = W C W'. So batch norm folds into the weights before the convolution runs, and convolution,
+  batch norm, ReLU and pooling are one kernel that reads images and writes a quarter of the map.
 - conv2 is a matrix product over windows that are read in place, never written out.
 - A bias in front of batch norm has no gradient; it is only decayed.
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
@@ -102,12 +102,12 @@ class LeNetFleet:
         """Take parameters and running statistics from state dicts; momentum starts at zero."""
         R = len(states)
         self.R = R
-        zeros = {"dtype": torch.float32, "device": self.device}
-        self.big = torch.zeros(R, self.flat, HIDDEN_PAD, **zeros)
-        self.small = torch.zeros(R, self.small_size, **zeros)
+        self.big = torch.zeros(R, self.flat, HIDDEN_PAD, dtype=torch.float32, device=self.device)
+        self.small = torch.zeros(R, self.small_size, dtype=torch.float32, device=self.device)
         self.running = {
-            name: torch.zeros(R, width, **zeros)
-            for name, width in (("m1", C1), ("v1", C1), ("m2", N2), ("v2", N2), ("m3", HIDDEN_PAD), ("v3", HIDDEN_PAD))
+            kind + layer: torch.zeros(R, width, dtype=torch.float32, device=self.device)
+            for layer, width in (("1", C1), ("2", N2), ("3", HIDDEN_PAD))
+            for kind in "mv"
         }
         for run, state in enumerate(states):
             for slot, value in from_state(state, self.H, self.W).items():
@@ -129,8 +129,7 @@ class LeNetFleet:
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """One run's network as a state dict of `models.lenet`."""
-        slots = ("w1", "b1", "gamma1", "beta1", "w2", "b2", "gamma2", "beta2", "w3", "b3", "gamma3", "beta3", "w4", "b4")
-        values = {slot: self._target(slot)[run].cpu() for slot in (*slots, *self.running)}
+        values = {slot: self._target(slot)[run].cpu() for slot in ("w3", *self.slots, *self.running)}
         return to_state(values, self.H, self.W, self.K)
 
     def keep(self, runs: Tensor) -> None:
@@ -165,21 +164,24 @@ class LeNetFleet:
             self.buffers[key] = whole[:size].view(shape)
         return self.buffers[key]
 
-    def forward(self, index: Tensor, active: Tensor, *, train: bool, images: Tensor | None = None) -> Tensor:
+    def forward(
+        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+    ) -> Tensor:
         """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective.
 
         Args:
-            index: rows of the training images, or of `images` where given.
+            index: rows of the training images, or of `inputs` where given.
             active: (R,) float, 1 for runs whose running statistics may move.
             train: batch statistics, and what `backward` needs is kept.
-            images: other images, made by `with_halo`.
+            inputs: other images, made by `with_halo`.
+            moves: not here: augmented runs take the general path.
         """
         B = index.shape[1]
         with torch.enable_grad():
             self._leaves = [self.part(self.small, name).detach().requires_grad_() for name in ("w1", "gamma1", "beta1")]
             folded = self._fold_first(index, active, train)
         self._folded, self._index = folded, index
-        h1 = self._first(folded.detach().to(self.dtype), index, images if images is not None else self.images, train)
+        h1 = self._first(folded.detach().to(self.dtype), index, self.images if inputs is None else inputs, train)
         y2, scale, shift = self._second(h1, B, active, train)
         h2 = self._pool(y2, scale, shift, B)
         x3 = torch.bmm(h2, self.big_copy)
@@ -347,7 +349,7 @@ class LeNetFleet:
             BLOCK_M=64, SPLITS=splits, STEPS=-(-B * H * W // (64 * splits)), num_warps=4, num_stages=3,
         )  # fmt: skip
         grad = self.part(self.small_grad, "w2")
-        torch.sum(parts, 1, out=grad) if grad.is_contiguous() else grad.copy_(parts.sum(1))
+        grad.copy_(parts.sum(1))
         # rows behind the last place are padding: what was read there is not a gradient
         grad[:, PLACES * PLACES * C1_PAD :] = 0
 
@@ -440,7 +442,11 @@ def from_state(state: Mapping[str, Tensor], H: int, W: int) -> dict[str, Tensor]
 def to_state(v: Mapping[str, Tensor], H: int, W: int, K: int) -> dict[str, Tensor]:
     """Undo `from_state`, cutting the padding off."""
     w3 = v["w3"][: H * W * C2, :HIDDEN].reshape(H * W, C2, HIDDEN).permute(2, 1, 0)
+    counted = torch.zeros((), dtype=torch.int64)  # torch does not use it where batch norm has a momentum
     return {
+        "1.num_batches_tracked": counted,
+        "5.num_batches_tracked": counted.clone(),
+        "10.num_batches_tracked": counted.clone(),
         "0.weight": v["w1"].reshape(C1, 1, PLACES, PLACES),
         "0.bias": v["b1"],
         "1.weight": v["gamma1"],

@@ -13,10 +13,13 @@ from shortlist.errors import InputError
 class FlatParameters:
     """The trainable parameters of a model as one vector `value`, their gradients as another, `grad`.
 
-    The model's own tensors become views of these; images' convolution weights are laid out channels last.
+    The model's own tensors become views of these; images' convolution weights are laid out channels last. `into` gives
+    vectors to use instead of new ones (a fleet's rows).
     """
 
-    def __init__(self, model: nn.Module, channels_last: bool = False) -> None:
+    def __init__(
+        self, model: nn.Module, channels_last: bool = False, into: tuple[Tensor, Tensor] | None = None
+    ) -> None:
         parameters = [p for p in model.parameters() if p.requires_grad]
         if not parameters:
             raise InputError("the model has no parameters to train")
@@ -24,8 +27,8 @@ class FlatParameters:
             raise InputError("the model's parameters differ in dtype or device, expected one of each")
         first = parameters[0]
         total = sum(p.numel() for p in parameters)
-        self.value = torch.empty(total, dtype=first.dtype, device=first.device)
-        self.grad = torch.zeros_like(self.value)
+        value = torch.empty(total, dtype=first.dtype, device=first.device)
+        self.value, self.grad = (value, torch.zeros_like(value)) if into is None else into
         start = 0
         for p in parameters:
             stop = start + p.numel()
@@ -68,7 +71,7 @@ class Adam:
     def __init__(self, value: Tensor, weight_decay: Tensor | float) -> None:
         self.weight_decay = weight_decay
         self.mean, self.square = torch.zeros_like(value), torch.zeros_like(value)
-        self.count = torch.zeros((), device=value.device)
+        self.count = torch.zeros_like(value[..., :1])  # one a run
 
     def step(self, value: Tensor, grad: Tensor, lr: Tensor) -> None:
         """Update `value` in place; `lr` broadcasts over it."""

@@ -1,0 +1,153 @@
+"""Any model for many runs at once: R modules side by side, each on its own stream where there are streams.
+
+Parameters, gradients and buffers of all runs are rows of one matrix each, so the optimiser is one set of kernels.
+Inside a captured graph the streams become branches that the device runs at the same time.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.training.augment import move_images
+from shortlist.training.inputs import Inputs
+from shortlist.training.optim import Adam, FlatParameters, Momentum, optimiser_of
+
+STREAMS = 16
+"""Branches side by side; more only cost memory."""
+
+
+class ModuleFleet:
+    """R modules of one shape with their optimiser.
+
+    Args:
+        models: R models that take raw inputs.
+        inputs: the training inputs, shared.
+        optimiser: `sgd` or `adam`.
+        weight_decay: (R,).
+        momentum: of SGD.
+        amp: bf16 autocast.
+        compile: compile the forward and backward pass, once for all runs.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        inputs: Inputs,
+        optimiser: str,
+        weight_decay: Tensor,
+        momentum: float,
+        amp: bool,
+        compile: bool = False,
+    ) -> None:
+        self.device, self.inputs, self.amp = inputs.device, inputs, amp
+        self.settings = (optimiser, momentum)
+        self.decay = weight_decay.to(self.device, torch.float32)
+        self.models = [model.to(self.device) for model in models]
+        self.value, self.grad, self.buffers = self._stack()
+        self.optimiser = self._new_optimiser()
+        self._call = torch.compile(_call, dynamic=False) if compile else _call
+        self.streams: list[torch.cuda.Stream] = []
+        if self.device.type == "cuda":
+            count = min(STREAMS, len(models))
+            self.streams = [torch.cuda.Stream(self.device) for _ in range(count)]  # type: ignore[no-untyped-call]
+
+    @property
+    def R(self) -> int:  # noqa: N802 (the shape letter of these rooms)
+        """How many runs."""
+        return len(self.models)
+
+    def _new_optimiser(self) -> Momentum | Adam:
+        name, momentum = self.settings
+        return optimiser_of(name, self.value, self.decay.unsqueeze(1), momentum)
+
+    def keep(self, runs: Tensor) -> None:
+        """Go on with these runs only; the memory of the others is freed."""
+        states = {name: tensor[runs] for name, tensor in self.optimiser.state().items()}
+        self.models = [self.models[run] for run in runs.tolist()]
+        self.decay = self.decay[runs]
+        self.value, self.grad, self.buffers = self._stack()
+        self.optimiser = self._new_optimiser()
+        for name, tensor in self.optimiser.state().items():
+            tensor.copy_(states[name])
+
+    def _stack(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Move every module's parameters, gradients and float buffers into rows of common matrices."""
+        channels_last = self.device.type == "cuda"
+        flats = [FlatParameters(model, channels_last) for model in self.models]
+        value = torch.stack([flat.value for flat in flats])
+        grad = torch.zeros_like(value)
+        for row, model in enumerate(self.models):
+            FlatParameters(model, channels_last, into=(value[row], grad[row]))
+        floats = [[b for b in model.buffers() if b.is_floating_point()] for model in self.models]
+        width = sum(b.numel() for b in floats[0])
+        buffers = torch.zeros(len(self.models), width, device=self.device)
+        for row, parts in enumerate(floats):
+            start = 0
+            for part in parts:
+                view = buffers[row, start : start + part.numel()].view_as(part)
+                view.copy_(part)
+                part.set_(view)  # type: ignore[call-overload]
+                start += part.numel()
+        return value, grad, buffers
+
+    def forward(
+        self, index: Tensor, active: Tensor, *, train: bool, inputs: Inputs | None = None, moves: Tensor | None = None
+    ) -> Tensor:
+        """Logits (R, B, K) of the inputs at `index` (R, B); a leaf for the objective."""
+        source = inputs or self.inputs
+        before = self.buffers.clone() if train else None
+        with torch.set_grad_enabled(train):
+            outputs = []
+            for run, model in enumerate(self.models):
+                model.train(train)
+                with self._branch(run), torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
+                    x = source.gather(index[run])
+                    if moves is not None:
+                        x = move_images(x, moves[run])
+                    if self.device.type == "cuda" and x.dim() == 4:
+                        x = x.contiguous(memory_format=torch.channels_last)
+                    outputs.append(self._call(model, x).float())
+            self._join()
+            self._outputs = torch.stack(outputs)
+        if before is not None:  # a run that stands still keeps its running statistics
+            self.buffers.copy_(torch.where(active.bool().unsqueeze(1), self.buffers, before))
+        return self._outputs.detach().requires_grad_()
+
+    def backward(self, dlogits: Tensor) -> None:
+        """Gradients of all parameters from the gradient by the logits (R, B, K)."""
+        self.grad.zero_()
+        # autograd runs each branch's backward on the stream of its forward
+        torch.autograd.backward(self._outputs, dlogits)
+
+    def update(self, lr: Tensor) -> None:
+        """One optimiser step; a run whose lr is negative stands still."""
+        active = (lr >= 0).unsqueeze(1)
+        changed = [self.value, *self.optimiser.state().values()]
+        before = [tensor.clone() for tensor in changed]
+        self.optimiser.step(self.value, self.grad, lr.clamp(min=0).unsqueeze(1))
+        for tensor, old in zip(changed, before, strict=True):
+            tensor.copy_(torch.where(active, tensor, old))
+
+    def state(self) -> list[Tensor]:
+        """Everything that a step changes."""
+        return [self.value, self.buffers, *self.optimiser.state().values()]
+
+    def state_dict(self, run: int) -> dict[str, Tensor]:
+        """One run's model."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.models[run].state_dict().items()}
+
+    def _branch(self, run: int) -> torch.cuda.StreamContext:
+        if not self.streams:
+            return torch.cuda.stream(None)
+        stream = self.streams[run % len(self.streams)]
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+        return torch.cuda.stream(stream)
+
+    def _join(self) -> None:
+        for stream in self.streams:
+            torch.cuda.current_stream(self.device).wait_stream(stream)
+
+
+def _call(model: nn.Module, x: Tensor) -> Tensor:
+    return model(x)  # type: ignore[no-any-return]
