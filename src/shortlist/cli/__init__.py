@@ -1,1 +1,100 @@
-"""The command `shortlist`: thin; it parses, calls and prints. Each sub-command's file imports what it needs when it runs."""
+"""The command `shortlist`: thin; it parses, calls and prints. Each command imports what it needs when it runs."""
+
+import importlib
+import os
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from shortlist import __version__
+from shortlist.cli.listing import datasets, methods, models
+from shortlist.errors import InputError
+
+app = typer.Typer(
+    help="Cheap multi-class labelling: show a short list of classes, collect an answer or None, train from that.\n\n"
+    "Example: shortlist train mnist --size 3 --epochs 1 --out runs/mnist",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+COMMANDS = ("demo", "simulate", "train", "evaluate", "predict", "label", "reproduce", "report", "plan")
+"""Each a function of its own name in shortlist.cli.<name>; those that are not there are left out."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"shortlist {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Nothing of its own; the commands do the work."""
+
+
+def _mount() -> None:
+    for name in COMMANDS:
+        if find_spec(f"shortlist.cli.{name}") is not None:
+            app.command(name)(getattr(importlib.import_module(f"shortlist.cli.{name}"), name))
+    if find_spec("shortlist.cli.annotate") is not None:
+        app.add_typer(importlib.import_module("shortlist.cli.annotate").app, name="annotate")
+    for listing in (methods, models, datasets):
+        app.command(listing.__name__)(listing)
+
+
+_mount()
+
+
+def main() -> None:
+    """Run the command line; what is wrong with the input is one line and exit code 2."""
+    try:
+        code = app(prog_name="shortlist", standalone_mode=False)
+    except KeyboardInterrupt:
+        _complain("stopped")
+        code = 130
+    except BrokenPipeError:  # `shortlist ... | head`: nobody reads on, which is fine
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except (InputError, OSError) as error:
+        _complain(_line(error))
+        code = 2
+    except Exception as error:
+        code = _usage(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _usage(error: Exception) -> int:
+    """The parser's own complaints, which need not be click's classes: typer may bring its own copy of them."""
+    if type(error).__name__ == "Abort":
+        _complain("stopped")
+        return 130
+    if not hasattr(error, "format_message"):
+        raise error
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(context.get_help() if context is not None else str(error), err=True)
+        return 2
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    _complain(" ".join(error.format_message().split()) + hint)
+    return int(getattr(error, "exit_code", 2))
+
+
+def _complain(line: str) -> None:
+    rank = os.environ.get("RANK", "0")
+    where = "" if rank == "0" else f" (process {rank})"  # under torchrun
+    sys.stderr.write(f"shortlist{where}: {line}\n")

@@ -23,7 +23,9 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping
     with atomic_path(path) as temporary:
         # no two tensors of a file may share memory, and views are not written
         whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        mode = temporary.stat().st_mode
         save_file(whole, temporary, metadata={"format": FORMAT, "content": json.dumps(content)})
+        temporary.chmod(mode)  # safetensors puts a private file in its place
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -39,7 +41,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise InputError(f"{path}: not a checkpoint of this version, expected format {FORMAT!r}")
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping), json.loads(metadata["content"])
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, json.loads(metadata["content"])
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise

@@ -23,7 +23,8 @@ class DataSource:
     label_column: str | None = None
     item_column: str | None = None
     test: str | None = None
-    image_size: int | None = None
+    image_size: int | Sequence[int] | None = None
+    """Own images are resized to it: (height, width), or one number for both."""
     features: FeatureKind = "tfidf"
     """How texts become features."""
 

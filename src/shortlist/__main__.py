@@ -1,0 +1,5 @@
+"""`python -m shortlist`: the command line."""
+
+from shortlist.cli import main
+
+main()

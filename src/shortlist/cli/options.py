@@ -1,0 +1,70 @@
+"""Options that several commands share, and how results are printed."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shortlist.errors import InputError
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A known dataset (see `shortlist datasets`), a folder of class folders with images, a .csv, .tsv, .jsonl "
+        "or .parquet table with a text or image column, or an .npz file.",
+    ),
+]
+TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table ('text' unless stated).")]
+ImageColumn = Annotated[str | None, typer.Option(help="The column of image paths in a table ('image' unless stated).")]
+LabelColumn = Annotated[str | None, typer.Option(help="The column of classes in a table ('label' unless stated).")]
+ItemColumn = Annotated[
+    str | None, typer.Option(help="The column that names the items ('item' unless stated; else row numbers).")
+]
+ImageSize = Annotated[int | None, typer.Option(help="Resize own images to this height and width.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto takes the GPU where there is one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Size = Annotated[int, typer.Option(help="Classes on a shortlist.")]
+Seed = Annotated[int, typer.Option(help="Decides everything that is drawn.")]
+Miss = Annotated[float, typer.Option(help="How often a simulated annotator misses the right class and says None.")]
+Slip = Annotated[float, typer.Option(help="How often a simulated annotator picks a wrong class of those shown.")]
+
+
+def print_json(content: Any) -> None:
+    """One JSON object, and nothing else, on stdout."""
+    typer.echo(json.dumps(content, ensure_ascii=False))
+
+
+def note(line: str) -> None:
+    """A line for people, on stderr."""
+    sys.stderr.write(line + "\n")
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def key_values(pairs: Iterable[str], what: str) -> dict[str, Any]:
+    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values are read as JSON where they are."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise InputError(f"{what} {pair!r}: expected name=value")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+def as_text(path: Path | None) -> str | None:
+    """A path as it is kept in JSON."""
+    return None if path is None else str(path)

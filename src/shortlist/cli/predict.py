@@ -1,0 +1,49 @@
+"""`shortlist predict`: classes of new items."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shortlist.cli.evaluate import Folder
+from shortlist.cli.options import Device, ImageColumn, ItemColumn, TextColumn, note
+from shortlist.cli.progress import progress
+
+
+def predict(
+    folder: Folder,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...|-",
+            help="Images, folders of images, tables with a text or image column, .txt files with one text a line, .npz "
+            "files, the name of a known dataset; or - for stdin: texts (or paths of images) one a line, or a CSV.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Write .csv, .jsonl or .parquet; CSV on stdout where not stated.")
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="How many of the likeliest classes to write.")] = 3,
+    text_column: TextColumn = None,
+    image_column: ImageColumn = None,
+    item_column: ItemColumn = None,
+    device: Device = "auto",
+    json: Annotated[bool, typer.Option("--json", help="JSON lines instead of CSV on stdout.")] = False,
+) -> None:
+    """Write the class of each item, its probability and the likeliest classes.
+
+    Example: echo "my card is lost" | shortlist predict runs/banking -
+    """
+    from shortlist.training.folder import load_folder
+    from shortlist.training.predictions import Predictions
+    from shortlist.training.use import read_items
+
+    with progress(1, "predicting"):
+        trained = load_folder(folder, device)
+        items = read_items(trained, files, text_column=text_column, image_column=image_column, item_column=item_column)
+        found = Predictions.of(trained, items, top_k)
+    if out is None:
+        typer.echo(found.to_jsonl() if json else found.to_csv(), nl=False)
+    else:
+        found.write(out)
+        note(f"{out}: {len(items.names):,} predictions")

@@ -1,0 +1,68 @@
+"""A progress bar on stderr for what takes more than two seconds."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 2.0
+"""Seconds before a bar appears."""
+
+
+class Progress:
+    """What is done so far, told by whoever works and shown by a thread of its own.
+
+    Args:
+        total: how much there is to do.
+        what: one word for it.
+    """
+
+    def __init__(self, total: float, what: str) -> None:
+        self.total, self.what, self.note = total, what, ""
+        self.done: float = 0
+        self.unit: float = 1
+        """How much one step of the worker's own is."""
+        self.look: Callable[[], float] | None = None
+        """Where set, asked for `done` instead."""
+        self._stop = threading.Event()
+
+    def advance(self, amount: float = 1) -> None:
+        """So much more is done."""
+        self.done += amount
+
+    def _show(self) -> None:
+        if self._stop.wait(PATIENCE):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        columns: list[Any] = [
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        ]
+        with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
+            task = bars.add_task(self.what, total=self.total, note=self.note)
+            while not self._stop.wait(0.3):
+                bars.update(task, completed=self.look() if self.look else self.done, note=self.note)
+
+
+@contextmanager
+def progress(total: float, what: str, quiet: bool = False) -> Iterator[Progress]:
+    """A bar while the block runs; none where stderr is no terminal."""
+    shown = Progress(total, what)
+    if quiet or not sys.stderr.isatty():
+        yield shown
+        return
+    thread = threading.Thread(target=shown._show, daemon=True)
+    thread.start()
+    try:
+        yield shown
+    finally:
+        shown._stop.set()
+        thread.join()

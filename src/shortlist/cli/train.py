@@ -1,0 +1,203 @@
+"""`shortlist train`: from data and answers to a trained folder."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shortlist.cli.options import (
+    AsJson,
+    Data,
+    Device,
+    ImageColumn,
+    ImageSize,
+    ItemColumn,
+    LabelColumn,
+    Miss,
+    Slip,
+    TextColumn,
+    as_text,
+    key_values,
+    note,
+    print_json,
+)
+from shortlist.cli.progress import Progress, progress
+
+if TYPE_CHECKING:
+    from shortlist.training.job import Finished, Job, Listeners
+
+def train(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The folder to save the model in.")],
+    size: Annotated[int | None, typer.Option(help="Simulate shortlists of so many classes from the labels.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="A file of collected answers, joined by item.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides shortlists, weights, shuffles, augmentation.")] = 0,
+    method: Annotated[str, typer.Option(help="See `shortlist methods`.")] = "likelihood",
+    method_option: Annotated[list[str] | None, typer.Option(help="An option of the method: name=value.")] = None,
+    protocol: Annotated[str, typer.Option(help="What baselines are fed: fair (every answer) or paper.")] = "fair",
+    model: Annotated[str | None, typer.Option(help="See `shortlist models`, or package.module:function.")] = None,
+    model_option: Annotated[list[str] | None, typer.Option(help="An option of the model: name=value.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the items.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Items a step.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Weight decay, as an L2 term.")] = None,
+    momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (0.9 unless stated).")] = None,
+    optimiser: Annotated[str | None, typer.Option(help="sgd or adam.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (cosine unless stated).")] = None,
+    augment: Annotated[bool | None, typer.Option(help="Random crops, and flips where the dataset allows them.")] = None,
+    holdout: Annotated[float | None, typer.Option(help="The share of labelled items held out to score on.")] = None,
+    tune: Annotated[str | None, typer.Option(help="Choose these settings on held-out items first: lr,wd.")] = None,
+    features: Annotated[str, typer.Option(help="How texts become features: tfidf or embeddings.")] = "tfidf",
+    test: Annotated[Path | None, typer.Option(help="Own data of the same form to score on.")] = None,
+    text_column: TextColumn = None,
+    image_column: ImageColumn = None,
+    label_column: LabelColumn = None,
+    item_column: ItemColumn = None,
+    image_size: ImageSize = None,
+    miss: Miss = 0.0,
+    slip: Slip = 0.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that stopped in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw an unfinished run in --out away.")] = False,
+    device: Device = "auto",
+    json: AsJson = False,
+) -> None:
+    """Train a classifier from shortlists and answers, and save it with a model card.
+
+    --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
+    ordinary labels are used. Several GPUs or machines: the same command under torchrun.
+
+    Where nothing is stated: texts get TF-IDF features, a linear model, adam, lr 0.03, 15 epochs; grey images up to
+    32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
+    and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set. The choice
+    is recorded in config.json.
+
+    Example: shortlist train digits --size 5 --seed 0 --epochs 20 --out runs/digits
+    """
+    from shortlist.training.job import Job
+    from shortlist.training.source import DataSource
+
+    stated: dict[str, Any] = {
+        "size": size,
+        "seed": seed,
+        "method": method,
+        "method_options": key_values(method_option or [], "--method-option"),
+        "protocol": protocol,
+        "model": model,
+        "model_options": key_values(model_option or [], "--model-option"),
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "optimiser": optimiser,
+        "schedule": schedule,
+        "augment": augment,
+        "holdout": holdout,
+    }
+    source = DataSource(
+        data,
+        text_column,
+        image_column,
+        label_column,
+        item_column,
+        as_text(test),
+        image_size,
+        features,  # type: ignore[arg-type]
+    )
+    settings = {name: value for name, value in stated.items() if value is not None}
+    job = Job(source, out, settings, labels, miss, slip, tune, device, resume, overwrite)
+    _run(job, json)
+
+
+def _run(job: "Job", json: bool) -> None:
+    from shortlist.training.job import train as work
+    from shortlist.training.loop import Interrupted
+
+    first = os.environ.get("RANK", "0") == "0"
+    with progress(1, "training", quiet=not first) as bar:
+        try:
+            finished = work(job, _listeners(bar, first))
+        except Interrupted as stopped:
+            if first:
+                epochs = f"epoch {stopped.epoch}"
+                note(f"shortlist: stopped after {epochs}, saved in {job.out}. Go on with:\n  {_go_on()}")
+            raise typer.Exit(130) from None
+    if first:
+        _report(job.out, finished, json)
+
+
+def _listeners(bar: Progress, first: bool) -> "Listeners":
+    from shortlist.training.job import Listeners
+    from shortlist.training.loop import EpochScores
+    from shortlist.training.prepare import Prepared
+    from shortlist.training.selection import TuneRow
+
+    def on_start(prepared: Prepared) -> None:
+        run = prepared.run
+        bar.unit, bar.total = run.steps, run.config.epochs * run.steps
+        if run.device.type == "cpu":
+            bar.look = lambda: run.steps_done
+
+    def on_epoch(scores: EpochScores) -> None:
+        bar.done = scores.epoch * bar.unit
+        parts = [f"epoch {scores.epoch}", f"risk {scores.risk:.4f}"]
+        if scores.validation_accuracy is not None:
+            parts.append(f"validation {scores.validation_accuracy:.2%}")
+        if scores.test_accuracy is not None:
+            parts.append(f"test {scores.test_accuracy:.2%}")
+        bar.note = ", ".join(parts)
+
+    def on_point(row: TuneRow) -> None:
+        if first:
+            settings = ", ".join(f"{name} {value:g}" for name, value in row.settings.items())
+            note(f"tune: {settings}: {row.problem or f'held-out accuracy {row.accuracy:.2%}'}")
+
+    def on_stop() -> None:
+        if first:
+            note("\nshortlist: finishing this epoch, then saving; Ctrl-C again stops at once")
+
+    return Listeners(on_start, on_epoch, on_point, on_stop)
+
+
+def _go_on() -> str:
+    """The same command with --resume."""
+    words = [word for word in sys.argv[1:] if word != "--overwrite"]
+    return shlex.join(["shortlist", *words, *([] if "--resume" in words else ["--resume"])])
+
+
+def _report(out: Path, finished: "Finished", json: bool) -> None:
+    from shortlist.training.loop import mean_of_last
+
+    trained, measures = finished.trained, finished.measures
+    last = trained.history[-1]
+    result = {
+        "out": str(out),
+        "method": trained.config.method,
+        "model": trained.config.model,
+        "epochs": last.epoch,
+        "risk": last.risk,
+        "test_accuracy": last.test_accuracy,
+        "test_accuracy_mean_of_last": mean_of_last(trained.history),
+        "validation_accuracy": last.validation_accuracy,
+        "validation_log_likelihood": last.validation_log_likelihood,
+        "calibration_error": None if measures is None else measures.calibration_error,
+        "none_share": trained.labels["none_share"],
+        "reads": trained.labels["reads"],
+        "lr": trained.config.lr,
+        "weight_decay": trained.config.weight_decay,
+        "seconds": finished.seconds,
+    }
+    if finished.again:
+        note(f"shortlist: {out} was finished already; nothing to do")
+    if json:
+        print_json(result)
+        return
+    scores = [
+        f"{name} accuracy {value:.2%}"
+        for name, value in (("test", last.test_accuracy), ("held-out", last.validation_accuracy))
+        if value is not None
+    ]
+    typer.echo(f"{out}: {', '.join(scores) or 'no test set, nothing held out'}; {out / 'card.md'} says more")
