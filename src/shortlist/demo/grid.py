@@ -1,0 +1,109 @@
+"""The demo's runs: every line with every seed, one after another on one thread."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shortlist.data import Dataset, load
+from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, Settings, lines
+from shortlist.demo.settings import CHOSEN
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.training.config import Engine, RunConfig, stream_seed
+from shortlist.training.loop import LAST, EpochScores, fit
+from shortlist.training.prepare import Prepared, prepare
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a line scored."""
+
+    line: Line
+    settings: Settings
+    reads: int
+    """Class names shown to people, for one seed."""
+    accuracy: NDArray[np.float64]
+    """(seeds, epochs) test accuracy."""
+
+    @property
+    def last(self) -> NDArray[np.float64]:
+        """(seeds,) after the last epoch."""
+        last: NDArray[np.float64] = self.accuracy[:, -1]
+        return last
+
+    @property
+    def last_ten(self) -> NDArray[np.float64]:
+        """(seeds,) mean of the last ten epochs."""
+        mean: NDArray[np.float64] = self.accuracy[:, -LAST:].mean(1)
+        return mean
+
+
+def train_lines(
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    seeds: Sequence[int] = SEEDS,
+    epochs: int = EPOCHS,
+    on_epoch: Callable[[Line, int], None] = lambda line, seed: None,
+) -> list[Outcome]:
+    """Train every line with every seed; `on_epoch` is told the line and the seed after each epoch."""
+    if not set(sizes) <= set(SIZES):
+        raise InputError(f"sizes: expected some of {SIZES}, for which settings were chosen, got {sizes}")
+    digits = load("digits")
+    outcomes = []
+    with one_thread():
+        for line in lines(sizes):
+            settings = CHOSEN[line]
+            accuracy, reads = [], 0
+            for seed in seeds:
+                prepared = prepare_line(digits, line, settings, seed, epochs)
+
+                def report(_: EpochScores, line: Line = line, seed: int = seed) -> None:
+                    on_epoch(line, seed)
+
+                accuracy.append([row.test_accuracy or 0.0 for row in fit(prepared, on_epoch=report)])
+                reads = prepared.labels.reads
+            outcomes.append(Outcome(line, settings, reads, np.array(accuracy)))
+    return outcomes
+
+
+def prepare_line(
+    digits: Dataset, line: Line, settings: Settings, seed: int, epochs: int, holdout: float = 0.0
+) -> Prepared:
+    """One run of a line, ready to start. Lines of one size and seed see the same shortlists and initial weights."""
+    config = RunConfig(
+        method=line.method,
+        protocol=line.protocol or "fair",
+        size=line.size if line.kind == "shortlists" else None,
+        model="mlp",
+        model_options={"hidden": HIDDEN},
+        epochs=epochs,
+        batch_size=BATCH_SIZE,
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+        holdout=holdout,
+        seed=seed,
+    )
+    if line.kind != "same reads":
+        return prepare(digits, config, engine=Engine("cpu"))
+    assert line.size is not None
+    assert digits.train.y is not None
+    count = len(digits.train) * line.size // digits.num_classes
+    rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "same reads")))
+    rows = np.sort(rng.permutation(len(digits.train))[:count])
+    labels = StochasticLabels.ordinary(digits.train.y[rows], num_classes=digits.num_classes)
+    return prepare(digits, config, labels=labels, rows=rows, engine=Engine("cpu"))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Matrices this small gain nothing from a second thread, and on busy cores lose a factor of ten waiting for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

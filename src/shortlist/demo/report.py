@@ -1,0 +1,86 @@
+"""The demo from start to end: train, count, draw, and write demo/report.html and demo/results.json."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data import load
+from shortlist.demo.grid import Outcome, train_lines
+from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, lines
+from shortlist.demo.page import render_page
+from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
+from shortlist.demo.provenance import provenance
+from shortlist.files import atomic_write
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo found and where it is written."""
+
+    outcomes: list[Outcome]
+    figures: dict[str, Any]
+    page: Path
+
+
+def total_epochs(sizes: tuple[int, ...] = SIZES, seeds: Sequence[int] = SEEDS, epochs: int = EPOCHS) -> int:
+    """How often `on_epoch` will be called."""
+    return len(lines(sizes)) * len(seeds) * epochs
+
+
+def run_demo(
+    out: Path,
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    seeds: Sequence[int] = SEEDS,
+    epochs: int = EPOCHS,
+    on_epoch: Callable[[Line, int], None] = lambda line, seed: None,
+) -> Demo:
+    """Run it and write `report.html`, `results.json` and the two pictures into the folder `out`."""
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    outcomes = train_lines(sizes=sizes, seeds=seeds, epochs=epochs, on_epoch=on_epoch)
+    digits = load("digits")
+    items, num_classes = len(digits.train), digits.num_classes
+    figures = {
+        "command": "shortlist demo",
+        "dataset": {"name": "digits", "train": items, "test": len(digits.test or ()), "classes": num_classes},
+        "model": {"name": "mlp", "hidden": list(HIDDEN), "batch_size": BATCH_SIZE, "epochs": epochs},
+        "sizes": list(sizes),
+        "seeds": list(seeds),
+        "lines": [_figures(outcome, items * num_classes) for outcome in outcomes],
+        "seconds": round(time.perf_counter() - began, 1),
+        **provenance(),
+    }
+    pictures = {
+        "accuracy-by-epoch.svg": accuracy_by_epoch(outcomes, num_classes),
+        "accuracy-by-reads.svg": accuracy_by_reads(outcomes, items, num_classes),
+    }
+    for name, svg in pictures.items():
+        atomic_write(out / name, svg)
+    atomic_write(out / "results.json", json.dumps(figures, indent=1) + "\n")
+    atomic_write(out / "report.html", render_page(figures, *pictures.values()))
+    return Demo(outcomes, figures, out / "report.html")
+
+
+def _figures(outcome: Outcome, full_reads: int) -> dict[str, Any]:
+    return {
+        **asdict(outcome.line),
+        "title": outcome.line.title,
+        **asdict(outcome.settings),
+        "reads": outcome.reads,
+        "reads_share": round(outcome.reads / full_reads, 4),
+        "last_epoch": _over_seeds(outcome.last),
+        "mean_of_last_ten": _over_seeds(outcome.last_ten),
+        "accuracy_by_epoch": outcome.accuracy.round(4).tolist(),
+    }
+
+
+def _over_seeds(values: NDArray[np.float64]) -> dict[str, Any]:
+    spread = values.std(ddof=1) if len(values) > 1 else 0.0
+    return {"mean": round(float(values.mean()), 4), "std": round(float(spread), 4), "seeds": values.round(4).tolist()}
