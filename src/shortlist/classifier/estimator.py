@@ -42,7 +42,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_options: options of the model, such as `{"hidden": (512,)}` of `mlp`.
         epochs: passes over the data in `fit`.
         batch_size: items of a step; `auto`: a 32nd of the items, but 32 to 256.
-        optimiser: `sgd` or `adam`.
+        optimiser: `adam`, which does for all methods at one learning rate, or `sgd`.
         lr: learning rate.
         weight_decay: L2.
         momentum: of `sgd`.
@@ -73,6 +73,11 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         True
     """
 
+    # what scikit-learn's metadata routing passes on unasked: nobody else could mean `shown`
+    __metadata_request__fit = {"shown": True}  # noqa: RUF012 (scikit-learn's own form)
+    __metadata_request__partial_fit = {"shown": True}  # noqa: RUF012
+    __metadata_request__score = {"shown": True}  # noqa: RUF012
+
     def __init__(
         self,
         method: str = "likelihood",
@@ -82,9 +87,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_options: Mapping[str, Any] | None = None,
         epochs: int = 30,
         batch_size: int | Literal["auto"] = "auto",
-        optimiser: str = "sgd",
-        lr: float = 0.05,
-        weight_decay: float = 1e-4,
+        optimiser: str = "adam",
+        lr: float = 0.003,
+        weight_decay: float = 1e-5,
         momentum: float = 0.9,
         schedule: str = "cosine",
         augment: bool = False,
