@@ -20,7 +20,7 @@ def test_the_whole_way_of_an_annotator(make_site, database):
     saved = ada.post("/api/v1/answers", json=body)
     assert saved.status_code == 200
     assert saved.json()["saved"]["answer"] is None
-    assert [q["id"] for q in saved.json()["questions"]][0] == held[1]["id"]
+    assert saved.json()["questions"][0]["id"] == held[1]["id"]
     assert ada.post("/api/v1/answers", json=body).json()["saved"] == saved.json()["saved"]
     refused = ada.post("/api/v1/answers", json={**body, "answer": held[0]["shortlist"][0]["class"]})
     assert (refused.status_code, refused.json()["code"]) == (409, "answered_differently")

@@ -34,9 +34,14 @@ def test_an_open_store_is_found_as_it_was_left(database, tmp_path):
 
 def test_a_failed_block_leaves_nothing(database, tmp_path):
     store = opened(database, tmp_path)
-    with pytest.raises(ZeroDivisionError), store.write() as connection:
-        connection.execute(insert(LabelClass), [{"id": 0, "name": "a"}])
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with store.write() as connection:
+            connection.execute(insert(LabelClass), [{"id": 0, "name": "a"}])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     with store.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM classes")).scalar() == 0
     store.close()

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -59,17 +59,19 @@ class Project:
     @classmethod
     def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
         """Make the folder (it may exist, but not hold a project) with a fresh secret and empty tables."""
-        if (folder / SETTINGS).exists():
+        if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
             raise InputError(f"{folder} already holds a project: add items with `shortlist annotate add`")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MEDIA).mkdir(exist_ok=True)
-        _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
-        store = Store.open(_url(folder, settings))
-        with store.read() as connection:
-            if connection.execute(select(LabelClass.id).limit(1)).scalar() is not None:
-                raise InputError("this database already holds a project: give another one")
-        # the settings make it a project, so they come last; they may hold the database's password
-        _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+        try:
+            (folder / MEDIA).mkdir(parents=True)
+            _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
+            store = _open_empty(_url(folder, settings))
+            # the settings make it a project, so they come last; they may hold the database's password
+            _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+        except BaseException:
+            _remove_files(folder)
+            raise
         return cls(folder, settings, store, _secret(folder))
 
     @classmethod
@@ -88,11 +90,7 @@ class Project:
             for table in reversed(tables()):
                 connection.execute(delete(table))
         self.close()
-        shutil.rmtree(self.media, ignore_errors=True)
-        for name in (SETTINGS, SECRET, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
-            (self.folder / name).unlink(missing_ok=True)
-        if not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        _remove_files(self.folder)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -103,6 +101,24 @@ class Project:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _open_empty(url: str) -> Store:
+    store = Store.open(url)
+    with store.read() as connection:
+        taken = connection.execute(select(LabelClass.id).limit(1)).scalar() is not None
+    if taken:
+        store.close()
+        raise InputError("this database already holds a project: give another one")
+    return store
+
+
+def _remove_files(folder: Path) -> None:
+    shutil.rmtree(folder / MEDIA, ignore_errors=True)
+    for name in (SETTINGS, SECRET, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # it is not empty: it was there before
+        folder.rmdir()
 
 
 def read_settings(folder: Path) -> Settings:

@@ -1,7 +1,8 @@
 """Running the server: where it may listen, and uvicorn's settings."""
 
 import ipaddress
-from dataclasses import dataclass
+import socket
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shortlist.annotate.api.admin import join_link
@@ -66,14 +67,22 @@ def admin_url(project: Project, address: Address) -> str:
     return join_link(address.url, Auth(project).admin_link())
 
 
-def serve(project: Project, address: Address) -> None:
+def listen(address: Address) -> tuple[socket.socket, Address]:
+    """Take the port, before anything is promised; port 0 takes any, and the address returned says which."""
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((address.host, address.port), family=family, backlog=2048)
+    except OSError as error:
+        raise InputError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
+    return listener, replace(address, port=listener.getsockname()[1])
+
+
+def serve(project: Project, address: Address, listener: socket.socket) -> None:
     """Serve until told to stop."""
     import uvicorn
 
-    uvicorn.run(
+    config = uvicorn.Config(
         create_app(project, tls=address.secure),
-        host=address.host,
-        port=address.port,
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
         log_level="warning",
@@ -81,3 +90,4 @@ def serve(project: Project, address: Address) -> None:
         proxy_headers=False,  # a header must not decide who counts as whom for the limits
         timeout_keep_alive=75,
     )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -81,7 +81,7 @@ def add(
 def serve(
     project: Folder,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8080,
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="TLS key (PEM).")] = None,
     allow_plain_http: Annotated[
@@ -94,13 +94,14 @@ def serve(
     Example: shortlist annotate serve birds
     """
     from shortlist.annotate.project import Project
-    from shortlist.annotate.serve import Address, admin_url
+    from shortlist.annotate.serve import Address, admin_url, listen
     from shortlist.annotate.serve import serve as run
 
-    address = Address(host, port, certificate, key, allow_plain_http, public_url)
+    wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
+        listener, address = listen(wanted)
         typer.echo(f"Admin (works once): {admin_url(opened, address)}")
-        run(opened, address)
+        run(opened, address, listener)
 
 
 @app.command()

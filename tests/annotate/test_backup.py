@@ -1,0 +1,134 @@
+import stat
+import threading
+import zipfile
+
+import pytest
+from PIL import Image
+from sqlalchemy import select
+
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.backup import restore_backup, write_backup
+from shortlist.annotate.importing import add_items
+from shortlist.annotate.project import Project
+from shortlist.annotate.schema import tables
+from shortlist.annotate.sources import find_sources
+from shortlist.errors import InputError
+
+from .conftest import new_database, people
+
+
+def content(project) -> dict:
+    with project.store.read() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key.columns))]
+            for table in tables()
+        }
+
+
+def worked_on(make_project, database, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir(exist_ok=True)
+    Image.new("L", (8, 8), 77).save(folder / "a.png")
+    project = make_project(database, items=5, gold=1)
+    add_items(project, find_sources(folder))
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for _ in range(3):
+        (q,) = queue.next(ada)
+        queue.answer(ada, q.id, 0, None, 1.0)
+    queue.undo(ada)
+    return project, ada
+
+
+def test_a_backup_comes_back_whole(make_project, database, tmp_path):
+    project, ada = worked_on(make_project, database, tmp_path)
+    token, link = Auth(project).make_token("robot", ada), Auth(project).renew_invite(ada)
+    path = tmp_path / "backup.zip"
+    rows = write_backup(project, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert restore_backup(path, tmp_path / "again") == rows
+    with Project.open(tmp_path / "again") as again:
+        assert content(again) == content(project)
+        files = [
+            sorted((p.relative_to(x.media), p.read_bytes()) for p in x.media.rglob("*.png")) for x in (again, project)
+        ]
+        assert files[0] == files[1]
+        assert len(files[0]) == 1
+        assert Auth(again).who(token, "token").annotator_id == ada, "tokens and links go on working"
+        Auth(again).sign_in(link)
+        (q,) = again.queue().next(ada)
+        again.queue().answer(ada, q.id, q.attempt, None, 1.0)
+
+
+@pytest.mark.postgres
+def test_from_either_database_to_the_other(make_project, postgres, tmp_path):
+    project, _ = worked_on(make_project, None, tmp_path)
+    write_backup(project, tmp_path / "one.zip")
+    restore_backup(tmp_path / "one.zip", tmp_path / "there", new_database(postgres))
+    with Project.open(tmp_path / "there") as there:
+        assert content(there) == content(project)
+        people(there, "new")  # the ids go on counting where they were
+        write_backup(there, tmp_path / "two.zip")
+        expected = content(there)
+    restore_backup(tmp_path / "two.zip", tmp_path / "back")
+    with Project.open(tmp_path / "back") as back:
+        assert content(back) == expected
+
+
+def test_a_backup_while_answers_come_in_is_one_moment(make_project, database, tmp_path):
+    project = make_project(database, items=400)
+    (ada,) = people(project, "ada")
+    queue, stop = project.queue(), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set() and (held := queue.next(ada)):
+            queue.answer(ada, held[0].id, 0, None, 1.0)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for round_ in range(3):
+            write_backup(project, tmp_path / f"{round_}.zip")
+    finally:
+        stop.set()
+        worker.join()
+    for round_ in range(3):
+        restore_backup(tmp_path / f"{round_}.zip", tmp_path / f"p{round_}")
+        with Project.open(tmp_path / f"p{round_}") as again:
+            assert again.store.check() == []
+            rows = content(again)
+            done = [row for row in rows["slots"] if "done" in row]
+            assert len(rows["answers"]) == len(done) == rows["annotators"][0][5]
+
+
+def test_what_is_no_backup_of_ours_is_refused_and_leaves_nothing(make_project, tmp_path):
+    project, _ = worked_on(make_project, None, tmp_path)
+    good = tmp_path / "good.zip"
+    write_backup(project, good)
+
+    def changed(name: str, remove: str = "", **replace: bytes) -> None:
+        with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / name, "w") as target:
+            for entry in source.namelist():
+                if entry != remove:
+                    target.writestr(entry, replace.pop(entry, source.read(entry)))
+            for entry, data in replace.items():
+                target.writestr(entry, data)
+
+    (tmp_path / "text.zip").write_text("no zip")
+    (tmp_path / "cut.zip").write_bytes(good.read_bytes()[:-200])
+    changed("headless.zip", remove="backup.json")
+    changed("tableless.zip", remove="tables/slots.jsonl")
+    changed("newer.zip", **{"backup.json": b'{"format": "shortlist-annotate-backup", "revision": "9"}'})
+    changed("broken.zip", **{"tables/items.jsonl": b"{no json"})
+    changed("escape.zip", **{"media/../../evil.png": b"x"})
+    changed("absolute.zip", **{"media//etc/evil.png": b"x"})
+    for path in sorted(tmp_path.glob("*.zip")):
+        if path == good:
+            continue
+        with pytest.raises(InputError) as error:
+            restore_backup(path, tmp_path / "restored")
+        assert "\n" not in str(error.value)
+        assert not (tmp_path / "restored").exists(), path
+    assert not (tmp_path / "evil.png").exists()
+    with pytest.raises(InputError, match="already holds"):
+        restore_backup(good, project.folder)

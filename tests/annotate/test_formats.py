@@ -1,0 +1,249 @@
+import csv
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from shortlist import NONE, StochasticLabels
+from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.schema import Annotator, Item, Question
+from shortlist.annotate.setup import export_file
+from shortlist.annotate.sources import Source
+from shortlist.annotate.stats import Stats
+from shortlist.errors import InputError
+
+from .conftest import people
+
+ODD = ["plain", "a|b", "back\\slash", 'quo"te', "comma, too", "ünïcode ☃", "=1+1"]
+
+
+def answered(project, count: int = 6) -> list[tuple[str, list[str], str | None]]:
+    """Let two people answer; returns what they said."""
+    queue, said = project.queue(), []
+    for who in people(project, "ada", "bob, the second"):
+        for turn in range(count // 2):
+            (q,) = queue.next(who)
+            choice = None if turn % 3 == 0 else q.shortlist[0]
+            queue.answer(who, q.id, 0, choice, 1.5)
+            with project.store.read() as connection:
+                item = connection.execute(select(Item.name).where(Item.id == q.item_id)).scalar_one()
+            said.append((item, q.names, None if choice is None else q.names[0]))
+    return said
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_an_export_is_a_file_of_labels(make_project, database, tmp_path, ending):
+    project = make_project(database, items=0, classes=0)
+    add_classes(project, ODD)
+    add_items(project, [Source(name, name, text="x") for name in ["i, 1", 'i "2"', "i|3", "i4", "i5", "ï6", "i7"]])
+    said = answered(project)
+    path = tmp_path / f"answers{ending}"
+    assert export_file(project, path, None) == len(said)
+    labels = StochasticLabels.read(path)
+    assert labels.class_names == tuple(ODD)
+    rows = zip(labels.item_ids.tolist(), labels.offsets[:-1], labels.offsets[1:], labels.answer.tolist(), strict=True)
+    again = [
+        (item, [ODD[k] for k in labels.classes[a:b]], None if answer == NONE else ODD[answer])
+        for item, a, b, answer in rows
+    ]
+    assert again == said
+
+
+def test_the_columns_say_who_how_fast_and_how_chosen(make_project, tmp_path):
+    project = make_project(items=4)
+    answered(project, 2)
+    export_file(project, tmp_path / "a.csv", None)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["annotator"] for row in rows] == ["ada", "bob, the second"]
+    assert rows[0]["seconds"] == "1.5"
+    assert rows[0]["policy"] == "uniform/1"
+    assert [float(p) for p in rows[0]["probabilities"].split("|")] == [0.5] * 3
+    assert float(rows[0]["served_at"]) <= float(rows[0]["answered_at"])
+
+
+def test_undone_and_skipped_are_not_exported(make_project, tmp_path):
+    project = make_project(items=4)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    queue.answer(ada, q.id, 0, None, 1.0)
+    queue.undo(ada)
+    queue.answer(ada, q.id, 1, q.shortlist[2], 1.0)
+    (q2,) = queue.next(ada)
+    queue.skip(ada, q2.id, 0)
+    assert export_file(project, tmp_path / "a.csv", None) == 1
+    assert StochasticLabels.read(tmp_path / "a.csv").answer.tolist() == [q.shortlist[2]]
+
+
+def test_crowd_kit_reads_its_table(make_project, tmp_path):
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pandas = pytest.importorskip("pandas")
+    project = make_project(items=3, overlap=2, classes=3)
+    answered(project, 6)
+    assert export_file(project, tmp_path / "crowd.csv", "crowd-kit") == 6
+    table = pandas.read_csv(tmp_path / "crowd.csv")
+    assert list(table.columns) == ["task", "worker", "label"]
+    assert len(aggregation.MajorityVote().fit_predict(table)) == 3
+
+
+def test_an_unknown_ending_is_refused(make_project, tmp_path):
+    project = make_project()
+    for path, kind in ((tmp_path / "a.xlsx", None), (tmp_path / "a.json", None), (tmp_path / "no" / "a.csv", None)):
+        with pytest.raises(InputError):
+            export_file(project, path, kind)
+    assert list(tmp_path.glob("*.xlsx")) == []
+
+
+# -- Label Studio
+
+
+def tasks_of(project, tmp_path) -> list[dict]:
+    export_file(project, tmp_path / "tasks.json", "label-studio")
+    return json.loads((tmp_path / "tasks.json").read_text())
+
+
+def annotate(task: dict, number: int, choice: str, by: object = 7, **extra) -> dict:
+    """A task as Label Studio's JSON export gives it back."""
+    result = [{"value": {"choices": [choice]}, "from_name": "answer", "to_name": "txt", "type": "choices"}]
+    annotation = {"id": number, "completed_by": by, "result": result, "was_cancelled": False, "lead_time": 2.5, **extra}
+    return {"id": number, "data": task["data"], "annotations": [annotation]}
+
+
+def test_tasks_are_as_label_studio_wants_them(make_project, tmp_path):
+    project = make_project(items=3)
+    tasks = tasks_of(project, tmp_path)
+    assert len(tasks) == 3
+    data = tasks[0]["data"]
+    assert data["text"] == "text 0"
+    assert [option["hotkey"] for option in data["options"]] == ["1", "2", "3", "0"]
+    assert data["options"][-1] == {"value": "None of these", "alias": "__none__", "hotkey": "0"}
+    shown = data["stochastic"]["classes"]
+    assert [option["alias"] for option in data["options"][:-1]] == [str(k) for k in shown]
+    assert data["stochastic"]["item_id"] == "item 0"
+    assert data["stochastic"]["inclusion_prob"] == [0.5] * 3
+    assert all("html" not in option for option in data["options"])
+    export_file(project, tmp_path / "config.xml", "label-studio")
+    assert (tmp_path / "config.xml").read_text().strip() == (
+        '<View><Text name="txt" value="$text"/><Choices name="answer" toName="txt" choice="single-radio" '
+        'required="true" value="$options"/></View>'
+    )
+
+
+def test_answers_come_back_from_json(make_project, database, tmp_path):
+    project = make_project(database, items=4)
+    tasks = tasks_of(project, tmp_path)
+    shown = tasks[1]["data"]["stochastic"]["classes"]
+    given = [
+        annotate(tasks[0], 1, "__none__", by={"id": 3, "email": "eve@example.org"}),
+        annotate(tasks[1], 2, str(shown[0])),
+        annotate(tasks[2], 3, str(99)),
+        annotate(tasks[3], 4, "__none__", was_cancelled=True),
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(given))
+    report = import_file(project, path)
+    assert (report.added, report.known, [where for where, _ in report.skipped]) == (2, 0, ["task 3"])
+    again = import_file(project, path)
+    assert (again.added, again.known) == (0, 2), "twice is once"
+    export_file(project, tmp_path / "a.csv", None)
+    labels = StochasticLabels.read(tmp_path / "a.csv")
+    assert labels.item_ids.tolist() == ["item 0", "item 1"]
+    assert labels.answer.tolist() == [NONE, shown[0]]
+    assert Stats(project.store).progress() == {"done": 2, "total": 4}
+    with project.store.read() as connection:
+        assert set(connection.execute(select(Annotator.name)).scalars()) == {
+            "label-studio:eve@example.org",
+            "label-studio:7",
+        }
+        assert (
+            connection.execute(select(Question.seed).order_by(Question.id)).scalars().first()
+            == (tasks[0]["data"]["stochastic"]["seed"])
+        )
+    (ada,) = people(project, "ada")
+    assert len(project.queue().next(ada, hold=4)) == 2, "answered items are not asked again"
+
+
+@pytest.mark.parametrize("kind", ["min", "csv"])
+def test_answers_come_back_flat(make_project, tmp_path, kind):
+    project = make_project(items=3)
+    tasks = tasks_of(project, tmp_path)
+    names = [f"class {k}" for k in tasks[1]["data"]["stochastic"]["classes"]]
+    flat = [
+        {**task["data"], "id": i, "annotator": 5, "annotation_id": i, "answer": answer, "lead_time": 3.0}
+        for i, (task, answer) in enumerate(zip(tasks, ["__none__", names[1], ""], strict=True))
+    ]
+    if kind == "min":
+        path = tmp_path / "min.json"
+        path.write_text(json.dumps(flat))
+    else:
+        path = tmp_path / "flat.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(flat[0]))
+            writer.writeheader()
+            for row in flat:
+                writer.writerow({k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()})
+    report = import_file(project, path)
+    assert (report.added, len(report.skipped)) == (2, 1)
+    export_file(project, tmp_path / "a.jsonl", None)
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [(row["answer"], row["seconds"]) for row in rows] == [("", 3.0), (names[1], 3.0)]
+
+
+def test_a_changed_answer_is_reported_and_strict_refuses_all(make_project, tmp_path):
+    project = make_project(items=2)
+    one, two = tasks_of(project, tmp_path)
+    import_answers(project, json.dumps([annotate(one, 1, "__none__")]).encode(), is_csv=False)
+    changed = annotate(one, 1, str(one["data"]["stochastic"]["classes"][0]))
+    data = json.dumps([annotate(two, 2, "__none__"), changed]).encode()
+    with pytest.raises(InputError, match="nothing imported: task 1"):
+        import_answers(project, data, is_csv=False, strict=True)
+    report = import_answers(project, data, is_csv=False)
+    assert (report.added, [where for where, _ in report.skipped]) == (1, ["task 1"])
+
+
+def test_more_answers_than_slots_are_kept(make_project, tmp_path):
+    project = make_project(items=1)
+    (task,) = tasks_of(project, tmp_path)
+    data = json.dumps([annotate(task, i, "__none__", by=i) for i in range(3)]).encode()
+    assert import_answers(project, data, is_csv=False).added == 3
+    assert Stats(project.store).status()["items_done"] == 1
+    assert Stats(project.store).progress() == {"done": 3, "total": 3}
+
+
+JSONISH = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_whatever_is_in_the_file_is_skipped_or_refused_in_one_line(make_project):
+    project = make_project(items=2)
+    stochastic = {"item_id": "item 0", "classes": [0, 1], "policy": "u", "inclusion_prob": [0.5, 0.5], "seed": 1}
+
+    @settings(max_examples=80, deadline=None)
+    @given(st.sampled_from(sorted(stochastic)), JSONISH, st.sampled_from(["id", "data", "annotations", "x"]), JSONISH)
+    def damage(key, value, part, other):
+        task = annotate({"data": {"stochastic": {**stochastic, key: value}}}, 1, "0")
+        for damaged in (task, {**task, part: other}):
+            assert "\n" not in refusal(project, json.dumps([damaged]).encode())
+
+    damage()
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b"\xff", b'[{"id": 1, "annotations": 5}]'])
+def test_what_is_no_export_is_refused_or_empty(make_project, data):
+    assert "\n" not in refusal(make_project(), data)
+
+
+def refusal(project, data: bytes) -> str:
+    """Import; what it was refused for, if it was. Any other exception is a failure."""
+    try:
+        import_answers(project, data, is_csv=False)
+    except InputError as error:
+        return str(error)
+    return ""

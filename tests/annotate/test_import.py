@@ -1,0 +1,227 @@
+import json
+import struct
+import time
+import wave
+
+import pytest
+from PIL import Image
+from sqlalchemy import func, select
+
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.media import audio_type
+from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.schema import Item, Slot
+from shortlist.annotate.setup import add_to_project, init_project
+from shortlist.annotate.sources import Source, find_sources, read_classes, read_gold
+from shortlist.errors import InputError
+
+
+def counted(project, table) -> int:
+    with project.store.read() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def classes_file(tmp_path, names=("cat", "dog", "emu")):
+    path = tmp_path / "classes.txt"
+    path.write_text("\n".join(names) + "\n\n", encoding="utf-8")
+    return path
+
+
+def test_a_folder_of_images_of_every_kind(make_project, tmp_path):
+    folder = tmp_path / "images"
+    (folder / "deep").mkdir(parents=True)
+    image = Image.new("RGB", (12, 10), "blue")
+    for name in ("a.png", "b.jpg", "c.gif", "d.bmp", "e.webp", "f.tiff", "deep/g.PNG"):
+        image.save(folder / name)
+    image.convert("CMYK").save(folder / "h.jpg")
+    image.convert("P").save(folder / "i.png", transparency=0)
+    Image.new("I;16", (5, 5), 1000).save(folder / "j.png")
+    project = make_project(items=0)
+    report = add_items(project, find_sources(folder), strict=True)
+    assert report.added == 10
+    with project.store.read() as connection:
+        rows = connection.execute(select(Item.name, Item.file, Item.media_type, Item.kind)).all()
+    assert {row.kind for row in rows} == {"image"}
+    assert {row.name for row in rows} >= {"a.png", "deep/g.PNG"}
+    for row in rows:
+        with Image.open(project.media / row.file) as again:
+            assert again.size in {(12, 10), (5, 5)}
+            assert f"image/{again.format.lower()}" == row.media_type
+
+
+def test_a_pool_of_processes_does_the_same(make_project, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for i in range(300):
+        Image.new("L", (8, 8), i % 256).save(folder / f"{i:03}.png")
+    (folder / "100.png").write_bytes(b"broken")
+    project, seen = make_project(items=0), []
+    report = add_items(project, find_sources(folder), progress=lambda done, total: seen.append((done, total)))
+    assert (report.added, [name for name, _ in report.skipped]) == (299, ["100.png"])
+    assert seen[-1] == (300, 300)
+    with project.store.read() as connection:
+        rows = connection.execute(select(Item.name, Item.file)).all()
+    for row in rows:
+        with Image.open(project.media / row.file) as image:
+            assert image.getpixel((0, 0)) == int(row.name[:3]) % 256, "each item has its own picture"
+
+
+def test_sounds_are_told_by_their_bytes(make_project, tmp_path):
+    folder = tmp_path / "sounds"
+    folder.mkdir()
+    with wave.open(str(folder / "a.wav"), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(struct.pack("<h", 0) * 100)
+    (folder / "b.flac").write_bytes(b"fLaC" + bytes(40))
+    (folder / "c.ogg").write_bytes(b"OggS" + bytes(40))
+    (folder / "d.mp3").write_bytes(b"\xff\xfb\x90\x00" + bytes(40))
+    (folder / "e.mp3").write_bytes(b"<html>")
+    (folder / "f.wav").write_bytes(b"")
+    project = make_project(items=0)
+    report = add_items(project, find_sources(folder))
+    assert report.added == 4
+    assert [name for name, _ in report.skipped] == ["e.mp3", "f.wav"]
+    assert audio_type(b"\xff\xd8\xff\xe0") is None, "a JPEG begins with set bits too"
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_texts_from_a_file(make_project, tmp_path, ending):
+    path = tmp_path / f"items.{ending}"
+    if ending == "csv":
+        path.write_text('item,text,gold\na,"line one\nline two",\nb,,\na,again,\nc,known,class 1\nd,odd,class 99\n')
+    else:
+        rows = [{"item": "a", "text": "line one\nline two"}, {"item": "b", "text": ""}, {"item": "a", "text": "again"}]
+        rows += [{"item": "c", "text": "known", "gold": "class 1"}, {"item": "d", "text": "odd", "gold": "class 99"}]
+        path.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
+    project = make_project(items=0)
+    report = add_items(project, find_sources(path))
+    assert report.added == 2
+    assert dict(report.skipped) == {
+        "row 2 (b)": "an empty text",
+        "row 3 (a)": "a duplicate id",
+        "row 5 (d)": "the gold answer 'class 99' is not a class",
+    }
+    with project.store.read() as connection:
+        row = connection.execute(select(Item).where(Item.name == "c")).mappings().one()
+    assert (row["gold"], row["pending"]) == (1, 0)
+    assert counted(project, Slot) == 1, "gold has slots only when it is asked"
+
+
+def test_strict_refuses_the_whole_import_naming_the_item(make_project, tmp_path, database):
+    project = make_project(database, items=2)
+    sources = [Source("x", "x", text="fine"), Source("row 9", "item 1", text="there already")]
+    with pytest.raises(InputError, match="nothing imported: row 9: a duplicate id"):
+        add_items(project, sources, strict=True)
+    assert counted(project, Item) == 2
+    folder = tmp_path / "images"
+    folder.mkdir()
+    Image.new("L", (8, 8)).save(folder / "a.png")
+    (folder / "b.png").write_bytes(b"broken")
+    with pytest.raises(InputError, match=r"b\.png"):
+        add_items(project, find_sources(folder), strict=True)
+    assert counted(project, Item) == 2
+    assert [path for path in project.media.rglob("*") if path.is_file()] == [], "and no file is left behind"
+
+
+@pytest.mark.parametrize("text", ["nul \x00", "bell \x07", "half \ud800", " \n\t", "x" * 100_001])
+def test_texts_that_cannot_be_shown_are_skipped(make_project, database, text):
+    report = add_items(
+        make_project(database, items=0), [Source("x", "x", text=text), Source("y\x00", "y\x00", text="a")]
+    )
+    assert (report.added, len(report.skipped)) == (0, 2)
+
+
+def test_init_makes_a_project_or_nothing(tmp_path, database):
+    items = tmp_path / "items.csv"
+    items.write_text("text\nhello\nworld\n\n")
+    settings = Settings("t", 2, database=database)
+    folder = tmp_path / "p"
+    for bad_items, bad_classes in (
+        (tmp_path / "nowhere", classes_file(tmp_path)),
+        (items, tmp_path / "nowhere.txt"),
+        (items, classes_file(tmp_path, ("only",))),
+        (items, classes_file(tmp_path, ("a", "b", "a"))),
+        (items, classes_file(tmp_path, ("a", "b\x07"))),
+    ):
+        with pytest.raises(InputError):
+            init_project(folder, settings, bad_items, bad_classes)
+        assert not folder.exists()
+    empty = tmp_path / "empty.csv"
+    empty.write_text("item,text\na,\n")
+    with pytest.raises(InputError, match="not one good item"):
+        init_project(folder, settings, empty, classes_file(tmp_path))
+    assert not folder.exists()
+    assert init_project(folder, settings, items, classes_file(tmp_path)).added == 2
+    with pytest.raises(InputError, match="already holds a project"):
+        init_project(folder, settings, items, classes_file(tmp_path))
+    with Project.open(folder) as project:
+        more = tmp_path / "more.jsonl"
+        more.write_text('{"text": "new", "item": "n"}\n')
+        extra = tmp_path / "extra.txt"
+        extra.write_text("fox\n")
+        assert add_to_project(project, more, extra).added == 1
+        with pytest.raises(InputError, match="nothing to add"):
+            add_to_project(project, None, None)
+
+
+@pytest.mark.postgres
+def test_one_database_holds_one_project(tmp_path, postgres, make_project):
+    from .conftest import new_database
+
+    url = new_database(postgres)
+    make_project(url)
+    with pytest.raises(InputError, match="already holds a project"):
+        Project.create(tmp_path / "other", Settings("t", 2, database=url))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"item,words\n1,hello\n", "no column 'text'"),
+        ("a.csv", b"text\n\xff\xfe\n", "UTF-8"),
+        ("a.jsonl", b"{not json}\n", "line 1 is not JSON"),
+        ("a.jsonl", b"[1]\n", "not a JSON object"),
+        ("a.txt", b"hello", "expected a folder"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        list(find_sources(path))
+    assert "\n" not in str(error.value)
+
+
+def test_gold_from_a_file(make_project, tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("item,gold\na,class 2\nghost,class 1\n")
+    project = make_project(items=0)
+    report = add_items(project, [Source("a", "a", text="x"), Source("b", "b", text="y")], gold=read_gold(path))
+    assert report.added == 2
+    assert report.skipped == [("ghost", "a gold answer for an item that is not there")]
+    path.write_text("item,label\na,b\n")
+    with pytest.raises(InputError, match="item and gold"):
+        read_gold(path)
+
+
+def test_settings_are_checked():
+    for bad in ({"size": 0}, {"size": 3, "overlap": 0}, {"size": "3"}, {"size": 3, "gold_every": 1}):
+        with pytest.raises(InputError):
+            Settings("t", **bad)
+
+
+def test_class_names_are_kept_in_order(tmp_path, make_project):
+    assert read_classes(classes_file(tmp_path, ("b", " a ", "", "ü|x"))) == ["b", "a", "ü|x"]
+    project = make_project(classes=0, items=0)
+    assert add_classes(project, ["b", "a"]) == 2
+    assert add_classes(project, ["c"]) == 3
+
+
+def test_a_hundred_thousand_items_in_under_a_minute(make_project):
+    project = make_project(items=0)
+    begun = time.monotonic()
+    sources = (Source(str(i), f"item {i}", text=f"text number {i}") for i in range(100_000))
+    assert add_items(project, sources).added == 100_000
+    assert time.monotonic() - begun < 60

@@ -1,0 +1,59 @@
+from shortlist.annotate.stats import Stats, agreement, gold_quality
+
+from .conftest import people
+
+
+def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None):
+    return {
+        **{"annotator_id": annotator, "item_id": item, "class_id": answer, "shortlist": list(shown), "gold": gold},
+        **{"is_gold": gold is not None, "seconds": 1.0, "size": len(shown)},
+    }
+
+
+def test_slips_and_misses():
+    rows = [
+        row(1, answer=0, gold=0),  # right
+        row(1, answer=None, gold=2),  # right: it was not shown
+        row(1, answer=None, gold=0),  # a miss
+        row(1, answer=1, gold=0),  # a slip: another was picked
+        row(1, answer=1, gold=2),  # a slip: it was not shown, and yet one was picked
+        row(2, answer=0, gold=0),
+        row(2, answer=0),  # no gold item
+    ]
+    assert gold_quality(rows) == {
+        1: {"gold": 5, "slips": 2, "misses": 1},
+        2: {"gold": 1, "slips": 0, "misses": 0},
+    }
+
+
+def test_agreement_counts_the_pairs_that_could_disagree():
+    assert agreement([]) == {"pairs": 0, "share": None}
+    two_nones = [row(1), row(2)]
+    assert agreement(two_nones)["pairs"] == 0, "two Nones say nothing about each other"
+    elsewhere = [row(1, answer=0, shown=(0, 1)), row(2, answer=None, shown=(2, 3))]
+    assert agreement(elsewhere)["pairs"] == 0
+    same = [row(1, answer=0), row(2, answer=0), row(3, answer=0, item=2)]
+    assert agreement(same) == {"pairs": 1, "share": 1.0}
+    missed = [row(1, answer=0), row(2, answer=None)]
+    assert agreement(missed) == {"pairs": 1, "share": 0.0}
+    mixed = [row(1, answer=0), row(2, answer=0), row(3, answer=1)]
+    assert agreement(mixed) == {"pairs": 3, "share": 1 / 3}
+
+
+def test_the_status_of_a_real_project(make_project, database):
+    project = make_project(database, items=3, overlap=2, classes=2, size=2, gold=2, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    for who, choice in ((ada, 0), (bob, 1)):
+        while held := queue.next(who):
+            queue.answer(who, held[0].id, 0, choice, 2.0 if who == ada else 4.0)
+    status = Stats(project.store).status()
+    assert status["progress"] == {"done": 6, "total": 6}
+    assert (status["items"], status["items_done"]) == (5, 3)
+    assert status["none_share"] == 0
+    assert status["agreement"] == {"pairs": 3, "share": 0.0}
+    assert [who["median_seconds"] for who in status["annotators"]] == [2.0, 4.0]
+    for who in status["annotators"]:
+        assert who["slips"] <= who["gold"]
+        assert who["answers"] == 3 + who["gold"]
+    assert status["seconds_by_size"][0]["size"] == 2
