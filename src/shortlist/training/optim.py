@@ -71,7 +71,8 @@ class Adam:
     def __init__(self, value: Tensor, weight_decay: Tensor | float) -> None:
         self.weight_decay = weight_decay
         self.mean, self.square = torch.zeros_like(value), torch.zeros_like(value)
-        self.count = torch.zeros_like(value[..., :1])  # one a run
+        # one a run; double, as 1 - 0.999 has lost half its digits in float32
+        self.count = torch.zeros_like(value[..., :1], dtype=torch.float64)
 
     def step(self, value: Tensor, grad: Tensor, lr: Tensor) -> None:
         """Update `value` in place; `lr` broadcasts over it."""
@@ -79,8 +80,8 @@ class Adam:
         slope = grad + value * self.weight_decay
         self.mean.lerp_(slope, 1 - self.beta1)
         self.square.lerp_(slope * slope, 1 - self.beta2)
-        mean = self.mean / (1 - self.beta1**self.count)
-        root = (self.square / (1 - self.beta2**self.count)).sqrt_().add_(self.epsilon)
+        mean = self.mean / (1 - self.beta1**self.count).to(value.dtype)
+        root = (self.square / (1 - self.beta2**self.count).to(value.dtype)).sqrt_().add_(self.epsilon)
         value.sub_(lr * mean / root)
 
     def state(self) -> dict[str, Tensor]:

@@ -1,0 +1,84 @@
+"""Resident, streamed and sparse inputs give the same batches; the normalisation is the data's own."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+
+from shortlist.data.dataset import Dataset, Split
+from shortlist.errors import InputError
+from shortlist.training.config import RunConfig
+from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.prepare import prepare
+
+from .conftest import CPU, blobs
+
+
+def streamed(x):
+    """As if `x` were larger than the device's memory."""
+    return type("Streamed", (Inputs,), {"resident": False})(x, "cpu")
+
+
+def test_three_ways_to_the_same_batch():
+    rng = np.random.default_rng(0)
+    x = (rng.random((50, 9)) * (rng.random((50, 9)) < 0.3)).astype(np.float32)
+    batches = torch.from_numpy(rng.permutation(50)[:48]).reshape(6, 8)
+    resident, sparse = Inputs(x, "cpu"), Inputs(csr_matrix(x), "cpu")
+    assert resident.resident
+    assert not sparse.resident
+    for rows, a, b in zip(batches, sparse.stream(batches), streamed(x).stream(batches), strict=True):
+        expected = torch.from_numpy(x[rows.numpy()])
+        assert torch.equal(a, expected)
+        assert torch.equal(b, expected)
+        assert torch.equal(resident.gather(rows), expected)
+        assert torch.equal(sparse.gather(rows), expected)
+
+
+def test_a_run_is_the_same_resident_and_streamed():
+    data = blobs(shape=(1, 8, 8), flips=True)
+    config = RunConfig(method="rc", augment=True, epochs=2, batch_size=16)
+    states = []
+    for inputs in (None, streamed(data.train.x)):
+        run = prepare(data, config, engine=CPU, inputs=inputs).run
+        for _ in range(2):
+            run.train_epoch()
+        states.append(run.state_dict())
+    for name in states[0]:
+        assert torch.equal(states[0][name], states[1][name]), name
+
+
+def test_sparse_features_train_as_dense_ones_that_are_not_normalised():
+    data = blobs(count=64)
+    sparse = Dataset("s", Split(csr_matrix(data.train.x), data.train.y), None, data.class_names, "features")
+    config = RunConfig(model="linear", epochs=2, batch_size=16, lr=0.1)
+    run = prepare(sparse, config, engine=CPU).run
+    dense = prepare(data, config, engine=CPU).run
+    dense.model[0].mean.zero_()
+    dense.model[0].deviation.fill_(1)
+    for _ in range(2):
+        run.train_epoch()
+        dense.train_epoch()
+    torch.testing.assert_close(run.flat.value, dense.flat.value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 4, 4)])
+def test_normalise_by_naive_loop(shape):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (20, *shape), dtype=np.uint8)
+    x[:, 0] = 7  # a constant feature must not become NaN
+    rows = np.arange(3, 15)
+    got = Normalise(x, rows)(torch.from_numpy(x)).numpy()
+    for c in range(shape[0]):
+        part = x[rows][:, c].astype(float)
+        deviation = part.std() or 1.0
+        np.testing.assert_allclose(got[:, c], (x[:, c] - part.mean()) / deviation, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused(bad):
+    x = np.zeros((4, 3), np.float32)
+    x[2, 1] = bad
+    with pytest.raises(InputError, match=r"NaN or infinity, first at \[2, 1\]"):
+        Inputs(x, "cpu")
+    with pytest.raises(InputError, match="NaN or infinity"):
+        Inputs(csr_matrix(x), "cpu")

@@ -1,0 +1,136 @@
+"""Checkpoints, going on, stopping, and what is refused."""
+
+import os
+import signal
+
+import pytest
+import torch
+from torch import nn
+
+from shortlist.errors import InputError
+from shortlist.training import loop
+from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.config import RunConfig
+from shortlist.training.loop import Interrupted, fit, mean_of_last
+from shortlist.training.prepare import prepare
+
+from .conftest import CPU, blobs
+from .test_run import Dropping, same
+
+EPOCHS = 5
+
+
+@pytest.fixture(autouse=True)
+def _always_save(monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+
+
+def prepared(model=None, data=None, **settings):
+    torch.manual_seed(7)
+    data = data or blobs(shape=(1, 8, 8), flips=True)
+    config = RunConfig(**{"size": 2, "epochs": EPOCHS, "batch_size": 16, "holdout": 0.2, **settings})
+    return prepare(data, config, engine=CPU, model=model() if model else None)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize("method", ["likelihood", "rc", "proden", "lw"])
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path, method, optimiser):
+    whole = prepared(method=method, optimiser=optimiser, augment=True)
+    history = fit(whole)
+    path = tmp_path / "checkpoint.safetensors"
+    for stop in (2, 4):
+        part = prepared(method=method, optimiser=optimiser, augment=True)
+
+        def interrupt(scores, stop=stop):
+            if scores.epoch == stop:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(Interrupted) as stopped:
+            fit(part, checkpoint=path, resume=True, on_epoch=interrupt)
+        assert stopped.value.epoch == stop
+    last = prepared(method=method, optimiser=optimiser, augment=True)
+    resumed = fit(last, checkpoint=path, resume=True)
+    assert same(whole.run.state_dict(), last.run.state_dict())
+    assert [row.epoch for row in resumed] == list(range(1, EPOCHS + 1))
+    for a, b in zip(history, resumed, strict=True):
+        assert (a.risk, a.test_accuracy, a.validation_log_likelihood) == (
+            b.risk,
+            b.test_accuracy,
+            b.validation_log_likelihood,
+        )
+
+
+@pytest.mark.parametrize("model", ["dropout", "batchnorm"])
+def test_layers_with_a_state_go_on_too(tmp_path, model):
+    """Dropout draws from the epoch's own stream; BatchNorm's running statistics are in the checkpoint."""
+    data = blobs()
+    make = (
+        Dropping if model == "dropout" else lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
+    )
+    whole = prepared(make, data)
+    fit(whole)
+    path = tmp_path / "c.safetensors"
+    part = prepared(make, data)
+    with pytest.raises(Interrupted):
+        fit(part, checkpoint=path, on_epoch=lambda scores: os.kill(os.getpid(), signal.SIGINT))
+    rest = prepared(make, data)
+    fit(rest, checkpoint=path, resume=True)
+    assert same(whole.run.state_dict(), rest.run.state_dict())
+
+
+def test_the_second_ctrl_c_stops_at_once_and_the_handler_comes_back():
+    before = signal.getsignal(signal.SIGINT)
+    told = []
+
+    def twice(scores):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(prepared(), on_epoch=twice, on_stop=lambda: told.append("stopping"))
+    assert told == ["stopping"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_checkpoint_of_other_settings_or_labels_is_refused(tmp_path):
+    path = tmp_path / "c.safetensors"
+    fit(prepared(epochs=1), checkpoint=path)
+    with pytest.raises(InputError, match=r"a run with lr = 0.05, this one has 0.2"):
+        fit(prepared(epochs=1, lr=0.2), checkpoint=path, resume=True)
+    with pytest.raises(InputError, match="other data or other labels"):
+        fit(prepared(epochs=1, data=blobs(shape=(1, 8, 8), seed=9)), checkpoint=path, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
+def test_a_damaged_checkpoint_is_refused(tmp_path, content):
+    path = tmp_path / "c.safetensors"
+    fit(prepared(epochs=1), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-20] if content is None else content)
+    with pytest.raises(InputError, match=r"c\.safetensors: cannot be read as a checkpoint"):
+        fit(prepared(epochs=1), checkpoint=path, resume=True)
+
+
+def test_checkpoints_keep_dtypes_and_views(tmp_path):
+    path = tmp_path / "c.safetensors"
+    flat = torch.arange(12.0)
+    tensors = {"view": flat[2:8].view(2, 3).t(), "bool": torch.tensor([True]), "count": torch.tensor(3)}
+    write_checkpoint(path, tensors, {"epoch": 3})
+    read, content = read_checkpoint(path)
+    assert content == {"epoch": 3}
+    for name, tensor in tensors.items():
+        assert torch.equal(read[name], tensor)
+        assert read[name].dtype == tensor.dtype
+
+
+def test_a_risk_that_is_not_finite_is_one_line(tmp_path):
+    path = tmp_path / "c.safetensors"
+    with pytest.raises(InputError, match=r"the risk is (inf|nan) after epoch 1: try a smaller lr"):
+        fit(prepared(method="sl", lr=1e30), checkpoint=path)
+    assert not path.exists()
+
+
+def test_scores_by_epoch():
+    history = fit(prepared(epochs=12), score_every=5)
+    scored = [row.epoch for row in history if row.test_accuracy is not None]
+    assert scored == list(range(3, 13))  # the last ten are always scored
+    assert mean_of_last(history) == pytest.approx(sum(row.test_accuracy for row in history[-10:]) / 10)

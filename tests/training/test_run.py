@@ -1,0 +1,165 @@
+"""One run: a naive replay gives the same weights and confidences; the seed decides everything."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from shortlist import methods, models
+from shortlist.errors import InputError
+from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.loop import fit
+from shortlist.training.prepare import draw_labels, prepare
+
+from .conftest import CPU, blobs
+
+
+def replay(data, config, epochs):
+    """The same training with torch.optim, Python loops over items and a dict of confidences."""
+    labels = draw_labels(data, config)
+    method = methods.get(config.method)
+    network = models.build(config.model, data.in_shape, 4, seed=stream_seed(config.seed, "weights"))
+    x = data.train.x.astype(np.float64)
+    x = torch.from_numpy((x - x.mean(0)) / x.std(0)).float()
+    rows = method.rows(labels, config.protocol)
+    inside = [[labels.candidates[i, k] for k in range(4)] for i in range(len(labels))]
+    table = {i: [1 / 4 if config.method == "lw" else inside[i][k] / sum(inside[i]) for k in range(4)] for i in rows}
+    optimiser = torch.optim.SGD(network.parameters(), lr=config.lr, momentum=0.9, weight_decay=config.weight_decay)
+    for epoch in range(epochs):
+        order = torch.randperm(len(rows), generator=generator(config.seed, "shuffle", epoch)).tolist()
+        for start in range(0, len(rows) - config.batch_size + 1, config.batch_size):
+            batch = [rows[j] for j in order[start : start + config.batch_size]]
+            logits = network(x[batch])
+            risk = sum(item_risk(config.method, logits[b], table[i], inside[i]) for b, i in enumerate(batch))
+            optimiser.zero_grad()
+            (risk / len(batch)).backward()
+            optimiser.step()
+            with torch.no_grad():
+                fresh = logits if config.method == "proden" else network(x[batch])
+                for b, i in enumerate(batch):
+                    table[i] = confidences(config.method, fresh[b], inside[i])
+    return network, torch.tensor([table[i] for i in rows])
+
+
+def item_risk(method, z, w, inside):
+    if method == "lw":
+        terms = [torch.sigmoid(-z[k]) if inside[k] else torch.sigmoid(z[k]) for k in range(4)]
+        return sum(w[k] * terms[k] for k in range(4))
+    p = torch.softmax(z, -1)
+    return -sum(w[k] * torch.log(p[k]) for k in range(4) if inside[k])
+
+
+def confidences(method, z, inside):
+    p = torch.softmax(z.double(), -1)
+    within = sum(p[k] for k in range(4) if inside[k])
+    out = [float(p[k] / within) if inside[k] else 0.0 for k in range(4)]
+    if method == "lw":
+        outside = sum(p[k] for k in range(4) if not inside[k])
+        out = [value if inside[k] else float(p[k] / outside) for k, value in enumerate(out)]
+    return out
+
+
+@pytest.mark.parametrize("method", ["rc", "proden", "lw"])
+def test_confidences_and_weights_by_naive_replay(method):
+    data = blobs(count=50)
+    config = RunConfig(method=method, size=2, model="mlp", model_options={"hidden": [8]}, batch_size=8, lr=0.05)
+    config = replace(config, schedule="constant", epochs=2, model_options={})
+    run = prepare(data, config, engine=CPU).run
+    for _ in range(2):
+        run.train_epoch()
+    network, table = replay(data, config, epochs=2)
+    torch.testing.assert_close(run.feed.table, table.float(), rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(run.model[1].parameters(), network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", sorted(methods.METHODS))
+def test_every_method_learns(method):
+    data = blobs(count=400, seed=1, test=200)
+    config = RunConfig(method=method, size=2, model="mlp", epochs=12, batch_size=32, optimiser="adam", lr=0.01)
+    assert fit(prepare(data, config, engine=CPU))[-1].test_accuracy > 0.85
+
+
+class Dropping(nn.Module):
+    """A model that draws random numbers in every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 32), nn.Dropout(0.5), nn.BatchNorm1d(32), nn.Linear(32, 4))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def trained(seed, model=None, method="rc", epochs=3):
+    torch.manual_seed(7)  # one initial state; the run's own seed decides the rest
+    config = RunConfig(method=method, size=2, seed=seed, epochs=epochs, batch_size=16)
+    run = prepare(blobs(), config, engine=CPU, model=model() if model else None).run
+    for _ in range(epochs):
+        run.train_epoch()
+    return run.state_dict()
+
+
+def same(a, b):
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("model", [None, Dropping])
+def test_the_seed_decides_everything(model):
+    assert same(trained(3, model), trained(3, model))
+    assert not same(trained(3, model), trained(4, model))
+
+
+def test_the_users_generators_are_left_alone():
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002 (the point is that it is left alone)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    run = prepare(blobs(), RunConfig(size=2, epochs=1, batch_size=16), engine=CPU, model=Dropping()).run
+    after_model = torch.get_rng_state()
+    run.train_epoch()
+    assert torch.equal(after_model, torch.get_rng_state())
+    prepare(blobs(), RunConfig(size=2, epochs=1), engine=CPU)
+    assert torch.equal(after_model, torch.get_rng_state())
+    assert (before[1] == np.random.get_state()[1]).all()  # noqa: NPY002
+
+
+def test_streams_of_different_purposes_differ():
+    seeds = {stream_seed(0, "shuffle", epoch) for epoch in range(50)} | {
+        stream_seed(seed, purpose) for seed in range(5) for purpose in ("weights", "shortlists", "holdout")
+    }
+    assert len(seeds) == 65
+
+
+def test_a_batch_larger_than_the_data_is_the_data():
+    run = prepare(blobs(count=10), RunConfig(size=2, batch_size=256, epochs=1), engine=CPU).run
+    assert (run.batch_size, run.steps) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"optimiser": "sdg"}, "did you mean 'sgd'"),
+        ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"protocol": "pape"}, "did you mean 'paper'"),
+        ({"epochs": 0}, "epochs: expected at least 1"),
+        ({"lr": float("nan")}, "lr: expected a number"),
+        ({"holdout": 1.0}, "holdout: expected a number from 0 to below 1"),
+    ],
+)
+def test_wrong_settings(settings, line):
+    with pytest.raises(InputError, match=line):
+        RunConfig(**settings)
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(InputError, match="cannot be used"):
+        Engine(device="cuda:99").resolve(1)
+
+
+def test_settings_survive_json():
+    import json
+
+    config = RunConfig(method="sl", method_options={"form": "paper"}, size=3, lr=0.1)
+    assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
