@@ -1,0 +1,113 @@
+"""Any dataset as a few hundred dense features on which a linear softmax does well; nothing is learned from labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data import UNLABELLED, Dataset, Split
+from shortlist.errors import InputError
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LoopData:
+    """What the loop and its score need."""
+
+    name: str
+    x: Matrix
+    y: NDArray[np.int64]
+    x_test: Matrix
+    y_test: NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+
+def loop_data(dataset: Dataset, *, size: int = 400, seed: int = 0) -> LoopData:
+    """Features of a labelled dataset with a test part (a fifth of the items, where it has none).
+
+    Texts: TF-IDF of words and characters, reduced to `size` directions (latent semantic analysis). Everything else:
+    scaled values, then `size` random Fourier features of a Gaussian kernel. Every row has length 1.
+
+    Raises:
+        InputError: there are no labels to simulate answers from.
+    """
+    train, test = _splits(dataset, seed)
+    if dataset.kind == "text":
+        x, x_test = _text(train, test, size, seed)
+    else:
+        x, x_test = _fourier(_flat(train.x), _flat(test.x), size, seed)
+    assert train.y is not None
+    assert test.y is not None
+    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names)
+
+
+def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:
+    train, test = dataset.train, dataset.test
+    if train.y is None or not (train.y != UNLABELLED).any():
+        raise InputError(f"{dataset.name} has no labels: answers can be simulated only from true classes")
+    train = train.take(train.y != UNLABELLED)
+    if test is None or test.y is None:
+        if len(train) < 10:
+            raise InputError(f"{dataset.name} has {len(train)} labelled items, at least 10 are needed")
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(len(train))
+        cut = len(train) // 5
+        return train.take(np.sort(order[cut:])), train.take(np.sort(order[:cut]))
+    assert test.y is not None
+    return train, test.take(test.y != UNLABELLED)
+
+
+def _text(train: Split, test: Split, size: int, seed: int) -> tuple[Matrix, Matrix]:
+    from sklearn.decomposition import TruncatedSVD
+
+    from shortlist.data.text import TfidfFeatures
+
+    assert isinstance(train.x, list)
+    assert isinstance(test.x, list)
+    fitted = TfidfFeatures.fit(train.x)
+    sparse = fitted.transform(train.x)
+    reduced = min(size, fitted.size - 1, len(train) - 1)
+    if reduced < 1:
+        raise InputError(f"the {len(train)} texts hold too few different words to make features of")
+    svd = TruncatedSVD(reduced, n_iter=3, random_state=seed)
+    return _unit(svd.fit_transform(sparse)), _unit(svd.transform(fitted.transform(test.x)))
+
+
+def _fourier(x: Matrix, x_test: Matrix, size: int, seed: int) -> tuple[Matrix, Matrix]:
+    """sqrt(2 / size) (cos, sin)(x W): inner products approach exp(-|x - x'|^2 / (2 width^2)).
+
+    The width is half the typical distance between two items.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    # pixels that hardly ever change would be blown up to noise
+    spread = np.maximum(spread, max(float(spread.mean()), 1e-6))
+    x, x_test = (x - mean) / spread, (x_test - mean) / spread
+    sample = x[rng.permutation(len(x))[:1000]]
+    distances = np.sqrt(np.maximum(_square_distances(sample), 0))[np.triu_indices(len(sample), 1)]
+    width = max(0.5 * float(np.median(distances)) if len(distances) else 1.0, 1e-6)
+    directions = (rng.standard_normal((x.shape[1], size // 2)) / width).astype(np.float32)
+    parts = [np.concatenate([np.cos(v @ directions), np.sin(v @ directions)], axis=1) for v in (x, x_test)]
+    return _unit(parts[0]), _unit(parts[1])
+
+
+def _square_distances(x: Matrix) -> Matrix:
+    squares = np.square(x).sum(axis=1)
+    return squares[:, None] + squares[None] - 2 * x @ x.T
+
+
+def _flat(x: Any) -> Matrix:
+    dense = x.toarray() if hasattr(x, "toarray") else np.asarray(x)
+    return dense.reshape(len(dense), -1).astype(np.float32)
+
+
+def _unit(x: NDArray[np.floating]) -> Matrix:
+    length: NDArray[np.float64] = np.linalg.norm(x, axis=1, keepdims=True)
+    scaled: Matrix = (x / np.where(length > 0, length, 1)).astype(np.float32)
+    return scaled

@@ -1,0 +1,131 @@
+"""A linear softmax trained by the likelihood of the answers: fast, warm-started, exact gradients in numpy.
+
+The loop retrains often, so this is its own small trainer. An item's answers are a row of weights w over the classes,
+P(answers | y) up to a factor: one-hot where answered, 1 on the candidates where None, anything between where mistakes
+are modelled. The loss of an item is -log sum_y w_y p_y, its gradient in the logits p - r with r = w p / sum(w p).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.policies.beliefs import softmax
+
+Matrix = NDArray[np.float32]
+CELLS = 1 << 22
+"""Logits held at a time: memory does not grow with N times K."""
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Linear:
+    """logits = x @ weight + bias."""
+
+    weight: Matrix
+    bias: Matrix
+
+    @classmethod
+    def zeros(cls, features: int, num_classes: int) -> "Linear":
+        """Knows nothing: every class as likely as any other."""
+        return cls(np.zeros((features, num_classes), np.float32), np.zeros(num_classes, np.float32))
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.bias)
+
+    def logits(self, x: Any) -> Matrix:
+        """(B, K)."""
+        scores: Matrix = np.asarray(x @ self.weight, np.float32)
+        scores += self.bias
+        return scores
+
+    def probabilities(self, x: Any, temperature: float = 1.0) -> Matrix:
+        """(B, K) softmax(logits / temperature)."""
+        return softmax(self.logits(x) / np.float32(temperature))
+
+    def predict(self, x: Any) -> NDArray[np.int64]:
+        """(B,) the most likely class, in chunks."""
+        parts = [self.logits(x[rows]).argmax(axis=1) for rows in chunks(x.shape[0], self.num_classes)]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def chunks(rows: int, num_classes: int) -> Iterator[slice]:
+    """Slices of rows whose logits fit in CELLS."""
+    step = max(1, CELLS // max(num_classes, 1))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def fit(
+    x: Any,
+    weights: NDArray[np.floating],
+    *,
+    l2: float,
+    start: Linear | None = None,
+    max_iterations: int = 60,
+    tolerance: float = 1e-4,
+) -> Linear:
+    """Minimise mean_i -log sum_y w_iy p_iy + (l2 / 2) |W|^2 by L-BFGS.
+
+    With None answers the loss is not convex, so `start` matters: warm-start from the last round.
+
+    Args:
+        x: (N, D) float32, dense or scipy CSR.
+        weights: (N, K) w >= 0, each row's largest 1.
+        l2: the penalty on W, per item.
+        start: where to start; zeros (uniform probabilities) otherwise.
+        max_iterations: of L-BFGS.
+        tolerance: stop when no entry of the gradient is larger, relative to 1 / K.
+    """
+    from scipy.optimize import minimize
+
+    if x.shape[0] != len(weights):
+        raise InputError(f"{x.shape[0]} items need as many rows of weights, got {len(weights)}")
+    num_features, num_classes = x.shape[1], weights.shape[1]
+    start = start or Linear.zeros(num_features, num_classes)
+    if not len(weights):
+        return start
+    transposed = x.T.tocsr() if hasattr(x, "tocsr") else x.T
+
+    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        table = flat.astype(np.float32).reshape(num_features + 1, num_classes)
+        loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]))
+        gradient[:-1] += l2 * table[:-1]
+        penalty = 0.5 * l2 * float(np.square(table[:-1], dtype=np.float64).sum())
+        return loss + penalty, gradient.ravel().astype(np.float64)
+
+    first = np.vstack([start.weight, start.bias[None]]).astype(np.float64).ravel()
+    options = {"maxiter": max_iterations, "maxcor": 8, "gtol": tolerance / num_classes, "ftol": 1e-7}
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
+    table = found.x.reshape(num_features + 1, num_classes).astype(np.float32)
+    return Linear(table[:-1], table[-1])
+
+
+def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear) -> tuple[float, Matrix]:
+    """The mean loss and its (D + 1, K) gradient, chunk by chunk."""
+    n = len(weights)
+    total = 0.0
+    gradient = np.zeros((x.shape[1] + 1, model.num_classes), np.float32)
+    sliceable = not hasattr(x, "tocsr")
+    for rows in chunks(n, model.num_classes):
+        scores = model.logits(x[rows])
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
+        normaliser = scores.sum(axis=1)
+        scores /= normaliser[:, None]
+        joint = scores * weights[rows]
+        evidence = joint.sum(axis=1)
+        total -= float(np.log(evidence, dtype=np.float64).sum())
+        joint /= evidence[:, None]
+        scores -= joint
+        part = transposed[:, rows] if sliceable else transposed[:, rows.start : rows.stop]
+        gradient[:-1] += part @ scores
+        gradient[-1] += scores.sum(axis=0)
+    gradient /= np.float32(n)
+    return total / n, gradient

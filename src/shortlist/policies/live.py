@@ -1,0 +1,98 @@
+"""The loop beside a running web app: one process trains and publishes, the server reads and answers at once.
+
+The trainer owns a `Loop`, feeds it new answers, retrains and writes a snapshot: what is believed of every item and in
+which order to ask them. A snapshot is a folder of plain arrays swapped in by one rename, so the server reads the old
+one or the new one, never a mixture, and never waits. Needs numpy only (the server has no torch).
+"""
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.files import atomic_write
+from shortlist.policies.choose import Policy, choose_one
+from shortlist.policies.linear import chunks
+from shortlist.policies.loop import Loop
+from shortlist.policies.time_model import TimeModel
+
+CURRENT = "current.json"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the server needs to choose a question.
+
+    Attributes:
+        version: counts the trainings; stored with every question.
+        beliefs: (N, K) float16, mapped from the disk; without the item's own answers under answers taken as right.
+        order: (M,) the rows still worth asking, the most worth first.
+        policy: how lists are chosen.
+    """
+
+    version: int
+    beliefs: NDArray[np.float16]
+    order: NDArray[np.int64]
+    policy: Policy
+
+    @property
+    def policy_version(self) -> str:
+        """A short text that says which policy chose a list, and after which training."""
+        return f"{self.policy.kind}-{self.version}"
+
+    def choose(self, row: int, refused: NDArray[np.integer], seed: int) -> tuple[list[int], list[float]] | None:
+        """The shortlist for one item and its inclusion probabilities; None: every class was refused.
+
+        Args:
+            row: of the item.
+            refused: classes shown before on this item and not picked (none where mistakes are modelled: the beliefs
+                of the snapshot hold its answers already).
+            seed: of the question; gives the same list again.
+        """
+        shortlist, inclusion = choose_one(self.policy, self.beliefs[row].astype(np.float32), refused, seed)
+        return (shortlist, inclusion) if shortlist else None
+
+
+def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Path:
+    """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed."""
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    name = f"v{loop.version:08d}-{os.getpid()}"
+    target = root / name
+    target.mkdir()
+    n, K = loop.state.num_items, loop.state.num_classes
+    table = np.lib.format.open_memmap(target / "beliefs.npy", mode="w+", dtype=np.float16, shape=(n, K))
+    for part in chunks(n, K):
+        table[part] = loop.beliefs(np.arange(part.start, part.stop)).astype(np.float16)
+    table.flush()
+    first = loop.next_items(n)
+    # while typical items come first the others follow, so that a crowd of annotators never runs dry
+    np.save(target / "order.npy", np.concatenate([first, np.setdiff1d(loop.open_items(), first)]))
+    content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy)}
+    atomic_write(root / CURRENT, json.dumps(content) + "\n")
+    for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def current(folder: str | os.PathLike[str], seen: int = -1) -> Snapshot | None:
+    """The current snapshot, or None where there is none, or none newer than version `seen`."""
+    root = Path(folder)
+    try:
+        content = json.loads((root / CURRENT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(f"{root / CURRENT} is damaged: {error}") from error
+    if content["version"] <= seen:
+        return None
+    made = content["policy"]
+    policy = Policy(**{**made, "time": TimeModel(**made["time"])})
+    where = root / content["snapshot"]
+    beliefs = np.load(where / "beliefs.npy", mmap_mode="r")
+    return Snapshot(int(content["version"]), beliefs, np.load(where / "order.npy"), policy)

@@ -1,0 +1,224 @@
+"""The labelling loop: train, believe, choose items and shortlists, take answers, again. Needs numpy and scipy.
+
+The same object is driven by the simulation and, in a process of its own, by the web app (`live`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.label_checks import NONE
+from shortlist.policies.beliefs import (
+    FEW,
+    background,
+    fit_temperature,
+    log_chance,
+    softmax,
+    stray,
+    stray_share,
+    update,
+)
+from shortlist.policies.choose import Policy, Questions, choose
+from shortlist.policies.items import get_order, representatives
+from shortlist.policies.linear import Linear, chunks, fit
+from shortlist.policies.noise import IntArray, Lists, Mistakes, estimate_by_em, likelihood
+from shortlist.policies.state import LabelState
+from shortlist.policies.time_model import TimeModel
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """What is fixed for a whole loop.
+
+    Args:
+        policy: how shortlists are chosen.
+        order: which items are asked next: a name of `items.ORDERS`.
+        representatives: how many typical items (k-means) are asked first, until they are resolved; None: 2 K.
+        retrain_every: at most so many questions between two trainings.
+        grow: early on, train after each `grow` share of the questions so far (at least `retrain_least`).
+        retrain_least: at least so many questions between two trainings.
+        l2: the penalty on the weights, in units of one item's loss.
+        iterations: of L-BFGS in one training; the next one starts where it ended.
+        mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
+        learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
+        sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
+        most_questions: an item is not worth more questions than that.
+        worth: an item is not worth asking whose best list promises fewer bits a second than that.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    order: str = "mixed"
+    representatives: int | None = None
+    retrain_every: int = 500
+    grow: float = 0.1
+    retrain_least: int = 50
+    l2: float = 0.1
+    iterations: int = 30
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    learn_mistakes: bool = False
+    sure: float = 0.95
+    most_questions: int = 1000
+    worth: float = 0.0
+    time: TimeModel = field(default_factory=TimeModel)
+
+    def __post_init__(self) -> None:
+        get_order(self.order)
+        if self.retrain_every < 1 or self.retrain_least < 1 or self.grow < 0:
+            raise InputError("retrain_every and retrain_least: expected at least 1, and grow at least 0")
+        if self.l2 <= 0:
+            raise InputError(f"l2: expected a penalty above 0, got {self.l2}")
+        if not 0 < self.sure < 1:
+            raise InputError(f"sure: expected a probability between 0 and 1, got {self.sure}")
+
+
+class Loop:
+    """One labelling project: N items with features x, K classes.
+
+    Args:
+        x: (N, D) float32, dense or scipy CSR.
+        num_classes: K.
+        settings: what is fixed.
+        seed: decides everything that is drawn.
+    """
+
+    def __init__(self, x: Any, num_classes: int, settings: LoopSettings, seed: int = 0) -> None:
+        self.x, self.settings = x, settings
+        self.state = LabelState(x.shape[0], num_classes, settings.mistakes, settings.time)
+        self.rng = np.random.Generator(np.random.PCG64(seed))
+        self.model = Linear.zeros(x.shape[1], num_classes)
+        self.temperature = 1.0
+        self.version = 0
+        self.share = 0.0
+        """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
+        self._log_model = np.zeros(x.shape[0])
+        count = 2 * num_classes if settings.representatives is None else settings.representatives
+        self.first: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
+        self._surprises: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]] = []
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def beliefs(self, rows: IntArray) -> NDArray[np.float32]:
+        """(B, K) the posterior of some items: the model or the background, times the item's own answers."""
+        weights = self.state.weights[rows]
+        posterior = self._model_posterior(self.model.logits(self.x[rows]), weights)
+        if self.share > 0:
+            rare = background(self.state.counts)
+            own = stray(self._log_model[rows], np.log(weights @ rare + FEW), self.share).astype(np.float32)[:, None]
+            posterior *= 1 - own
+            posterior += own * update(rare[None], weights)
+        return posterior
+
+    def _model_posterior(self, logits: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        return update(softmax(logits / np.float32(self.temperature)), weights)
+
+    def open_items(self) -> IntArray:
+        """The rows still worth a question."""
+        state, settings = self.state, self.settings
+        worth = (state.asked < settings.most_questions) & ~state.broken
+        if not state.mistakes:
+            worth &= ~state.certain
+            return np.nonzero(worth)[0]
+        rows = np.nonzero(worth)[0]
+        unsure: NDArray[np.bool_] = state.asked[rows] == 0
+        for part in chunks(len(rows), state.num_classes):
+            unsure[part] |= self.beliefs(rows[part]).max(axis=1) < settings.sure
+        kept: IntArray = rows[unsure]
+        return kept
+
+    def batch_size(self) -> int:
+        """How many questions to ask before the next training."""
+        grown = int(self.settings.grow * self.state.questions)
+        least = min(self.settings.retrain_least, self.settings.retrain_every)
+        return (
+            min(self.settings.retrain_every, max(least, grown)) if self.settings.grow else self.settings.retrain_every
+        )
+
+    def next_items(self, count: int) -> IntArray:
+        """The rows to ask next: typical items until they are resolved, then by the order set."""
+        rows = self.open_items()
+        first = np.intersect1d(rows, self.first, assume_unique=True)
+        if len(first):
+            # those asked least often, so that no single hard item holds up the start
+            turn = self.rng.permutation(len(first))
+            return first[turn[np.argsort(self.state.asked[first][turn], kind="stable")]][:count]
+        if not len(rows):
+            return rows
+        order = get_order(self.settings.order)
+        if self.settings.order == "random" and not self.settings.worth:
+            return rows[order(np.empty((len(rows), 1)), self.rng)[:count]]
+        posterior = np.concatenate([self.beliefs(rows[p]) for p in chunks(len(rows), self.state.num_classes)])
+        ranked = order(posterior, self.rng)
+        if self.settings.worth:
+            ranked = ranked[self._promise(posterior[ranked]) >= self.settings.worth]
+        return rows[ranked[:count]]
+
+    def ask(self, count: int | None = None) -> tuple[IntArray, Questions]:
+        """The next items and a shortlist for each; no items: nothing is worth asking any more."""
+        rows = self.next_items(self.batch_size() if count is None else count)
+        return rows, self.shortlists(rows)
+
+    def shortlists(self, rows: IntArray) -> Questions:
+        """A shortlist for each of the rows."""
+        return choose(self.settings.policy, self.beliefs(rows), self.state.possible(rows), self.rng)
+
+    def _promise(self, posterior: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(B,) bits a second of the best list."""
+        from shortlist.policies.choose import bits
+
+        longest = min(self.settings.policy.longest, posterior.shape[1])
+        ordered = -np.sort(-posterior, axis=1)[:, :longest].astype(np.float64)
+        rate: NDArray[np.float64] = (bits(ordered) / self.settings.time.expected(ordered)).max(axis=1)
+        return rate
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def record(self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
+        """Take in answers; until the next training they are held out, and tell how sure the model may be."""
+        if self.version:
+            each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes)
+            logits, before = self.model.logits(self.x[rows]), self.state.weights[rows]
+            self._surprises.append((logits, before, each))
+            self._log_model[rows] += log_chance(self._model_posterior(logits, before), each)
+        self.state.record(rows, lists, sizes, answer)
+
+    def retrain(self) -> None:
+        """Calibrate on the answers the model has not seen, then train on all of them."""
+        if self._surprises:
+            held_out = [np.concatenate(parts) for parts in zip(*self._surprises, strict=True)]
+            fitted = fit_temperature(held_out[0], held_out[1], held_out[2])
+            # half way in log space: a round of answers is a small sample
+            self.temperature = float(np.sqrt(self.temperature * fitted))
+            self._surprises = []
+        if self.settings.learn_mistakes:
+            self._learn_mistakes()
+        self._learn_share()
+        rows = self.state.informative
+        if len(rows):
+            self.model = fit(
+                self.x[rows],
+                self.state.weights[rows],
+                l2=self.settings.l2 / len(rows),
+                start=self.model,
+                max_iterations=self.settings.iterations,
+            )
+        self.version += 1
+
+    def _learn_share(self) -> None:
+        """How many items the model knows nothing about."""
+        asked = self.state.informative
+        vain = asked[self.state.answer[asked] == NONE]
+        explained = np.log(self.state.weights[vain] @ background(self.state.counts) + FEW)
+        self.share = stray_share(self._log_model[vain], explained, len(asked) - len(vain))
+
+    def _learn_mistakes(self) -> None:
+        """Rates by EM on the items asked."""
+        log = self.state.log()
+        if len(log) < 200:
+            return
+        asked, position = np.unique(log.items, return_inverse=True)
+        beliefs = softmax(self.model.logits(self.x[asked]) / np.float32(self.temperature))
+        where = type(log)(position, log.lists, log.sizes, log.answer)
+        self.state.remodel(estimate_by_em(where, beliefs, self.state.num_classes, start=self.state.mistakes, rounds=5))

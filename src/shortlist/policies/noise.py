@@ -1,0 +1,171 @@
+"""Annotators' mistakes: what an answer says about the true class, simulating them, and estimating their rates.
+
+P(answer | y, shown) for a list of l classes, as `shortlist.draws` simulates it:
+
+    y shown:      None with `miss`, each wrong class shown with slip/(l - 1), y with 1 - miss - slip
+    y not shown:  each class shown with (slip + anchor)/l, None with 1 - slip - anchor
+
+A list of one class has no wrong class to slip to, a list of all K has no None. `anchor` is how much likelier a shown
+class is picked merely because it is there and the right one is not. Needs numpy only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.draws import answer_shortlists
+from shortlist.errors import InputError
+from shortlist.label_checks import NONE
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Lists = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """The rates of annotators' mistakes."""
+
+    miss: float = 0.0
+    slip: float = 0.0
+    anchor: float = 0.0
+
+    def __post_init__(self) -> None:
+        rates = (self.miss, self.slip, self.anchor)
+        if not all(0 <= rate <= 1 for rate in rates) or self.miss + self.slip > 1 or self.slip + self.anchor > 1:
+            raise InputError(f"miss, slip and anchor: expected shares with sums of at most 1, got {rates}")
+
+    def __bool__(self) -> bool:
+        return max(self.miss, self.slip, self.anchor) > 0
+
+
+def answer_table(
+    mistakes: Mistakes, sizes: IntArray, answered: NDArray[np.bool_], num_classes: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(B,) the likelihood of each answer for three kinds of true class: the one picked, another shown, one not shown.
+
+    For None there is no class picked; the first entry is then that of a class shown.
+    """
+    lone, full = sizes == 1, sizes == num_classes
+    miss = np.where(full, 0.0, mistakes.miss)
+    slip = np.where(lone, 0.0, mistakes.slip)
+    picked = np.where(answered, 1 - miss - slip, miss)
+    other = np.where(answered, slip / np.maximum(sizes - 1, 1), miss)
+    stray = mistakes.slip + mistakes.anchor
+    hidden = np.where(answered, stray / np.maximum(sizes, 1), 1 - stray)
+    return picked, other, np.where(full, 0.0, hidden)
+
+
+def likelihood(mistakes: Mistakes, lists: Lists, sizes: IntArray, answer: IntArray, num_classes: int) -> FloatArray:
+    """(B, K) P(answer | y, shown) for every class y.
+
+    Args:
+        mistakes: the rates; all zero: the answers are right, and the rows are the candidates.
+        lists: (B, width) the classes shown, short rows filled up with -1.
+        sizes: (B,).
+        answer: (B,) a class or NONE.
+        num_classes: K.
+    """
+    picked, other, hidden = answer_table(mistakes, sizes, answer != NONE, num_classes)
+    table = np.repeat(hidden[:, None], num_classes + 1, axis=1)  # the extra column takes the filling
+    np.put_along_axis(table, lists.astype(np.int64), other[:, None], axis=1)
+    rows = np.nonzero(answer != NONE)[0]
+    table[rows, answer[rows]] = picked[rows]
+    return table[:, :num_classes]
+
+
+def simulate_answers(
+    rng: np.random.Generator, lists: Lists, sizes: IntArray, truth: IntArray, num_classes: int, mistakes: Mistakes
+) -> IntArray:
+    """(B,) what annotators with these rates answer."""
+    flat = lists[np.arange(lists.shape[1]) < sizes[:, None]]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    answer = answer_shortlists(rng, flat, offsets, truth, num_classes, mistakes.miss, mistakes.slip, NONE)
+    if mistakes.anchor == 0:
+        return answer
+    hidden = ~(lists == truth[:, None]).any(axis=1)
+    # of those who would say None, so that anchor is a share of all lists without the right class
+    share = mistakes.anchor / (1 - mistakes.slip) if mistakes.slip < 1 else 0.0
+    drawn = hidden & (answer == NONE) & (rng.random(len(sizes)) < share) & (sizes > 0)
+    place = (rng.random(len(sizes)) * sizes).astype(np.int64)
+    return np.where(drawn, lists[np.arange(len(sizes)), place], answer)
+
+
+# -- estimating the rates ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """All questions asked so far, one row each."""
+
+    items: IntArray
+    lists: Lists
+    sizes: IntArray
+    answer: IntArray
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def estimate_from_gold(log: Log, truth: IntArray, num_classes: int, *, prior: float = 1.0) -> Mistakes:
+    """The rates by counting, on items whose class is known (gold).
+
+    Lists that held the right class give miss and slip, lists known not to hold it give slip + anchor.
+
+    Args:
+        log: questions on gold items.
+        truth: (B,) the true class of each question's item.
+        num_classes: K.
+        prior: added to each denominator, so that a handful of gold answers does not yield a rate of one half.
+    """
+    return _rates(log, np.eye(num_classes)[truth], num_classes, prior)
+
+
+def estimate_by_em(
+    log: Log,
+    beliefs: NDArray[np.floating],
+    num_classes: int,
+    *,
+    start: Mistakes | None = None,
+    rounds: int = 20,
+    prior: float = 1.0,
+) -> Mistakes:
+    """The rates without gold, by expectation maximisation: what the model believes of each item, times its answers.
+
+    What repeats add is in the answers: two answers on one item that cannot both be right raise the rates.
+
+    Args:
+        log: all questions, any number on an item.
+        beliefs: (N, K) the model's probabilities for every item the log counts, made without the item's own answers
+            (a model that was trained on them agrees with them and finds too few mistakes).
+        num_classes: K.
+        start: rates to start from.
+        rounds: of EM.
+        prior: as in `estimate_from_gold`.
+    """
+    mistakes = start if start is not None and start else Mistakes(0.05, 0.02)
+    for _ in range(rounds):
+        log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
+        each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes)
+        np.add.at(log_posterior, log.items, np.log(np.maximum(each, 1e-12)))
+        log_posterior -= log_posterior.max(axis=1, keepdims=True)
+        posterior = np.exp(log_posterior)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        mistakes = _rates(log, posterior[log.items], num_classes, prior)
+    return mistakes
+
+
+def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float) -> Mistakes:
+    """Rates from the (B, K) probabilities of the true class of each question's item."""
+    padded = np.concatenate([posterior, np.zeros((len(log), 1))], axis=1)
+    on_list = np.take_along_axis(padded, log.lists.astype(np.int64), axis=1).sum(axis=1)
+    answered = log.answer != NONE
+    right = np.where(answered, padded[np.arange(len(log)), log.answer], 0.0)
+    can_miss, can_slip = log.sizes < num_classes, log.sizes > 1
+    missed = (on_list * ~answered)[can_miss].sum() / (on_list[can_miss].sum() + prior)
+    slipped = ((on_list - right) * answered)[can_slip].sum() / (on_list[can_slip].sum() + prior)
+    off_list = np.where(log.sizes < num_classes, 1 - on_list, 0.0)
+    stray = (off_list * answered).sum() / (off_list.sum() + prior)
+    slip = float(np.clip(slipped, 0, 0.5))
+    return Mistakes(float(np.clip(missed, 0, 0.5)), slip, float(np.clip(stray - slip, 0, 0.5)))

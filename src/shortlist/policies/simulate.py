@@ -1,0 +1,168 @@
+"""The loop on labelled data, its answers simulated: accuracy against reads and seconds, beside its rivals."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.policies.choose import Policy
+from shortlist.policies.features import LoopData
+from shortlist.policies.linear import Linear, fit
+from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers
+
+Tick = Callable[[int], None]
+"""Told the reads so far, for a progress bar."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a loop stood after one training."""
+
+    questions: int
+    reads: int
+    seconds: float
+    accuracy: float
+    resolved: float
+    """Share of the items whose class is settled."""
+    correct: float
+    """Share of the items whose most likely class (model and answers) is the true one."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run of one way to label."""
+
+    way: str
+    seed: int
+    points: tuple[Point, ...]
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One field of every point."""
+        return np.array([getattr(point, name) for point in self.points], np.float64)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record a point."""
+        return [{"way": self.way, "seed": self.seed, **asdict(point)} for point in self.points]
+
+
+def run_loop(
+    data: LoopData,
+    settings: LoopSettings,
+    *,
+    way: str,
+    seed: int,
+    budget: int | None = None,
+    mistakes: Mistakes | None = None,
+    gold: int = 0,
+    tick: Tick | None = None,
+) -> Curve:
+    """Drive the loop until nothing is worth asking or the budget of reads is spent.
+
+    Args:
+        data: features and true classes.
+        settings: of the loop; what it models need not be what annotators do.
+        way: the name of the curve.
+        seed: of the loop and of the annotators.
+        budget: reads at most.
+        mistakes: of the simulated annotators.
+        gold: so many questions on items of known class are asked first, to measure the mistakes; their reads count.
+        tick: told the reads so far.
+    """
+    rng = np.random.Generator(np.random.PCG64([seed, 1]))
+    makes = mistakes or Mistakes()
+    spent_reads, spent_seconds = 0, 0.0
+    if gold:
+        measured, spent_reads = measure_gold(data, makes, gold, rng)
+        spent_seconds = gold * settings.time.base + spent_reads * settings.time.per_class
+        settings = replace(settings, mistakes=measured)
+    loop = Loop(data.x, data.num_classes, settings, seed)
+    points: list[Point] = []
+    while True:
+        rows, questions = loop.ask()
+        left = np.inf if budget is None else budget - spent_reads - loop.state.reads
+        keep = np.cumsum(questions.sizes) <= left
+        rows = rows[keep]
+        if not len(rows):
+            break
+        lists, sizes = questions.lists[keep], questions.sizes[keep]
+        answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
+        loop.record(rows, lists, sizes, answer)
+        loop.retrain()
+        points.append(_point(loop, data, spent_reads, spent_seconds))
+        if tick is not None:
+            tick(points[-1].reads)
+    return Curve(way, seed, tuple(points))
+
+
+def measure_gold(
+    data: LoopData, makes: Mistakes, count: int, rng: np.random.Generator, *, size: int = 4
+) -> tuple[Mistakes, int]:
+    """Rates measured on items of known class, half on lists with the right class and half on lists without it."""
+    rows = rng.integers(0, len(data.y), count)
+    truth = data.y[rows]
+    size = min(size, data.num_classes - 1)
+    keys = rng.random((count, data.num_classes))
+    keys[np.arange(count), truth] = np.where(np.arange(count) % 2 == 0, -1.0, 2.0)
+    lists = np.argsort(keys, axis=1)[:, :size].astype(np.int32)
+    sizes = np.full(count, size, np.int64)
+    answer = simulate_answers(rng, lists, sizes, truth, data.num_classes, makes)
+    measured = estimate_from_gold(Log(rows, lists, sizes, answer), truth, data.num_classes)
+    # a rate of exactly 0 would make the first mistake impossible to explain
+    return Mistakes(max(measured.miss, 1e-3), max(measured.slip, 1e-3), measured.anchor), int(sizes.sum())
+
+
+def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> LoopSettings:
+    """The paper's mechanism in the same loop: random items, uniform shortlists, one question each or again on None."""
+    return replace(
+        settings,
+        policy=Policy("uniform", size=size),
+        order="random",
+        representatives=0,
+        most_questions=1000 if again else 1,
+    )
+
+
+def full_labels(data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = ()) -> Curve:
+    """Ordinary labels on growing shares of the items, in random order: the reference, the same model at its best.
+
+    A full list is shown in a fixed order and looked through down to the right class.
+    """
+    order = np.random.Generator(np.random.PCG64([seed, 2])).permutation(len(data.y))
+    points = []
+    for share in shares or (0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0):
+        rows = order[: max(1, round(share * len(order)))]
+        model = train_full(data, settings, rows)
+        looked = float(settings.time.seconds(data.y[rows] + 1).sum())
+        accuracy = _accuracy(model, data)
+        reads = len(rows) * data.num_classes
+        points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
+    return Curve("full labels", seed, tuple(points))
+
+
+def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) -> Linear:
+    """The inner model on the true classes of some items."""
+    weights = np.zeros((len(rows), data.num_classes), np.float32)
+    weights[np.arange(len(rows)), data.y[rows]] = 1
+    return fit(data.x[rows], weights, l2=settings.l2 / len(rows), max_iterations=300)
+
+
+def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
+    state = loop.state
+    rows = np.arange(len(data.y))
+    open_items = loop.open_items()
+    guess = loop.beliefs(rows).argmax(axis=1)
+    return Point(
+        state.questions,
+        reads + state.reads,
+        seconds + state.seconds,
+        _accuracy(loop.model, data),
+        1 - len(open_items) / len(rows),
+        float((guess == data.y).mean()),
+    )
+
+
+def _accuracy(model: Linear, data: LoopData) -> float:
+    return float((model.predict(data.x_test) == data.y_test).mean())

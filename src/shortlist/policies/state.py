@@ -1,0 +1,121 @@
+"""What is known about every item after the answers so far: a plain state machine, the same simulated and live.
+
+Needs numpy only.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.label_checks import NONE
+from shortlist.policies.choose import BoolArray
+from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, likelihood
+from shortlist.policies.time_model import TimeModel, looked_at
+
+LEAST = 1e-30
+"""Under modelled mistakes no class is ever ruled out for good."""
+
+
+@dataclass
+class LabelState:
+    """The answers on N items of K classes, merged item by item.
+
+    Attributes:
+        mistakes: the rates that are modelled; none: an answer is taken as right.
+        weights: (N, K) P(the item's answers | y), each row's largest 1. Without mistakes: 1 on the candidates.
+        asked: (N,) questions so far.
+        answer: (N,) the class picked last, or NONE.
+        broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
+    """
+
+    num_items: int
+    num_classes: int
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    time: TimeModel = field(default_factory=TimeModel)
+
+    def __post_init__(self) -> None:
+        if self.num_items < 1 or self.num_classes < 2:
+            raise InputError(f"at least 1 item and 2 classes are needed, got {self.num_items} and {self.num_classes}")
+        self.weights: NDArray[np.float32] = np.ones((self.num_items, self.num_classes), np.float32)
+        self.asked: IntArray = np.zeros(self.num_items, np.int64)
+        self.answer: IntArray = np.full(self.num_items, NONE, np.int64)
+        self.broken: BoolArray = np.zeros(self.num_items, np.bool_)
+        self.questions = 0
+        self.reads = 0
+        self.seconds = 0.0
+        self._log: list[Log] = []
+
+    def record(self, items: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
+        """Take in answers, at most one an item in a call.
+
+        Args:
+            items: (B,) rows of the data.
+            lists: (B, width) the classes shown in their order, short rows filled up with -1.
+            sizes: (B,).
+            answer: (B,) a class of the list, or NONE.
+        """
+        if len(np.unique(items)) != len(items):
+            raise InputError("record: an item has two answers in one call; give them one after another")
+        each = likelihood(self.mistakes, lists, sizes, answer, self.num_classes)
+        self.weights[items] = self._merged(self.weights[items] * each, items)
+        self.asked[items] += 1
+        self.answer[items] = np.where(answer != NONE, answer, self.answer[items])
+        self.questions += len(items)
+        self.reads += int(sizes.sum())
+        self.seconds += float(self.time.seconds(looked_at(lists, sizes, answer)).sum())
+        self._log.append(Log(items, lists, sizes, answer))
+
+    def remodel(self, mistakes: Mistakes) -> None:
+        """Weigh all answers anew under other rates of mistakes."""
+        self.mistakes = mistakes
+        self.weights[:] = 1
+        self.broken[:] = False
+        for part in self._log:
+            each = likelihood(mistakes, part.lists, part.sizes, part.answer, self.num_classes)
+            self.weights[part.items] = self._merged(self.weights[part.items] * each, part.items)
+
+    def log(self) -> Log:
+        """All questions asked so far, in order."""
+        width = max((part.lists.shape[1] for part in self._log), default=1)
+        lists = [np.pad(p.lists, ((0, 0), (0, width - p.lists.shape[1])), constant_values=-1) for p in self._log]
+        if not self._log:
+            empty = np.empty(0, np.int64)
+            return Log(empty, np.empty((0, width), np.int32), empty, empty)
+        return Log(
+            np.concatenate([p.items for p in self._log]),
+            np.concatenate(lists).astype(np.int32),
+            np.concatenate([p.sizes for p in self._log]),
+            np.concatenate([p.answer for p in self._log]),
+        )
+
+    def possible(self, rows: IntArray) -> BoolArray:
+        """(B, K) the classes that may be shown: those not refused, or all where mistakes are modelled."""
+        return np.greater(self.weights[rows], 0)
+
+    @property
+    def counts(self) -> IntArray:
+        """(K,) how many items were answered with each class."""
+        return np.bincount(self.answer[self.answer != NONE], minlength=self.num_classes)
+
+    @property
+    def informative(self) -> IntArray:
+        """The rows that say something about a class: asked, and not contradicting themselves."""
+        return np.nonzero((self.asked > 0) & ~self.broken)[0]
+
+    @property
+    def certain(self) -> BoolArray:
+        """(N,) one class is left (answered, or all others refused), or none can be learned: never under mistakes."""
+        single: BoolArray = (self.weights > 0).sum(axis=1) == 1
+        return single | self.broken
+
+    def _merged(self, weights: NDArray[np.float64], items: IntArray) -> NDArray[np.float32]:
+        top = weights.max(axis=1, keepdims=True)
+        contradiction = top[:, 0] <= 0
+        self.broken[items[contradiction]] = True
+        weights[contradiction] = 1
+        scaled = weights / np.where(top > 0, top, 1)
+        if self.mistakes:
+            scaled = np.maximum(scaled, LEAST)
+        return scaled.astype(np.float32)

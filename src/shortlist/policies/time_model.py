@@ -1,0 +1,97 @@
+"""How long a question takes: a base time, and a time for every class name looked at. Needs numpy only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TimeModel:
+    """seconds = base + per_class * (names looked at); people look from the top and stop at the right name.
+
+    >>> TimeModel().seconds([1, 8]).tolist()
+    [1.25, 3.0]
+    """
+
+    base: float = 1.0
+    per_class: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not (self.base >= 0 and self.per_class >= 0 and self.base + self.per_class > 0):
+            raise InputError(
+                f"time model: expected a base and a time per class of at least 0, got {self.base}, {self.per_class}"
+            )
+
+    def seconds(self, looked_at: ArrayLike) -> FloatArray:
+        """Seconds a question takes when that many names are looked at."""
+        taken: FloatArray = self.base + self.per_class * np.asarray(looked_at, np.float64)
+        return taken
+
+    def expected(self, ordered: FloatArray) -> FloatArray:
+        """(B, m) expected seconds of the list of the first 1, 2, ... m classes.
+
+        Args:
+            ordered: (B, m) probabilities of the classes in the order they would be shown.
+
+        The l-th name is looked at unless one of the l - 1 before it was right, so the expected number looked at grows
+        by the mass that is left.
+        """
+        before = np.cumsum(ordered, axis=1) - ordered
+        return self.seconds(np.cumsum(np.clip(1 - before, 0, 1), axis=1))
+
+
+def looked_at(lists: NDArray[np.int32], sizes: NDArray[np.int64], answer: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(B,) names looked at: down to the answer, or the whole list where it is None.
+
+    Args:
+        lists: (B, width) the classes shown in their order, short rows filled up with -1.
+        sizes: (B,).
+        answer: (B,) a class or NONE.
+    """
+    found = (lists == answer[:, None]) & (lists >= 0)
+    return np.where(found.any(axis=1), found.argmax(axis=1) + 1, sizes)
+
+
+def fit_time(
+    shortlists: Sequence[Sequence[str]], answers: Sequence[str], seconds: Sequence[float], *, quantile: float = 0.95
+) -> TimeModel:
+    """The time model of an annotation log, by non-negative least squares.
+
+    The slowest answers (above `quantile`) are left out: people leave their desks.
+
+    Args:
+        shortlists: the names on each list, in the order shown.
+        answers: the name picked, or an empty string for None.
+        seconds: how long each answer took.
+        quantile: the share of the answers that is kept.
+
+    Raises:
+        InputError: there is too little to fit two numbers to.
+    """
+    from scipy.optimize import nnls
+
+    taken = np.asarray(seconds, np.float64)
+    looked = np.array(
+        [
+            row.index(answer) + 1 if answer in row else len(row)
+            for row, answer in zip(map(list, shortlists), answers, strict=True)
+        ],
+        np.float64,
+    )
+    usable = np.isfinite(taken) & (taken > 0)
+    taken, looked = taken[usable], looked[usable]
+    if len(taken) < 10 or len(np.unique(looked)) < 2:
+        raise InputError(
+            f"the log has {len(taken)} timed answers after {len(np.unique(looked))} different numbers of names: "
+            "at least 10 and 2 are needed to fit the time model"
+        )
+    kept = taken <= np.quantile(taken, quantile)
+    design = np.column_stack([np.ones(kept.sum()), looked[kept]])
+    (base, per_class), _ = nnls(design, taken[kept])
+    return TimeModel(float(base), float(per_class))
