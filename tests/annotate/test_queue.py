@@ -312,13 +312,12 @@ def test_the_work_of_a_request_does_not_grow(make_project):
         for _ in range(100):
             _, (q,) = queue.answer(ada, q.id, 0, None, 1.0, hold=1)
         counted = [0]
-        raw = project.store.engine.raw_connection()
 
         def count(counted=counted):
             counted[0] += 1
 
-        raw.driver_connection.set_progress_handler(count, 10)
-        raw.close()  # back to the pool: the next transaction uses it
+        with project.store.write() as connection:  # SQLite's writers share this connection
+            connection.connection.driver_connection.set_progress_handler(count, 10)
         for _ in range(20):
             _, (q,) = queue.answer(ada, q.id, 0, None, 1.0, hold=1)
         steps.append(counted[0])

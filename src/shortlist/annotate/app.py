@@ -1,7 +1,7 @@
 """The web app of one project."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,8 @@ def _add_pages(app: FastAPI) -> None:
     app.mount("/static", StaticFiles(directory=PAGES / "static"), name="static")
 
 
-def _page(html: str) -> Callable[[], HTMLResponse]:
-    def page() -> HTMLResponse:
+def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
+    async def page() -> HTMLResponse:
         return HTMLResponse(html, headers={"cache-control": "no-cache"})
 
     return page
@@ -86,19 +86,19 @@ def _add_refusals(app: FastAPI) -> None:
         return JSONResponse({"code": code, "message": message}, status_code=status, **options)
 
     @app.exception_handler(Problem)
-    def problem(_: Request, error: Problem) -> JSONResponse:
+    async def problem(_: Request, error: Problem) -> JSONResponse:
         return answer(error.status, error.code, error.message)
 
     @app.exception_handler(InputError)
-    def bad_input(_: Request, error: InputError) -> JSONResponse:
+    async def bad_input(_: Request, error: InputError) -> JSONResponse:
         return answer(422, "bad_input", str(error))
 
     @app.exception_handler(RequestValidationError)
-    def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         return answer(422, "invalid", f"{place}: {first['msg']}"[:500])
 
     @app.exception_handler(HTTPException)
-    def other(_: Request, error: HTTPException) -> JSONResponse:
+    async def other(_: Request, error: HTTPException) -> JSONResponse:
         return answer(error.status_code, "http", str(error.detail), headers=error.headers)

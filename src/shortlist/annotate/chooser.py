@@ -44,11 +44,11 @@ class UniformChooser:
 
     def choose(self, item: str, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """Drawn from a generator of its own, so a question's seed gives its shortlist again on every machine."""
-        left = np.setdiff1d(np.arange(num_classes), np.asarray(refused, dtype=np.int64))
+        left = np.delete(np.arange(num_classes), np.asarray(refused, dtype=np.int64))
         if not len(left):
             return None
         size = min(self.size, len(left))
-        drawn = np.random.Generator(np.random.PCG64(seed)).choice(left, size=size, replace=False)
+        drawn = left[np.random.Generator(np.random.PCG64(seed)).choice(len(left), size=size, replace=False)]
         probability = size / len(left)
         return Choice(tuple(int(k) for k in drawn), (probability,) * size, "uniform", "1")
 

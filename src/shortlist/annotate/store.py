@@ -1,7 +1,6 @@
 """The database: SQLite (WAL, synchronous=FULL, BEGIN IMMEDIATE for every writer) or PostgreSQL, one face."""
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 
+from shortlist.annotate.group_commit import GroupCommit
 from shortlist.annotate.schema import REVISION
 from shortlist.errors import InputError
 
@@ -28,7 +28,7 @@ class Store:
         self.is_sqlite = engine.dialect.name == "sqlite"
         self._writing = engine.execution_options(shortlist_write=True)
         # One writer at a time is SQLite's rule; waiting in a lock is fair and cheap, polling a busy file is neither.
-        self._lock = threading.Lock()
+        self._sqlite = GroupCommit(self._writing) if self.is_sqlite else None
 
     @classmethod
     def open(cls, url: str) -> "Store":
@@ -44,11 +44,7 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A writing transaction; committed to the disk when the block ends, rolled back when it raises."""
-        if not self.is_sqlite:
-            with self._writing.begin() as connection:
-                yield connection
-            return
-        with self._lock, self._writing.begin() as connection:
+        with self._sqlite.write() if self._sqlite is not None else self._writing.begin() as connection:
             yield connection
 
     @contextmanager
@@ -73,6 +69,8 @@ class Store:
 
     def close(self) -> None:
         """Let go of every connection."""
+        if self._sqlite is not None:
+            self._sqlite.close()
         self.engine.dispose()
 
     def _migrate(self) -> None:

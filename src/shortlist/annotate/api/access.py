@@ -34,7 +34,10 @@ class Services:
     tls: bool
 
 
-def services(request: Request) -> Services:
+# FastAPI sends every plain `def` through a thread; only `principal` needs one, because it asks the database.
+
+
+async def services(request: Request) -> Services:
     """The app's services."""
     found: Services = request.app.state.services
     return found
@@ -59,20 +62,20 @@ def principal(
 Anyone = Annotated[Principal, Depends(principal)]
 
 
-def annotator(who: Anyone) -> int:
+async def annotator(who: Anyone) -> int:
     """The id of the annotator who is asking."""
     if who.annotator_id is None:
         raise Forbidden("annotators_only", "only an annotator can do this: an admin has no questions")
     return who.annotator_id
 
 
-def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) -> int:
+async def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) -> int:
     """The same, held to the rate of submitting."""
     app.submits.spend(str(annotator_id))
     return annotator_id
 
 
-def admin(who: Anyone) -> Principal:
+async def admin(who: Anyone) -> Principal:
     """The admin who is asking."""
     if who.role != "admin":
         raise Forbidden("admins_only", "only an admin can do this")
