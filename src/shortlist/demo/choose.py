@@ -3,7 +3,7 @@
 Every line is trained with every setting of the grid on 80 % of its labels, by three seeds that the demo does not use,
 and scored on the answered items of the other 20 %: their answers are true labels and under uniform shortlists a fair
 sample. The score is the mean over seeds and the last ten epochs; of equals the first in the grid is taken. The test
-items are taken away before anything is trained.
+items are taken away before anything is trained. Recorded in results/demo-choice.json.
 """
 
 import json
@@ -17,6 +17,7 @@ import numpy as np
 from shortlist.data import Dataset, load
 from shortlist.demo.grid import one_thread, prepare_line
 from shortlist.demo.lines import EPOCHS, Line, Settings, lines
+from shortlist.demo.provenance import provenance
 from shortlist.errors import InputError
 from shortlist.training.loop import LAST, fit
 
@@ -57,7 +58,8 @@ def main() -> None:
         for choice in choices(lines()):
             found.append(choice)
             print(choice["line"], choice["chosen"], file=sys.stderr, flush=True)
-    print(json.dumps({"holdout": HOLDOUT, "seeds": SEEDS, "epochs": EPOCHS, "lines": found}, indent=1))
+    about = {"command": "python -m shortlist.demo.choose", "holdout": HOLDOUT, "seeds": SEEDS, "epochs": EPOCHS}
+    print(json.dumps({**about, "lines": found, **provenance()}, indent=1))
 
 
 if __name__ == "__main__":
