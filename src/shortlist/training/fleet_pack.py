@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from shortlist.data.dataset import Dataset
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet, FleetNet, FleetResult
-from shortlist.training.fleet_lenet import LeNetFleet, with_halo
+from shortlist.training.fleet_layout import with_halo
+from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_modules import STREAMS, ModuleFleet
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.prepare import Task, plan
@@ -43,11 +45,11 @@ def train_pack(
     """Train the runs of a pack, as many at a time as fit; where memory runs out all the same, half as many."""
     results: dict[int, FleetResult] = {}
     waiting = list(pack)
-    limit = _limit(configs[pack[0]], dataset)
+    limit = _limit(configs[pack[0]])
     while waiting:
         now = waiting[:limit]
         try:
-            tasks = [plan(dataset, configs[i]) for i in now]
+            tasks = plan_all(dataset, [configs[i] for i in now])
             done = fleet_of(tasks, engine).train(score_every, on_epoch)
         except torch.OutOfMemoryError:
             if limit == 1:
@@ -58,6 +60,18 @@ def train_pack(
         results.update(zip(now, done, strict=True))
         waiting = waiting[len(now) :]
     return results
+
+
+def plan_all(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
+    """`plan` for runs on one set of classes, which share the restricted data and its normalisation."""
+    data = dataset if configs[0].classes is None else dataset.only_classes(configs[0].classes)
+    tasks: list[Task] = []
+    normalise: Normalise | None = None
+    for config in configs:
+        task = plan(data, replace(config, classes=None), normalise=normalise)
+        normalise = cast(Normalise, cast(nn.Sequential, task.model)[0])
+        tasks.append(replace(task, config=config))
+    return tasks
 
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
@@ -84,7 +98,8 @@ def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
             compile=bool(engine.compile),
         )
         held = None if test is None else Inputs(test.x, engine.device)
-    return Fleet(tasks, net, None if y is None else (held, y), graph=bool(engine.graph))
+    test_set = None if y is None else (held, y)
+    return Fleet(tasks, net, test_set, graph=bool(engine.graph), compile=bool(engine.compile))
 
 
 def suits_lenet(task: Task, engine: Engine) -> bool:
@@ -115,7 +130,7 @@ class LeNetNet(LeNetFleet):
         return {**{f"0.{name}": t.cpu() for name, t in self.normalise.state_dict().items()}, **inner}
 
 
-def _limit(config: RunConfig, dataset: Dataset) -> int:
+def _limit(config: RunConfig) -> int:
     if config.model != "lenet":
         return STREAMS
     free, _ = torch.cuda.mem_get_info()

@@ -1,5 +1,6 @@
 """From a dataset and a configuration to a run that is ready to start."""
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +93,12 @@ def plan(
     rows: NDArray[np.int64] | None = None,
     weight: ArrayLike | None = None,
     model: nn.Module | None = None,
+    normalise: Normalise | None = None,
 ) -> Task:
-    """Work out what `config` means on `dataset`; the arguments are those of `prepare`."""
+    """Work out what `config` means on `dataset`; the arguments are those of `prepare`.
+
+    `normalise` is a first layer made for the same inputs: a fleet measures them once.
+    """
     if config.classes is not None:
         if labels is not None:
             raise InputError("classes: a run on some classes draws its own labels, and labels were given")
@@ -118,7 +123,7 @@ def plan(
     return Task(
         config=config,
         dataset=dataset,
-        model=nn.Sequential(Normalise(dataset.train.x, rows, weight), network),
+        model=nn.Sequential(copy.deepcopy(normalise) or Normalise(dataset.train.x, rows, weight), network),
         method=method,
         feed=feed,
         labels=labels,

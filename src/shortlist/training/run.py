@@ -147,7 +147,8 @@ class Run:
         self.flat.grad.zero_()
         risk, logits = self._forward(x, batch)
         risk.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step(self.flat.value, self.flat.grad, self.rates[self._step_number])
+        lr = self.rates[self._step_number.view(1)]  # an index without a dimension would wait for the device
+        self.optimiser.step(self.flat.value, self.flat.grad, lr)
         self._risk.add_(risk.detach())
         self._step_number.add_(1)
         if self.method.refresh != "never":

@@ -1,0 +1,218 @@
+"""Seconds per epoch and run of a fleet, and images per second, on one GPU.
+
+    python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
+    python benchmarks/fleet_speed.py --out results --parts lenet         # or check, peak, profile, reference, resnet
+
+LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
+the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left out (it
+compiles and captures); shuffles are included, evaluation is not. `check` holds three steps of the kernels against the
+plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come.
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from shortlist import models
+from shortlist.data.dataset import Dataset, Split
+from shortlist.files import atomic_write
+from shortlist.labels import StochasticLabels
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_pack import fleet_of, plan_all
+from shortlist.training.prepare import prepare
+from train_speed import reference
+
+SHAPES = {"lenet": (60_000, (1, 28, 28)), "resnet32": (50_000, (3, 32, 32))}
+FLOPS = {"lenet": 3 * 13.1e6 - 0.8e6, "resnet32": 3 * 138e6}
+"""Floating-point operations an image, forward and backward (conv1 of the LeNet has no input gradient)."""
+K = 10
+
+
+def noise(model: str) -> Dataset:
+    count, shape = SHAPES[model]
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (count, *shape), np.uint8)
+    return Dataset(model, Split(x, rng.integers(0, K, count)), None, tuple(map(str, range(K))), "image")
+
+
+def configs(model: str, count: int, batch_size: int = 256) -> list[RunConfig]:
+    base = RunConfig(model=model, epochs=4, batch_size=batch_size, lr=0.01, weight_decay=1e-4, schedule="constant")
+    rows = [replace(base, method=("likelihood", "sl")[2 * i // count], size=3 + i % 6, seed=i) for i in range(count)]
+    return sorted(rows, key=lambda c: c.method)
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def measure_fleet(data: Dataset, model: str, count: int, engine: Engine, batch_size: int = 256) -> dict[str, Any]:
+    """Train a fleet for a few epochs, the first of which compiles and captures."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    began = time.perf_counter()
+    fleet = fleet_of(plan_all(data, configs(model, count, batch_size)), engine)
+    history = [row.seconds for row in fleet.train()[0].history]
+    ready = time.perf_counter() - began - sum(history[1:]) * count
+    each = float(np.median(history[1:]))
+    images = SHAPES[model][0] // batch_size * batch_size
+    row = {
+        "model": model,
+        "runs": count,
+        "batch": batch_size,
+        "seconds_per_epoch_and_run": each,
+        "images_per_second": images / each,
+        "tflops": images / each * FLOPS[model] / 1e12,
+        "memory_mb_per_run": (torch.cuda.max_memory_allocated() - before) / count / 2**20,
+        "ready_seconds": ready,
+        "epochs": [round(t, 5) for t in history],
+    }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def measure_single(data: Dataset, model: str, batch_size: int) -> dict[str, Any]:
+    config = configs(model, 1, batch_size)[0]
+    began = time.perf_counter()
+    run = prepare(data, config, engine=Engine(device="cuda", compile=True)).run
+    run.train_epoch()
+    torch.cuda.synchronize()
+    ready = time.perf_counter() - began
+    each = float(np.median([seconds(run.train_epoch) for _ in range(3)]))
+    images = run.steps * run.batch_size
+    row = {"model": model, "runs": "single loop", "batch": batch_size, "seconds_per_epoch_and_run": each}
+    row |= {"images_per_second": images / each, "tflops": images / each * FLOPS[model] / 1e12, "ready_seconds": ready}
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def check() -> dict[str, float]:
+    """The largest relative error of a tensor after three steps, kernels against the plain module."""
+    errors = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        torch.manual_seed(0)
+        images = torch.randn(500, 1, 28, 28, device="cuda")
+        nets = [models.build("lenet", (1, 28, 28), K, seed=i).cuda() for i in range(2)]
+        fleet = LeNetFleet([n.state_dict() for n in nets], images, torch.tensor([1e-3, 1e-2]), 0.9, dtype)
+        lr = torch.tensor([0.05, 0.02], device="cuda")
+        optimisers = [
+            torch.optim.SGD(n.parameters(), lr=float(lr[i]), momentum=0.9, weight_decay=(1e-3, 1e-2)[i])
+            for i, n in enumerate(nets)
+        ]
+        for _ in range(3):
+            index = torch.stack([torch.randperm(500, device="cuda")[:256] for _ in nets])
+            grad = torch.randn(2, 256, K, device="cuda") / 256
+            logits = fleet.forward(index, torch.ones(2, device="cuda"), train=True)
+            fleet.backward(grad)
+            fleet.update(lr)
+            for i, net in enumerate(nets):
+                with torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16):
+                    out = net.train()(images[index[i]]).float()
+                optimisers[i].zero_grad()
+                (out * grad[i]).sum().backward()
+                optimisers[i].step()
+        worst = float(((out - logits[1]).norm() / out.norm()).detach())
+        errors[f"{dtype} logits"] = worst
+        for i, net in enumerate(nets):
+            ours = fleet.state_dict(i)
+            for name, theirs in net.state_dict().items():
+                if theirs.is_floating_point():
+                    gap = float((ours[name] - theirs.cpu()).norm() / (theirs.norm().cpu() + 1e-6))
+                    errors[f"{dtype} {name}"] = max(gap, errors.get(f"{dtype} {name}", 0.0))
+    print(json.dumps({k: float(f"{v:.2g}") for k, v in errors.items()}), flush=True)
+    return errors
+
+
+def peak() -> float:
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    for _ in range(3):
+        a @ b
+    return 2 * 8192**3 * 10 / seconds(lambda: [a @ b for _ in range(10)]) / 1e12
+
+
+def profile(data: Dataset) -> None:
+    """Where the time of a step of 30 LeNet runs goes, kernel by kernel."""
+    fleet = fleet_of(plan_all(data, configs("lenet", 30)), Engine(device="cuda").resolve(10**9))
+    fleet._load(*fleet._orders(0))
+    for _ in range(3):
+        fleet._step()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        for _ in range(5):
+            fleet._step()
+        torch.cuda.synchronize()
+    rows = sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)[:22]
+    for r in rows:
+        print(f"{r.self_device_time_total / 5 / 30:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--parts", default="check,peak,reference,lenet,resnet")
+    parser.add_argument("--fleets", default="1,6,30,120")
+    parser.add_argument("--commit", default="unknown")
+    args = parser.parse_args()
+    parts = args.parts.split(",")
+    results: dict[str, Any] = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "commit": args.commit,
+    }
+
+    def save(name: str, value: Any) -> None:
+        results[name] = value
+        atomic_write(args.out / "fleet_speed.json", json.dumps(results, indent=1) + "\n")
+
+    engine = Engine(device="cuda").resolve(10**9)
+    if "check" in parts:
+        save("check", check())
+    if "peak" in parts:
+        save("bf16_peak_tflops", peak())
+        print("peak", results["bf16_peak_tflops"], flush=True)
+    data = {model: noise(model) for model in SHAPES}
+    if "profile" in parts:
+        profile(data["lenet"])
+    if "lenet" in parts:
+        rows = []
+        for count in map(int, args.fleets.split(",")):
+            rows.append(measure_fleet(data["lenet"], "lenet", count, engine))
+            save("lenet", rows)
+    if "reference" in parts:
+        rows = []
+        for model in SHAPES:
+            y = data[model].train.y
+            assert y is not None
+            labels = StochasticLabels.draw(y, num_classes=K, size=3, seed=0)
+            best = max(
+                (reference(model, data[model], labels, torch.device("cuda"), w) for w in (0, 8)),
+                key=lambda m: m.images_per_second,
+            )
+            rows.append({"model": model, "images_per_second": best.images_per_second, "loop": best.loop})
+            print(json.dumps(rows[-1]), flush=True)
+            save("reference", rows)
+    if "resnet" in parts:
+        rows = []
+        for batch in (256, 1024):
+            rows.append(measure_single(data["resnet32"], "resnet32", batch))
+            save("resnet32", rows)
+        for count in (4, 12):
+            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine))
+            save("resnet32", rows)
+
+
+if __name__ == "__main__":
+    main()
