@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 from fastapi.responses import FileResponse
 from sqlalchemy import exists, select
 
@@ -31,28 +31,28 @@ router = APIRouter(tags=["answering"], responses=refusals(401, 403, 404, 429))
 _CONFLICT = refusals(409)
 
 
-@router.post("/next")
-def next_questions(app: App, annotator: Submitter, body: NextIn) -> Questions:
+@router.post("/next", response_model=Questions)
+def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
     """The open questions, topped up to `hold`: the same ones again until they are answered. Renews their leases."""
-    return Questions(questions=_shown(app.queue.next(annotator, body.hold)), progress=_progress(app))
+    return _reply(Questions(questions=_shown(app.queue.next(annotator, body.hold)), progress=_progress(app)))
 
 
-@router.post("/answers", responses=_CONFLICT)
-def answer(app: App, annotator: Submitter, body: AnswerIn) -> Saved:
+@router.post("/answers", response_model=Saved, responses=_CONFLICT)
+def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
     """Store an answer. It is on the disk when this returns; a different answer to the same showing is a 409."""
     stored, held = app.queue.answer(annotator, body.question, body.attempt, body.answer, body.seconds, body.hold)
     return _saved(app, stored, held)
 
 
-@router.post("/skips", responses=_CONFLICT)
-def skip(app: App, annotator: Submitter, body: SkipIn) -> Saved:
+@router.post("/skips", response_model=Saved, responses=_CONFLICT)
+def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
     """Leave a question to somebody else. Not the same as None."""
     stored, held = app.queue.skip(annotator, body.question, body.attempt, body.seconds, body.hold)
     return _saved(app, stored, held)
 
 
-@router.post("/undos", responses=_CONFLICT)
-def undo(app: App, annotator: Submitter, body: UndoIn) -> Saved:
+@router.post("/undos", response_model=Saved, responses=_CONFLICT)
+def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
     """Take back an answer or a skip; the question is open again at the next attempt."""
     stored, held = app.queue.undo(annotator, body.question, body.attempt, body.hold)
     return _saved(app, stored, held)
@@ -80,8 +80,13 @@ def _progress(app: Services) -> Progress:
     return Progress(**app.stats.progress())
 
 
-def _saved(app: Services, stored: Stored, held: list[Served]) -> Saved:
-    return Saved(saved=StoredOut(**asdict(stored)), questions=_shown(held), progress=_progress(app))
+def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:
+    return _reply(Saved(saved=StoredOut(**asdict(stored)), questions=_shown(held), progress=_progress(app)))
+
+
+def _reply(content: Questions) -> Response:
+    """Written here, in the route's thread: FastAPI would check our own model again, in another one."""
+    return Response(content.model_dump_json(by_alias=True), media_type="application/json")
 
 
 def _shown(held: list[Served]) -> list[QuestionOut]:
