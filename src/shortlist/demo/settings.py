@@ -1,8 +1,8 @@
 """Learning rate and weight decay of every line of the demo, fixed before any test item was scored.
 
 Chosen by `python -m shortlist.demo.choose`: accuracy on held-out answered training items, with seeds the demo does not
-use, from learning rates 0.003 to 0.3 and weight decays 1e-4 to 1e-2. Never by test accuracy. The scores behind each choice
-are in results/demo-choice.json, and a test holds this table to them.
+use, from learning rates 0.003 to 0.3 and weight decays 1e-4 to 1e-2. Never by test accuracy. The scores behind each
+choice are in results/demo-choice.json, and a test holds this table to them.
 """
 
 from shortlist.demo.lines import Line, Settings
