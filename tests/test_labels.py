@@ -170,9 +170,13 @@ def test_bad_rows_are_named(case):
         StochasticLabels.from_lists(lists, answer, 3)
 
 
-def test_the_first_bad_row_is_named():
-    with pytest.raises(InputError, match="row 1: a class is on the shortlist twice"):
-        StochasticLabels.from_lists([[0], [1, 1], []], [0, 1, NONE], 3)
+@pytest.mark.parametrize(
+    ("lists", "reason"),
+    [([[0], [1, 1], []], "a class is on the shortlist twice"), ([[0], [], [1, 1]], "empty shortlist")],
+)
+def test_the_first_bad_row_is_named(lists, reason):
+    with pytest.raises(InputError, match=rf"row 1: (an )?{reason}"):
+        StochasticLabels.from_lists(lists, [0, NONE, NONE], 3)
 
 
 def test_bad_masks_are_refused():

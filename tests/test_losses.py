@@ -98,6 +98,12 @@ def test_link_undoes_the_minimiser_of_an_ovr_loss(name, link):
     torch.testing.assert_close(losses.probabilities(name, f.detach()), p, rtol=1e-4, atol=1e-4)
 
 
+def test_an_output_beyond_one_says_yes_for_sure_and_no_more():
+    assert losses.probabilities("ovr_square", torch.tensor([3.0, 0.0, -3.0])).tolist() == pytest.approx(
+        [2 / 3, 1 / 3, 0]
+    )
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", losses.LOSSES)
 def test_probabilities_are_probabilities(name, dtype):
