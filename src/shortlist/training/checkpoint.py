@@ -14,17 +14,23 @@ from shortlist.errors import InputError
 from shortlist.files import atomic_path
 
 FORMAT = "shortlist-1"
+KEY = "shortlist"
+"""The only entry of the header: several would be written in any order, and equal content in unequal files."""
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
     """Write tensors and JSON content, whole or not at all."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     with atomic_path(path) as temporary:
         # no two tensors of a file may share memory, and views are not written
         whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
         mode = temporary.stat().st_mode
-        save_file(whole, temporary, metadata={"format": FORMAT, "content": json.dumps(content)})
+        try:
+            save_file(whole, temporary, metadata={KEY: json.dumps({"format": FORMAT, "content": content})})
+        except SafetensorError as error:  # a full disk is no OSError to it
+            raise InputError(f"{path}: cannot be written: {str(error).splitlines()[0]}") from error
         temporary.chmod(mode)  # safetensors puts a private file in its place
 
 
@@ -38,11 +44,11 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
+            stated = json.loads((file.metadata() or {}).get(KEY, "{}"))
+            if stated.get("format") != FORMAT:
                 raise InputError(f"{path}: not a checkpoint of this version, expected format {FORMAT!r}")
             names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, json.loads(metadata["content"])
+            return {name: file.get_tensor(name) for name in names}, stated["content"]
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise

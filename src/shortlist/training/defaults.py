@@ -7,7 +7,7 @@ from typing import Any
 
 from shortlist.data.dataset import Dataset
 
-TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 0.0, "batch_size": 256, "epochs": 15}
+TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 1e-5, "batch_size": 256, "epochs": 15}
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
 CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
 PHOTOGRAPHS = {

@@ -23,7 +23,7 @@ from shortlist.training.defaults import defaults_for
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
-from shortlist.training.loop import EpochScores, fit, probabilities
+from shortlist.training.loop import DivergedError, EpochScores, fit, probabilities
 from shortlist.training.measures import Measures, measure
 from shortlist.training.prepare import Prepared, prepare
 from shortlist.training.selection import TuneRow, grid_of, tune
@@ -227,16 +227,15 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
                 f"{job.out} holds an unfinished run: add --resume to go on with it, or --overwrite to start anew"
             )
         checkpoint.unlink()
-    resumed = checkpoint.exists()
     job.out.mkdir(parents=True, exist_ok=True)
     try:
         atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
         (job.out / ".writable").unlink()
         yield
-    except (InputError, OSError):
-        if not resumed:
+    except (InputError, OSError) as error:
+        if isinstance(error, DivergedError):
             with suppress(OSError):
                 checkpoint.unlink(missing_ok=True)
-            if not existed:
-                shutil.rmtree(job.out, ignore_errors=True)
+        if not existed and not checkpoint.exists():  # a checkpoint is work that --resume can go on with
+            shutil.rmtree(job.out, ignore_errors=True)
         raise

@@ -35,6 +35,10 @@ class EpochScores:
     test_accuracy: float | None = None
 
 
+class DivergedError(InputError):
+    """The risk is no longer finite: these settings lead nowhere, however often they are tried."""
+
+
 class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
     """Ctrl-C was pressed; the run is saved up to `epoch`."""
 
@@ -69,7 +73,8 @@ def fit(
 
     Raises:
         Interrupted: on Ctrl-C, after the epoch under way was finished and saved.
-        InputError: the checkpoint belongs to another run, or the risk is no longer finite.
+        DivergedError: the risk is no longer finite.
+        InputError: the checkpoint belongs to another run, or cannot be written.
     """
     run, epochs = prepared.run, prepared.run.config.epochs
     history = _resume(prepared, checkpoint) if resume and checkpoint and checkpoint.exists() else []
@@ -81,7 +86,7 @@ def fit(
             due = run.epoch % score_every == 0 or run.epoch > epochs - LAST
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
             if not np.isfinite(scores.risk):
-                raise InputError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
+                raise DivergedError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
             if on_epoch:
                 on_epoch(scores)

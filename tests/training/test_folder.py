@@ -1,0 +1,147 @@
+"""A trained folder gives the run's own probabilities back, and is whole or not there."""
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data.dataset import Dataset, Split
+from shortlist.errors import InputError
+from shortlist.training import folder as folders
+from shortlist.training.config import RunConfig
+from shortlist.training.confusion import confusion_svg
+from shortlist.training.defaults import defaults_for
+from shortlist.training.evaluation import predict_logits
+from shortlist.training.folder import Trained, load_folder, save_folder
+from shortlist.training.job import Job, train
+from shortlist.training.loop import fit, probabilities
+from shortlist.training.measures import measure
+from shortlist.training.prepare import prepare
+from shortlist.training.source import DataSource, with_features
+
+from .conftest import CPU, blobs
+
+TEXTS = ["my card is lost", "exchange rate of euros", "lost my card", "euros please", "card", "rate"]
+
+
+def trained_on(data, **settings):
+    data, features = with_features(data)
+    config = RunConfig(**{"size": 2, "epochs": 2, "batch_size": 16, "model": "mlp", **settings})
+    prepared = prepare(data, config, engine=CPU)
+    history = fit(prepared)
+    kind = "text" if features is not None else data.kind
+    trained = Trained(
+        prepared.run.model, config, data.class_names, data.in_shape, kind, prepared.smoothing, features,
+        {"name": "x", "source": DataSource("digits").to_dict()}, {}, history,
+    )  # fmt: skip
+    return prepared, trained
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 8, 8), (3, 16, 16)])
+@pytest.mark.parametrize("method", ["likelihood", "sl", "sl_unbiased"])
+def test_saved_and_loaded_is_the_same(tmp_path, shape, method):
+    data = blobs(shape=shape)
+    model = {"features": "mlp", "image": "lenet"}[data.kind]
+    prepared, trained = trained_on(data, method=method, model=model)
+    save_folder(tmp_path / "run", trained)
+    loaded = load_folder(tmp_path / "run", "cpu")
+    x = data.test.x
+    expected = probabilities(prepared, predict_logits(prepared.run.model, prepared.test)).double().numpy()
+    got = loaded.predict(x)
+    np.testing.assert_allclose(got, expected / expected.sum(1, keepdims=True), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(got, trained.predict(x))
+    assert loaded.to_dict() == trained.to_dict()
+    assert loaded.history == trained.history
+    assert loaded.predict(x[:0]).shape == (0, 4)
+
+
+def test_texts_are_turned_into_features_by_the_saved_transform(tmp_path):
+    data = Dataset("t", Split(TEXTS, np.array([0, 1, 0, 1, 0, 1])), None, ("lost", "rate"), "text")
+    _, trained = trained_on(data, size=1, model="linear")
+    save_folder(tmp_path / "run", trained)
+    assert not list(tmp_path.rglob("*.pkl"))
+    loaded = load_folder(tmp_path / "run", "cpu")
+    np.testing.assert_array_equal(loaded.predict(TEXTS), trained.predict(TEXTS))
+    (tmp_path / "run" / "features.json").unlink()
+    with pytest.raises(InputError, match=r"features\.json is missing"):
+        load_folder(tmp_path / "run", "cpu")
+
+
+def test_a_failure_leaves_the_old_model(tmp_path, monkeypatch):
+    _, first = trained_on(blobs())
+    _, second = trained_on(blobs(), epochs=1)
+    save_folder(tmp_path / "run", first)
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folders, "write_checkpoint", full)
+    with pytest.raises(OSError, match="No space"):
+        save_folder(tmp_path / "run", second)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+    monkeypatch.undo()
+    save_folder(tmp_path / "run", second)
+    assert load_folder(tmp_path / "run", "cpu").config.epochs == 1
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_moved_folders_work(tmp_path):
+    _, trained = trained_on(blobs())
+    save_folder(tmp_path / "run", trained)
+    shutil.move(tmp_path / "run", tmp_path / "elsewhere")
+    assert load_folder(tmp_path / "elsewhere", "cpu").class_names == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("K", [2, 10, 77])
+def test_the_confusion_picture_is_a_picture(K):
+    rng = np.random.default_rng(0)
+    names = tuple(f"<class & {k}>" for k in range(K))
+    found = measure(rng.dirichlet(np.ones(K), 300), rng.integers(0, K, 300), names)
+    picture = ET.fromstring(confusion_svg(found.confusion, names))
+    hints = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(hints) == 1 + np.count_nonzero(found.confusion)
+
+
+def test_a_run_without_a_test_set_is_measured_on_held_out_answers(tmp_path):
+    x = np.concatenate([np.zeros((90, 3)), np.ones((90, 3))]).astype(np.float32)
+    x += np.random.default_rng(0).normal(0, 0.1, x.shape).astype(np.float32)
+    np.savez(tmp_path / "own.npz", x=x, y=[0] * 90 + [1] * 90)
+    finished = train(
+        Job(DataSource(str(tmp_path / "own.npz")), tmp_path / "run", {"size": 1, "epochs": 3}, device="cpu")
+    )
+    assert finished.measured_on == "held-out items that were answered"
+    held = [row.validation_accuracy for row in finished.trained.history][-1]
+    assert finished.measures.accuracy == pytest.approx(held)
+    assert "held-out items that were answered" in (tmp_path / "run" / "card.md").read_text()
+    assert json.loads((tmp_path / "run" / "scores.json").read_text())["measured_on"] == finished.measured_on
+
+
+@pytest.mark.parametrize(
+    ("shape", "model"),
+    [((6,), "mlp"), ((1, 8, 8), "mlp"), ((1, 28, 28), "lenet"), ((3, 32, 32), "resnet32"), ((1, 64, 64), "resnet32")],
+)
+def test_defaults_by_kind(shape, model):
+    data = blobs(count=20, shape=shape)
+    settings = defaults_for(data, 20)
+    assert settings["model"] == model
+    assert settings["holdout"] == 0
+    RunConfig(**settings)
+
+
+def test_channels_last_weights_are_saved_in_the_usual_order(tmp_path):
+    """On a GPU the weights are views in another order; the file must not depend on it."""
+    from shortlist.training.optim import FlatParameters
+
+    _, trained = trained_on(blobs(shape=(3, 16, 16)), model="lenet")
+    save_folder(tmp_path / "a", trained)
+    FlatParameters(trained.model, channels_last=True)
+    save_folder(tmp_path / "b", trained)
+    assert (tmp_path / "a" / "weights.safetensors").read_bytes() == (
+        tmp_path / "b" / "weights.safetensors"
+    ).read_bytes()
+    assert torch.is_grad_enabled()

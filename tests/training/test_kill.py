@@ -1,0 +1,104 @@
+"""`kill -9` at random moments: --resume ends in the very bytes of a run that was never killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shortlist.cli import main
+
+ROOT = Path(__file__).parents[2]
+# a checkpoint after every epoch, so that the kill often falls into the writing of one
+START = "import shortlist.training.loop as l; l.CHECKPOINT_SECONDS = 0; from shortlist.cli import main; main()"
+WORDS = ["train", "digits", "--size", "5", "--epochs", "40", "--batch-size", "64", "--device", "cpu", "--out"]
+CASES = {
+    "rc": ["--method", "rc", "--model", "mlp"],
+    "proden": ["--method", "proden", "--augment", "--model", "mlp"],
+    "lw": ["--method", "lw", "--optimiser", "sgd", "--lr", "0.05", "--model", "mlp"],
+    "likelihood": ["--method", "likelihood", "--augment", "--model", "mlp", "--holdout", "0.2"],
+}
+
+
+def start(*words):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        [sys.executable, "-c", START, *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def undisturbed(words, out, monkeypatch):
+    """The same command in this process, from the beginning to the end."""
+    monkeypatch.setattr(sys, "argv", ["shortlist", *words, str(out)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_killed_and_resumed(case, tmp_path, monkeypatch, capsys):
+    words = [*WORDS[:-1], *CASES[case], "--out"]
+    undisturbed(words, tmp_path / "whole", monkeypatch)
+    out = tmp_path / "killed"
+    checkpoint = out / "checkpoint.safetensors"
+    chance = random.Random(case)
+    kills = 0
+    for _ in range(2):
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        process = start(*words, out, "--resume")
+        wait_for(lambda b=before: checkpoint.exists() and checkpoint.stat().st_mtime_ns != b, process)
+        time.sleep(chance.random() * 0.4)
+        process.kill()
+        _, err = process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        assert process.returncode in (-signal.SIGKILL, 0), err
+        assert not (out / "weights.safetensors").exists() or process.returncode == 0
+    assert kills
+    undisturbed([*words[:-1], "--resume", "--out"], out, monkeypatch)
+    for name in ("weights.safetensors", "config.json", "scores.json", "card.md", "confusion.svg"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert not checkpoint.exists()
+    # what a killed writer left under its temporary name is all that may lie about
+    stray = {path.name for path in out.iterdir()} - {path.name for path in (tmp_path / "whole").iterdir()}
+    assert all(name.startswith(".") for name in stray)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    words = [*WORDS[:-3], "--epochs", "400", "--model", "mlp", "--device", "cpu", "--out"]
+    out = tmp_path / "run"
+    process = start(*words, out)
+    wait_for((out / "checkpoint.safetensors").exists, process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "finishing this epoch" in err
+    assert f"saved in {out}" in err
+    go_on = err.strip().splitlines()[-1].split()
+    assert go_on == ["shortlist", *words, str(out), "--resume"]
+    assert "Traceback" not in err
+    assert (out / "checkpoint.safetensors").exists()
+    assert not (out / "weights.safetensors").exists()
+
+
+def test_resuming_what_is_finished_does_nothing(tmp_path, monkeypatch, capsys):
+    words = ["train", "digits", "--size", "5", "--epochs", "2", "--out"]
+    undisturbed(words, tmp_path / "run", monkeypatch)
+    before = (tmp_path / "run" / "weights.safetensors").stat().st_mtime_ns
+    undisturbed(["train", "--resume", *words[1:]], tmp_path / "run", monkeypatch)
+    assert "finished already" in capsys.readouterr().err
+    assert (tmp_path / "run" / "weights.safetensors").stat().st_mtime_ns == before
+    monkeypatch.setattr(sys, "argv", ["shortlist", *words, str(tmp_path / "run"), "--resume", "--lr", "0.5"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "a run with lr = 0.003, this one has 0.5" in capsys.readouterr().err
