@@ -4,11 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 
 from shortlist import NONE, ShortlistClassifier, StochasticLabels
 from shortlist.classifier.passes import one_pass
 from shortlist.errors import InputError
+from shortlist.training.run import Run
 
 X, Y = load_digits(return_X_y=True)
 X = X.astype(np.float32)
@@ -84,6 +86,30 @@ def test_every_item_counts_exactly_once(count, monkeypatch):
     total = np.bincount(rows[:, 0].astype(int), rows[:, 1], minlength=count)
     assert total.tolist() == [1] * count
     assert max(len(batch) for batch in seen) <= 32
+
+
+def test_every_pass_shuffles_anew_and_the_optimiser_goes_on(monkeypatch):
+    orders = []
+    original = Run._shuffle
+
+    def spy(self):
+        orders.append(original(self).tolist())
+        return torch.tensor(orders[-1])
+
+    monkeypatch.setattr(Run, "_shuffle", spy)
+    clf = feed(ShortlistClassifier(random_state=0, batch_size=65), CHUNKS[:1], repeat=3)
+    assert len({tuple(order) for order in orders}) == 3
+    assert clf._optimiser["count"] == 6  # steps of Adam: two a pass
+    assert sorted(orders[0]) == list(range(130))
+
+
+def test_a_model_that_needs_company_says_so():
+    images = np.kron(X[:40].reshape(-1, 1, 8, 8), np.ones((1, 1, 4, 4)))[..., 2:30, 2:30].astype(np.uint8)
+    clf = ShortlistClassifier(model="lenet", random_state=0, classes=range(10))
+    with pytest.raises(InputError, match="cannot train on a single item"):
+        clf.partial_fit(images[:1], Y[:1])
+    clf.partial_fit(images, Y[:40])
+    assert clf.predict_proba(images).shape == (40, 10)
 
 
 def test_smoothing_is_that_of_all_answers_so_far():

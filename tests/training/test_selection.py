@@ -90,6 +90,7 @@ def test_every_point_has_the_same_held_out_items(digits, monkeypatch):
 
     def spy(*args, **kwargs):
         prepared = original(*args, **kwargs)
+        assert prepared.test is None  # not even scored on the way
         seen.append((prepared.held_rows.tolist(), prepared.labels.answer.tolist()))
         return prepared
 
