@@ -32,7 +32,7 @@ Score = Literal["accuracy", "log_likelihood"]
 HOLDOUT = 0.1
 """The share held out where the configuration has none."""
 GRID: dict[str, tuple[Any, ...]] = {"lr": (0.01, 0.03, 0.1, 0.3), "weight_decay": (0.0, 1e-4, 1e-3)}
-"""What is tried for a setting that is named without values (`shortlist train --tune lr,wd`)."""
+"""What is tried for a setting that is named without values; these learning rates are SGD's, Adam wants smaller ones."""
 ALIASES = {"wd": "weight_decay"}
 FIXED = ("seed", "size", "holdout")
 """Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
