@@ -52,14 +52,14 @@ SLACK = 4096
 class Tiles:
     """Block sizes of the kernels, as benchmarks/fleet_tune.py found them on an H200."""
 
-    conv: tuple[int, int, int, int, str] = (128, 128, 4, 3, "")
+    conv: tuple[int, int, int, int, str] = (256, 64, 8, 2, "")
     """BLOCK_M, BLOCK_K, warps, stages, cache of the forward convolution."""
-    conv_back: tuple[int, int, int, int, str] = (128, 128, 4, 3, "")
-    weights: tuple[int, int, int, int, str] = (64, 8, 4, 3, "")
+    conv_back: tuple[int, int, int, int, str] = (256, 64, 8, 3, ".ca")
+    weights: tuple[int, int, int, int, str] = (64, 8, 8, 3, ".ca")
     """BLOCK_M, splits, warps, stages, cache of the gradient by conv2's weights."""
-    first: tuple[int, int] = (128, 4)
+    first: tuple[int, int] = (64, 4)
     """BLOCK_M, warps."""
-    first_weights: tuple[int, int, int] = (128, 32, 4)
+    first_weights: tuple[int, int, int] = (64, 32, 2)
     """BLOCK_M, splits, warps."""
     pool: tuple[int, int] = (32, 4)
 
