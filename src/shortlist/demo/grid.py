@@ -42,6 +42,12 @@ class Outcome:
         return mean
 
 
+def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviation over the seeds, which are the first dimension (of a sample: n - 1); 0 for a single one."""
+    found: NDArray[np.float64] = values.std(0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
+    return found
+
+
 def train_lines(
     *,
     sizes: tuple[int, ...] = SIZES,

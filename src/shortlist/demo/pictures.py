@@ -14,7 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from shortlist.demo.grid import Outcome
+from shortlist.demo.grid import Outcome, deviation
 from shortlist.demo.lines import Line
 
 COLOURS = {"ol": "#000000", "sl": "#E69F00", "likelihood": "#0072B2", "cc": "#009E73", "rc": "#CC79A7"}
@@ -39,7 +39,7 @@ def accuracy_by_epoch(outcomes: Sequence[Outcome], num_classes: int) -> str:
         for panel, size in zip(panels, sizes, strict=True):
             for outcome in _drawn(outcomes, size):
                 epochs = np.arange(1, outcome.accuracy.shape[1] + 1)
-                mean, spread = 100 * outcome.accuracy.mean(0), 100 * outcome.accuracy.std(0)
+                mean, spread = 100 * outcome.accuracy.mean(0), 100 * deviation(outcome.accuracy)
                 look = _look(outcome.line)
                 panel.plot(epochs, mean, label=_label(outcome.line, num_classes), lw=1.8, **look)
                 panel.fill_between(epochs, mean - spread, mean + spread, color=look["color"], alpha=0.15, lw=0)
@@ -61,7 +61,7 @@ def accuracy_by_reads(outcomes: Sequence[Outcome], items: int, num_classes: int)
             nudge = 0.05 * (place - (len(families) - 1) / 2)  # side by side, where they would hide one another
             reads = np.array([o.reads / items for o in family]) + nudge
             mean = [100 * o.last_ten.mean() for o in family]
-            spread = [100 * o.last_ten.std() for o in family]
+            spread = [100 * deviation(o.last_ten) for o in family]
             look = _look(line)
             axes.errorbar(reads, mean, spread, marker=MARKERS[line.method], ms=6, capsize=3, lw=1.5,
                           label=_label(line, num_classes, curve=True), **look)  # fmt: skip

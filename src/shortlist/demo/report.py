@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data import load
-from shortlist.demo.grid import Outcome, train_lines
+from shortlist.demo.grid import Outcome, deviation, train_lines
 from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, lines
 from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
@@ -82,5 +82,5 @@ def _figures(outcome: Outcome, full_reads: int) -> dict[str, Any]:
 
 
 def _over_seeds(values: NDArray[np.float64]) -> dict[str, Any]:
-    spread = values.std(ddof=1) if len(values) > 1 else 0.0
-    return {"mean": round(float(values.mean()), 4), "std": round(float(spread), 4), "seeds": values.round(4).tolist()}
+    mean, spread = float(values.mean()), float(deviation(values))
+    return {"mean": round(mean, 4), "std": round(spread, 4), "seeds": values.round(4).tolist()}
