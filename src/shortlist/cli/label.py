@@ -103,11 +103,11 @@ def _print(result: dict[str, Any]) -> None:
     table = Table(
         title=f"{result['data']}: {result['items']} items, {result['classes']} classes, seeds {result['seeds']}"
     )
-    for name in ("way", "accuracy", "resolved", "reads", "seconds", "questions", "99 % mark: reads", "seconds"):
-        table.add_column(name, justify="left" if name == "way" else "right")
+    for name in ("way", "accuracy", "resolved", "reads", "time", "99 %: reads", "time"):
+        table.add_column(name, justify="left" if name == "way" else "right", no_wrap=name == "way")
     for way in result["ways"]:
         marks = ["never" if way[k] is None else f"{way[k]:.1%}" for k in ("mark_reads", "mark_seconds")]
-        cost = [f"{way['reads']:.1%}", f"{way['seconds']:.1%}", f"{way['questions']:,.0f}"]
+        cost = [f"{way['reads']:.1%}", f"{way['seconds']:.1%}"]
         table.add_row(way["way"], f"{way['accuracy']:.1%}", f"{way['resolved']:.0%}", *cost, *marks)
     console = Console()
     console.print(table)

@@ -193,9 +193,9 @@ def _sizes(policy: Policy, mass: FloatArray, m: NDArray[np.int64]) -> NDArray[np
             sizes = np.argmax(bits(capped) / policy.time.expected(capped), axis=1) + 1
         case _:
             sizes = np.full(len(m), policy.size)
-    sizes = np.maximum(sizes, np.ceil(policy.floor * m - 1e-12).astype(np.int64))
     if policy.deduce and policy.kind != "uniform":
         sizes = np.minimum(sizes, np.maximum(m - 1, 1))
+    sizes = np.maximum(sizes, np.ceil(policy.floor * m - 1e-12).astype(np.int64))
     bounded: NDArray[np.int64] = np.minimum(sizes, m).astype(np.int64)
     return bounded
 

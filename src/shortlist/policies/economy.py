@@ -60,7 +60,9 @@ def ways(data: LoopData, wanted: Comparison) -> list[tuple[str, LoopSettings, in
     runs: list[tuple[str, LoopSettings, int]] = []
     size = min(wanted.size, data.num_classes - 1)
     if wanted.mistakes:
-        runs.append((f"{kind}, mistakes modelled", aware(wanted.settings), GOLD))
+        # a gold question costs 4 reads; no more than a fifth of the budget goes there
+        gold = GOLD if wanted.budget is None else min(GOLD, wanted.budget // 20)
+        runs.append((f"{kind}, mistakes modelled", aware(wanted.settings), gold))
         runs.append((f"{kind}, answers taken as right", wanted.settings, 0))
     else:
         runs.append((kind, wanted.settings, 0))

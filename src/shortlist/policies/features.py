@@ -99,7 +99,8 @@ def _fourier(x: Matrix, x_test: Matrix, size: int, seed: int) -> tuple[Matrix, M
 
 def _square_distances(x: Matrix) -> Matrix:
     squares = np.square(x).sum(axis=1)
-    return squares[:, None] + squares[None] - 2 * x @ x.T
+    distances: Matrix = squares[:, None] + squares[None] - 2 * x @ x.T
+    return distances
 
 
 def _flat(x: Any) -> Matrix:
@@ -109,5 +110,5 @@ def _flat(x: Any) -> Matrix:
 
 def _unit(x: NDArray[np.floating]) -> Matrix:
     length: NDArray[np.float64] = np.linalg.norm(x, axis=1, keepdims=True)
-    scaled: Matrix = (x / np.where(length > 0, length, 1)).astype(np.float32)
+    scaled: Matrix = np.asarray(x / np.where(length > 0, length, 1), np.float32)
     return scaled

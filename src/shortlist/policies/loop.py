@@ -128,6 +128,13 @@ class Loop:
         kept: IntArray = rows[unsure]
         return kept
 
+    def settled(self, beliefs: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """(N,) whether each item's class is known, given the (N, K) beliefs of all items."""
+        if not self.state.mistakes:
+            return self.state.certain & ~self.state.broken
+        sure: NDArray[np.bool_] = beliefs.max(axis=1) >= self.settings.sure
+        return sure & (self.state.asked > 0)
+
     def batch_size(self) -> int:
         """How many questions to ask before the next training."""
         grown = int(self.settings.grow * self.state.questions)

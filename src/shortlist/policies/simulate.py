@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import InputError
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
@@ -94,6 +95,8 @@ def run_loop(
         points.append(_point(loop, data, spent_reads, spent_seconds))
         if tick is not None:
             tick(points[-1].reads)
+    if not points:
+        raise InputError(f"budget: {budget} reads are not enough for one question")
     return Curve(way, seed, tuple(points))
 
 
@@ -132,7 +135,7 @@ def full_labels(data: LoopData, settings: LoopSettings, *, seed: int, shares: tu
     """
     order = np.random.Generator(np.random.PCG64([seed, 2])).permutation(len(data.y))
     points = []
-    for share in shares or (0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0):
+    for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
         rows = order[: max(1, round(share * len(order)))]
         model = train_full(data, settings, rows)
         looked = float(settings.time.seconds(data.y[rows] + 1).sum())
@@ -151,16 +154,14 @@ def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) 
 
 def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
     state = loop.state
-    rows = np.arange(len(data.y))
-    open_items = loop.open_items()
-    guess = loop.beliefs(rows).argmax(axis=1)
+    beliefs = loop.beliefs(np.arange(len(data.y)))
     return Point(
         state.questions,
         reads + state.reads,
         seconds + state.seconds,
         _accuracy(loop.model, data),
-        1 - len(open_items) / len(rows),
-        float((guess == data.y).mean()),
+        float(loop.settled(beliefs).mean()),
+        float((beliefs.argmax(axis=1) == data.y).mean()),
     )
 
 

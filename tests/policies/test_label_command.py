@@ -1,0 +1,91 @@
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from shortlist.cli.label import label
+from shortlist.cli.plan import plan
+from shortlist.errors import InputError
+
+app = typer.Typer()
+app.command()(label)
+app.command()(plan)
+DOCS = Path(__file__).parents[2] / "docs" / "labelling.md"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Own texts of six classes in a CSV file."""
+    rng = np.random.default_rng(0)
+    words = {c: [f"{c}{k}" for k in range(12)] for c in ("card", "rate", "app", "cash", "top", "pin")}
+    common = [f"please{k}" for k in range(10)]
+    path = tmp_path / "mine.csv"
+    with path.open("w", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["question", "intent"])
+        for _ in range(300):
+            name = str(rng.choice(list(words)))
+            writer.writerow([" ".join([*rng.choice(words[name], 4), *rng.choice(common, 3)]), name])
+    return path
+
+
+def _run(*arguments: str):
+    return CliRunner().invoke(app, ["label", *arguments])
+
+
+def test_own_csv_end_to_end(table, tmp_path):
+    out = tmp_path / "deep" / "economy"
+    columns = ("--text-column", "question", "--label-column", "intent")
+    result = _run(str(table), *columns, "--size", "3", "--seeds", "2", "--out", str(out), "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    chosen = {way["way"]: way for way in report["ways"]}["adaptive"]
+    assert chosen["resolved"] == 1.0
+    assert chosen["reads"] < 0.5
+    assert report["items"] == 240
+    assert sorted(path.name for path in out.iterdir()) == ["curve.csv", "curve.json", "curve.png", "curve.svg"]
+    assert json.loads((out / "curve.json").read_text()) == report
+    text = _run(str(table), *columns, "--size", "2", "--seeds", "1", "--budget", "200", "--miss", "0.05")
+    assert "mistakes modelled" in text.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--policy", "best"), "unknown policy 'best'"),
+        (("--size", "6"), "size: expected 1 to 5"),
+        (("--order", "none"), "unknown order"),
+        (("--seeds", "0"), "seeds"),
+        (("--budget", "0"), "budget"),
+        (("--miss", "2"), "miss"),
+        (("--text-column", "words"), "no column 'words'"),
+    ],
+)
+def test_bad_input_is_one_line(table, arguments, message):
+    base = {"--text-column": "question", "--label-column": "intent"}
+    base.update(dict(zip(arguments[::2], arguments[1::2], strict=True)))
+    result = _run(str(table), *[word for pair in base.items() for word in pair])
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_the_commands_of_the_page_run(table, tmp_path, monkeypatch):
+    """Every command of docs/labelling.md on one's own CSV, with fewer seeds."""
+    monkeypatch.chdir(tmp_path)
+    assert table == tmp_path / "mine.csv"
+    rows = [f"{i},{'|'.join('abcdefgh'[: 2 + i % 6])},,{1.5 + 0.4 * (2 + i % 6)}" for i in range(60)]
+    Path("answers.csv").write_text("\n".join(["item,shortlist,answer,seconds", *rows]))
+    commands = re.findall(r"^shortlist ((?:label mine|plan).*)$", DOCS.read_text(), re.MULTILINE)
+    assert len(commands) >= 5
+    for command in commands:
+        words = shlex.split(re.sub(r"--seeds \d+", "", command))
+        extra = ["--seeds", "1"] if words[0] == "label" else []
+        result = CliRunner().invoke(app, [*words, *extra])
+        assert result.exit_code == 0, (command, result.output, result.exception)

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.policies import linear
+from shortlist.policies.beliefs import background, fit_temperature, softmax, stray, stray_share, update
+from shortlist.policies.linear import Linear, fit
+from shortlist.risks import likelihood_risk
+
+
+def _problem(n=60, d=5, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d)).astype(np.float32)
+    y = (x @ rng.standard_normal((d, K))).argmax(axis=1)
+    return x, y
+
+
+def test_loss_and_gradient_are_those_of_the_likelihood_risk(monkeypatch):
+    x, y = _problem()
+    labels = StochasticLabels.draw(y, num_classes=4, size=2, seed=1)
+    rng = np.random.default_rng(2)
+    model = Linear(rng.standard_normal((5, 4)).astype(np.float32), rng.standard_normal(4).astype(np.float32))
+    weight = torch.tensor(model.weight, dtype=torch.float64, requires_grad=True)
+    bias = torch.tensor(model.bias, dtype=torch.float64, requires_grad=True)
+    logits = torch.tensor(x, dtype=torch.float64) @ weight + bias
+    risk = likelihood_risk(logits, torch.tensor(labels.shown), torch.tensor(labels.answer))
+    risk.backward()
+    for cells in (linear.CELLS, 4 * 7):  # in one chunk, and in chunks of seven items
+        monkeypatch.setattr(linear, "CELLS", cells)
+        loss, gradient = linear._loss(x, x.T, labels.candidates.astype(np.float32), model)
+        assert loss == pytest.approx(risk.item(), rel=1e-5)
+        np.testing.assert_allclose(gradient[:-1], weight.grad, atol=2e-6)
+        np.testing.assert_allclose(gradient[-1], bias.grad, atol=2e-6)
+
+
+def test_modelled_mistakes_have_the_gradient_of_the_mixture():
+    x, _ = _problem(n=12)
+    rng = np.random.default_rng(5)
+    w = rng.random((12, 4)).astype(np.float32)
+    model = Linear(rng.standard_normal((5, 4)).astype(np.float32), np.zeros(4, np.float32))
+    weight = torch.tensor(model.weight, dtype=torch.float64, requires_grad=True)
+    p = torch.softmax(torch.tensor(x, dtype=torch.float64) @ weight, -1)
+    (-torch.log((p * torch.tensor(w)).sum(-1)).mean()).backward()
+    _, gradient = linear._loss(x, x.T, w, model)
+    np.testing.assert_allclose(gradient[:-1], weight.grad, atol=2e-6)
+
+
+def test_fit_learns_from_shortlists_dense_and_sparse_alike():
+    x, y = _problem(n=600)
+    candidates = StochasticLabels.draw(y, num_classes=4, size=2, seed=1).candidates.astype(np.float32)
+    model = fit(x, candidates, l2=1e-4)
+    assert (model.predict(x) == y).mean() > 0.93
+    sparse = fit(scipy.sparse.csr_matrix(x), candidates, l2=1e-4)
+    assert (sparse.predict(scipy.sparse.csr_matrix(x)) == model.predict(x)).mean() > 0.99
+    np.testing.assert_allclose(
+        fit(x, candidates, l2=1e-4, start=model, max_iterations=3).weight, model.weight, atol=0.3
+    )
+    with pytest.raises(InputError, match="600 items"):
+        fit(x, candidates[:5], l2=1e-4)
+
+
+def test_a_model_that_is_sure_of_the_wrong_class_still_has_a_gradient():
+    x = np.ones((1, 1), np.float32)
+    model = Linear(np.array([[500.0, -500.0]], np.float32), np.zeros(2, np.float32))
+    loss, gradient = linear._loss(x, x.T, np.array([[0, 1]], np.float32), model)
+    assert np.isfinite(loss)
+    assert gradient[0].tolist() == pytest.approx([1, -1])
+
+
+def test_temperature_is_found_again():
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((4000, 6)).astype(np.float32) * 2
+    p = softmax(logits)
+    y = (p.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    answers = np.eye(6)[y]
+    none = rng.random(4000) < 0.3  # a third are None after a list of two classes
+    shown = (np.arange(6) < 2)[None] & none[:, None]
+    answers[none & (y >= 2)] = (~shown)[none & (y >= 2)]
+    before = np.ones((4000, 6), np.float32)
+    assert fit_temperature(logits * 2.5, before, answers) == pytest.approx(2.5, rel=0.1)
+    assert fit_temperature(logits / 2, before, answers) == pytest.approx(0.5, rel=0.1)
+    assert fit_temperature(logits[:0], before[:0], answers[:0]) == 1.0
+
+
+def test_stray_items_are_told_by_none_answers_the_model_did_not_expect():
+    # 90 items resolved, 10 answered None three times where the model was 90 % sure of a hit
+    log_model, log_background = np.full(10, 3 * np.log(0.1)), np.full(10, np.log(0.8))
+    share = stray_share(log_model, log_background, resolved=90)
+    assert share == pytest.approx(0.1, abs=0.01)
+    assert stray(log_model, log_background, share).min() > 0.95
+    assert stray_share(np.full(10, np.log(0.8)), np.full(10, np.log(0.8)), resolved=990) < 1e-3
+    assert stray_share(np.empty(0), np.empty(0), 0) == 0.0
+    assert background(np.array([0, 3])).argmax() == 0
+
+
+def test_update_falls_back_on_the_answers_where_the_model_excludes_them():
+    posterior = update(np.array([[1.0, 0.0, 0.0]], np.float32), np.array([[0.0, 1.0, 1.0]], np.float32))
+    assert posterior[0].tolist() == [0.0, 0.5, 0.5]

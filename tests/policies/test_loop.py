@@ -1,0 +1,238 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shortlist.data import load
+from shortlist.errors import InputError
+from shortlist.policies.choose import Policy
+from shortlist.policies.economy import Comparison, aware, compare, report
+from shortlist.policies.features import LoopData, loop_data
+from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
+from shortlist.policies.live import current, publish
+from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.noise import Mistakes, simulate_answers
+from shortlist.policies.simulate import full_labels, random_shortlists, run_loop
+
+QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
+
+
+@pytest.fixture(scope="module")
+def digits() -> LoopData:
+    return loop_data(load("digits"), size=200)
+
+
+@pytest.fixture(scope="module")
+def blobs() -> LoopData:
+    """Twelve classes, one of them rare."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((12, 20)) * 1.5
+    y = np.concatenate([np.repeat(np.arange(11), 40), np.full(8, 11)])
+    x = (centres[y] + rng.standard_normal((len(y), 20))).astype(np.float32)
+    order = rng.permutation(len(y))
+    x, y = x[order], y[order]
+    return LoopData("blobs", x[:350], y[:350], x[350:], y[350:], tuple("abcdefghijkl"))
+
+
+def test_chosen_lists_reach_full_labels_for_a_fraction_of_the_reads(digits):
+    full = full_labels(digits, QUICK, seed=0, shares=(1.0,)).points[-1]
+    chosen = run_loop(digits, QUICK, way="adaptive", seed=0).points[-1]
+    once = run_loop(digits, random_shortlists(QUICK, 3, again=False), way="random", seed=0).points[-1]
+    assert chosen.resolved == 1.0
+    assert chosen.correct == 1.0  # every item's class is known, and right
+    assert chosen.accuracy >= full.accuracy - 0.01
+    assert chosen.reads < 0.2 * full.reads
+    assert once.resolved < 0.4
+    assert once.reads == 3 * len(digits.y)
+
+
+def test_the_same_seed_gives_the_same_run_and_the_budget_holds(blobs):
+    runs = [run_loop(blobs, QUICK, way="a", seed=seed, budget=500) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    assert 450 < runs[0].points[-1].reads <= 500
+    with pytest.raises(InputError, match="not enough"):
+        run_loop(blobs, replace(QUICK, policy=Policy("top", size=3)), way="a", seed=0, budget=2)
+
+
+@pytest.mark.parametrize("policy", ["uniform", "top", "adaptive", "information"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_every_policy_resolves_everything_also_a_class_that_is_found_late(blobs, policy, epsilon):
+    settings = replace(QUICK, policy=Policy(policy, size=4, max_size=4, epsilon=epsilon), representatives=12)
+    end = run_loop(blobs, settings, way=policy, seed=0).points[-1]
+    assert end.resolved == 1.0
+    assert end.correct == 1.0
+
+
+def test_a_class_no_model_saw_is_found_by_the_background():
+    """All items of the last class look like another class's until it is shown: only None answers give it away."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(10), 60)
+    x = np.eye(10, dtype=np.float32)[y] + 0.1 * rng.standard_normal((600, 10)).astype(np.float32)
+    loop = Loop(x, 10, replace(QUICK, representatives=0, order="random", policy=Policy(max_size=2)), seed=0)
+    known = np.nonzero(y < 9)[0][::3]
+    loop.record(known, y[known, None].astype(np.int32), np.ones(len(known), np.int64), y[known])
+    loop.retrain()
+    rare = np.nonzero(y == 9)[0]
+    for _ in range(8):
+        left = rare[~loop.state.certain[rare]]
+        if not len(left):
+            break
+        questions = loop.shortlists(left)
+        answer = simulate_answers(rng, questions.lists, questions.sizes, y[left], 10, Mistakes())
+        loop.record(left, questions.lists, questions.sizes, answer)
+        loop.retrain()
+    assert loop.state.certain[rare].all()
+    assert loop.state.asked[rare].max() <= 4  # nine classes at two a question would be five
+
+
+def test_modelled_mistakes_beat_answers_taken_as_right(digits):
+    wanted = {"seed": 0, "mistakes": Mistakes(0.15, 0.1), "budget": 6000}
+    naive = run_loop(digits, QUICK, way="naive", **wanted).points[-1]
+    modelled = run_loop(digits, aware(QUICK), way="aware", gold=300, **wanted).points[-1]
+    assert modelled.correct > naive.correct + 0.03
+    assert modelled.correct > 0.92
+
+
+def test_rates_can_be_learned_on_the_way(digits):
+    settings = replace(aware(QUICK), learn_mistakes=True, mistakes=Mistakes(0.3, 0.3), sure=0.999)
+    loop = Loop(digits.x, 10, settings, seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(14):
+        rows, questions = loop.ask(300)
+        answer = simulate_answers(rng, questions.lists, questions.sizes, digits.y[rows], 10, Mistakes(0.1, 0.05))
+        loop.record(rows, questions.lists, questions.sizes, answer)
+        loop.retrain()
+    assert loop.state.mistakes.miss == pytest.approx(0.1, abs=0.05)
+    assert loop.state.mistakes.slip < 0.1
+
+
+def test_an_item_is_not_asked_for_ever(blobs):
+    once = replace(QUICK, most_questions=1, representatives=0)
+    assert run_loop(blobs, once, way="once", seed=0).points[-1].questions == len(blobs.y)
+    eager = replace(QUICK, worth=0.4)
+    lazy = run_loop(blobs, eager, way="worth", seed=0).points[-1]
+    assert lazy.resolved < 1
+    assert lazy.questions < run_loop(blobs, QUICK, way="all", seed=0).points[-1].questions
+
+
+# -- which items -------------------------------------------------------------------------------------------------------
+
+
+def test_orders():
+    posterior = np.array([[0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.6, 0.4, 0.0]])
+    rng = np.random.default_rng(0)
+    assert get_order("uncertainty")(posterior, rng).tolist() == [1, 2, 0]
+    assert get_order("savings")(posterior, rng).tolist() == [0, 2, 1]
+    np.testing.assert_allclose(expected_rank(posterior), [1.15, 1.9, 1.4])
+    for name in ORDERS:
+        assert sorted(get_order(name)(posterior, rng).tolist()) == [0, 1, 2]
+    assert get_order("mixed")(posterior, rng)[0] == 1
+    with pytest.raises(InputError, match="did you mean 'random'"):
+        get_order("randm")
+
+
+def test_representatives_come_from_every_cluster():
+    import scipy.sparse
+
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(8), 30)
+    x = (np.eye(8)[cluster] * 5 + rng.standard_normal((240, 8)) * 0.2).astype(np.float32)
+    found = [set(cluster[representatives(x, 16, np.random.default_rng(seed))]) for seed in range(5)]
+    assert min(len(part) for part in found) >= 7
+    sparse = scipy.sparse.csr_matrix(x)
+    rows = representatives(x, 16, np.random.default_rng(0))
+    assert rows.tolist() == representatives(sparse, 16, np.random.default_rng(0)).tolist()
+    assert representatives(x[:3], 9, rng).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["UncertaintySampling", "RandomSampling", "CoreSet"])
+def test_strategies_of_scikit_activeml_choose_open_items(blobs, name):
+    pool = pytest.importorskip("skactiveml.pool")
+    from shortlist.policies.activeml import next_items
+
+    loop = Loop(blobs.x, 12, replace(QUICK, representatives=0), seed=0)
+    rows, questions = loop.ask(60)
+    answer = simulate_answers(loop.rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())
+    loop.record(rows, questions.lists, questions.sizes, answer)
+    loop.retrain()
+    chosen = next_items(loop, getattr(pool, name)(random_state=0), 9)
+    assert len(set(chosen.tolist())) == 9
+    assert set(chosen.tolist()) <= set(loop.open_items().tolist())
+    if name == "UncertaintySampling":
+        p = loop.model.probabilities(blobs.x, loop.temperature).max(axis=1)
+        assert p[chosen].mean() < p[loop.open_items()].mean()
+
+
+# -- live --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_swapped_whole_and_chooses_as_the_loop_would(blobs, tmp_path):
+    loop = Loop(blobs.x, 12, replace(QUICK, representatives=0), seed=0)
+    assert current(tmp_path) is None
+    for round_ in range(4):
+        rows, questions = loop.ask(80)
+        answer = simulate_answers(loop.rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())
+        loop.record(rows, questions.lists, questions.sizes, answer)
+        loop.retrain()
+        publish(loop, tmp_path)
+        snapshot = current(tmp_path, seen=round_)
+        assert snapshot is not None
+        assert snapshot.version == round_ + 1
+    assert current(tmp_path, seen=4) is None
+    assert len(list(tmp_path.glob("v*"))) == 2
+    assert set(snapshot.order.tolist()) == set(loop.open_items().tolist())
+    row = int(snapshot.order[0])
+    chosen = snapshot.choose(row, np.array([], int), seed=1)
+    assert chosen is not None
+    assert chosen[0] == loop.shortlists(np.array([row])).row(0)[0]
+    again = snapshot.choose(row, np.array(chosen[0]), seed=1)
+    assert again is not None
+    assert not set(again[0]) & set(chosen[0])
+    assert snapshot.choose(row, np.arange(12), seed=1) is None
+    assert snapshot.policy == QUICK.policy
+
+
+def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, tmp_path):
+    """The live way of asking, one item at a time from a published table, resolves all at a like cost."""
+    loop = Loop(blobs.x, 12, replace(QUICK, representatives=24), seed=0)
+    for _ in range(60):
+        loop.retrain()
+        publish(loop, tmp_path)
+        snapshot = current(tmp_path)
+        assert snapshot is not None
+        for row in snapshot.order[:40].tolist():
+            refused = np.nonzero(loop.state.weights[row] == 0)[0]
+            shortlist, _ = snapshot.choose(row, refused, seed=row)
+            answer = blobs.y[row] if blobs.y[row] in shortlist else -1
+            lists = np.array([shortlist], np.int32)
+            loop.record(np.array([row]), lists, np.array([len(shortlist)]), np.array([answer]))
+        if not len(loop.open_items()):
+            break
+    assert loop.state.certain.all()
+    simulated = run_loop(blobs, replace(QUICK, representatives=24), way="s", seed=0).points[-1]
+    assert loop.state.reads < 1.5 * simulated.reads
+
+
+def test_the_comparison_reports_every_way(blobs):
+    wanted = Comparison(replace(QUICK, retrain_every=400), budget=900, seeds=2, size=3, mistakes=Mistakes(0.05, 0.02))
+    told = []
+    curves = compare(blobs, wanted, lambda way, seed, reads: told.append((way, seed, reads)))
+    result = report(blobs, wanted, curves)
+    names = [way["way"] for way in result["ways"]]
+    assert names == [
+        "full labels",
+        "adaptive, mistakes modelled",
+        "adaptive, answers taken as right",
+        "random 3, once",
+        "random 3, again on None",
+    ]
+    assert result["ways"][0]["reads"] == 1.0
+    assert all(way["seeds"] == 2 for way in result["ways"])
+    assert told
+
+
+@pytest.mark.parametrize("bad", [{"order": "hard"}, {"l2": 0}, {"retrain_every": 0}, {"sure": 1.0}])
+def test_bad_settings(bad):
+    with pytest.raises(InputError):
+        LoopSettings(**bad)

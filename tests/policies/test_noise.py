@@ -1,0 +1,84 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from shortlist.errors import InputError
+from shortlist.label_checks import NONE
+from shortlist.policies.noise import (
+    Log,
+    Mistakes,
+    estimate_by_em,
+    estimate_from_gold,
+    likelihood,
+    simulate_answers,
+)
+
+RATES = Mistakes(0.15, 0.1, 0.2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("mistakes", [Mistakes(), Mistakes(0.05, 0.02), RATES], ids=str)
+def test_the_chances_of_all_answers_add_up_to_one(size, mistakes):
+    K = 4
+    for shortlist in itertools.permutations(range(K), size):
+        answers = np.array([*shortlist, NONE])
+        lists = np.tile(np.array(shortlist, np.int32), (len(answers), 1))
+        table = likelihood(mistakes, lists, np.full(len(answers), size), answers, K)
+        np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_likelihood_is_what_is_simulated(size):
+    K, n = 4, 200_000
+    rng = np.random.default_rng(size)
+    lists = np.tile(np.arange(size, dtype=np.int32), (n, 1))
+    sizes = np.full(n, size)
+    for y in range(K):
+        answer = simulate_answers(rng, lists, sizes, np.full(n, y), K, RATES)
+        for a in [*range(size), NONE]:
+            chance = likelihood(RATES, lists[:1], sizes[:1], np.array([a]), K)[0, y]
+            assert np.mean(answer == a) == pytest.approx(chance, abs=0.005), (y, a)
+
+
+def test_without_mistakes_the_likelihood_is_the_candidates():
+    lists = np.array([[2, 0, -1], [1, 3, 2]], np.int32)
+    table = likelihood(Mistakes(), lists, np.array([2, 3]), np.array([0, NONE]), 5)
+    assert table.astype(int).tolist() == [[1, 0, 0, 0, 0], [1, 0, 0, 0, 1]]
+
+
+def _log(n: int, K: int, mistakes: Mistakes, seed: int, repeats: int = 1):
+    rng = np.random.default_rng(seed)
+    items = np.repeat(np.arange(n), repeats)
+    truth = rng.integers(0, K, n)
+    lists = np.argsort(rng.random((len(items), K)), axis=1)[:, :4].astype(np.int32)
+    sizes = np.full(len(items), 4)
+    answer = simulate_answers(rng, lists, sizes, truth[items], K, mistakes)
+    return Log(items, lists, sizes, answer), truth
+
+
+def test_rates_from_gold_items_and_anchoring_from_lists_without_the_answer():
+    log, truth = _log(20_000, 8, RATES, 0)
+    found = estimate_from_gold(log, truth[log.items], 8)
+    assert found.miss == pytest.approx(0.15, abs=0.015)
+    assert found.slip == pytest.approx(0.1, abs=0.015)
+    assert found.anchor == pytest.approx(0.2, abs=0.02)
+    plain, truth = _log(20_000, 8, Mistakes(0.15, 0.1), 1)
+    assert estimate_from_gold(plain, truth[plain.items], 8).anchor < 0.015
+
+
+def test_rates_from_repeats_without_gold():
+    K = 8
+    log, truth = _log(2_000, K, Mistakes(0.05, 0.02), 2, repeats=6)
+    beliefs = np.full((2_000, K), 0.4 / (K - 1))
+    beliefs[np.arange(2_000), truth] = 0.6
+    found = estimate_by_em(log, beliefs, K, start=Mistakes(0.2, 0.2))
+    assert found.miss == pytest.approx(0.05, abs=0.012)
+    assert found.slip == pytest.approx(0.02, abs=0.008)
+    assert found.anchor < 0.01
+
+
+@pytest.mark.parametrize("bad", [(-0.1, 0, 0), (0.6, 0.6, 0), (0, 0.6, 0.6), (0, 0, 2)])
+def test_bad_rates(bad):
+    with pytest.raises(InputError, match="miss, slip and anchor"):
+        Mistakes(*bad)

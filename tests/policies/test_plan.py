@@ -1,0 +1,97 @@
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from shortlist.cli.plan import plan as command
+from shortlist.errors import InputError
+from shortlist.policies.plan import plan, read_time_log
+from shortlist.policies.time_model import TimeModel
+
+app = typer.Typer()
+app.command()(command)
+
+
+def _run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_full_labels_and_random_lists_are_exact():
+    rows = {row.way: row for row in plan(77, 10_000, TimeModel(), (8,))}
+    full = rows["full labels"]
+    assert full.reads == 770_000
+    assert full.hours == pytest.approx(10_000 * (1 + 0.25 * 39) / 3600)
+    once = rows["random shortlists of 8, once"]
+    assert once.reads == 80_000
+    assert once.answered == pytest.approx(8 / 77)
+    assert once.bits == pytest.approx(0.79, abs=0.01)
+
+
+def test_asking_again_against_a_simulation():
+    rng = np.random.default_rng(0)
+    K, size, n = 11, 3, 20_000
+    reads = questions = seconds = 0.0
+    for _ in range(n):
+        order = rng.permutation(K)
+        place, start = int(np.nonzero(order == 0)[0][0]), 0
+        while K - start > 1:
+            shown = min(size, K - start - 1)
+            questions, reads = questions + 1, reads + shown
+            hit = place < start + shown
+            seconds += 1 + 0.25 * (place - start + 1 if hit else shown)
+            if hit:
+                break
+            start += shown
+    row = {row.way: row for row in plan(K, n, TimeModel(), (size,))}[f"random shortlists of {size}, again on None"]
+    assert row.reads == pytest.approx(reads, rel=0.01)
+    assert row.questions == pytest.approx(questions, rel=0.01)
+    assert row.hours * 3600 == pytest.approx(seconds, rel=0.01)
+
+
+def test_the_projection_grows_with_the_classes_and_never_beats_one_read():
+    for K in (2, 10, 77, 1000):
+        chosen = plan(K, 100, TimeModel())[-1]
+        assert chosen.basis == "projection"
+        assert 100 <= chosen.reads <= 100 * (K - 1)
+    assert plan(1000, 100, TimeModel())[-1].reads > plan(10, 100, TimeModel())[-1].reads
+
+
+def test_the_command_prints_and_gives_json(tmp_path):
+    shown = _run("--classes", "77", "--items", "10000")
+    assert shown.exit_code == 0
+    assert "770,000" in shown.output
+    assert "equal accuracy" in " ".join(shown.output.split())
+    log = tmp_path / "answers.csv"
+    rows = ["item,shortlist,answer,seconds"]
+    rows += [f"{i},{'|'.join('abcdefgh'[: 2 + i % 6])},,{1.5 + 0.4 * (2 + i % 6)}" for i in range(60)]
+    log.write_text("\n".join(rows))
+    result = json.loads(_run("--classes", "20", "--items", "50", "--log", str(log), "--json").stdout)
+    assert result["time"]["per_class"] == pytest.approx(0.4, abs=0.01)
+    assert result["time"]["base"] == pytest.approx(1.5, abs=0.05)
+    assert result["ways"][0]["reads"] == 1000
+    assert len(result["limits"]) >= 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("item,answer\n1,a\n", "no column 'shortlist'"),
+        ("", "no column"),
+        ("shortlist,answer,seconds\na|b,a,soon\n", "row 1: seconds is 'soon'"),
+        ("shortlist,answer,seconds\na|b,a,1\n", "at least 10"),
+    ],
+)
+def test_bad_logs_are_one_line(tmp_path, content, message):
+    path = tmp_path / "log.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_time_log(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_time_log(tmp_path / "none.csv")
+
+
+def test_bad_numbers():
+    for arguments in (("--classes", "1", "--items", "5"), ("--classes", "5", "--items", "5", "--size", "5")):
+        assert isinstance(_run(*arguments).exception, InputError)

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.errors import InputError
+from shortlist.label_checks import NONE
+from shortlist.label_join import join
+from shortlist.labels import StochasticLabels
+from shortlist.policies.noise import Mistakes, likelihood
+from shortlist.policies.state import LabelState
+
+
+def _ask(state: LabelState, item: int, shortlist: list[int], answer: int) -> None:
+    lists = np.array([shortlist], np.int32)
+    state.record(np.array([item]), lists, np.array([len(shortlist)]), np.array([answer]))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_merged_answers_are_the_candidates_that_joined_labels_have(seed):
+    rng = np.random.default_rng(seed)
+    K, n = 5, 4
+    state, truth = LabelState(n, K), rng.integers(0, K, n)
+    lists, answers, items = [], [], []
+    for _ in range(12):
+        item = int(rng.integers(n))
+        possible = np.nonzero(state.possible(np.array([item]))[0])[0]
+        if state.certain[item]:
+            continue
+        shortlist = rng.permutation(possible)[: rng.integers(1, len(possible))].tolist()
+        answer = int(truth[item]) if truth[item] in shortlist else NONE
+        _ask(state, item, shortlist, answer)
+        lists.append(shortlist)
+        answers.append(answer)
+        items.append(str(item))
+        assert state.weights[item, truth[item]] == 1  # the truth is never ruled out
+    labels = StochasticLabels.from_lists(lists, answers, K, items=items)
+    rows, merged = join(labels, [str(i) for i in range(n)])
+    np.testing.assert_array_equal(state.weights[rows] > 0, merged.candidates)
+    assert state.reads == labels.reads
+    assert state.questions == len(labels) == len(state.log())
+    assert state.asked.sum() == len(labels)
+
+
+def test_seconds_reads_and_log_of_lists_of_different_length():
+    state = LabelState(2, 4)
+    _ask(state, 0, [3, 1], 1)
+    _ask(state, 1, [2], NONE)
+    assert (state.reads, state.questions) == (3, 2)
+    assert state.seconds == pytest.approx(1.5 + 1.25)
+    log = state.log()
+    assert log.lists.tolist() == [[3, 1], [2, -1]]
+    assert state.counts.tolist() == [0, 1, 0, 0]
+    assert state.certain.tolist() == [True, False]
+
+
+def test_a_contradiction_breaks_the_item_and_not_the_loop():
+    state = LabelState(1, 3)
+    _ask(state, 0, [0, 1], NONE)
+    _ask(state, 0, [2], NONE)
+    assert state.broken.tolist() == [True]
+    assert len(state.informative) == 0
+    assert np.isfinite(state.weights).all()
+
+
+def test_under_mistakes_refused_classes_are_only_less_likely_and_rates_can_change_later():
+    rates = Mistakes(0.05, 0.02)
+    state = LabelState(1, 3, rates)
+    _ask(state, 0, [0, 1], NONE)
+    _ask(state, 0, [2, 0], NONE)
+    assert state.possible(np.array([0])).all()
+    assert not state.certain.any()
+    naive = np.ones(3)
+    for shortlist in ([0, 1], [2, 0]):
+        shown = np.array([shortlist], np.int32)
+        naive *= likelihood(rates, shown, np.array([2]), np.array([NONE]), 3)[0]
+    np.testing.assert_allclose(state.weights[0], naive / naive.max(), rtol=1e-6)
+    state.remodel(Mistakes(0.4, 0.02))
+    naive = np.array([0.4**2, 0.4 * 0.98, 0.4 * 0.98])
+    np.testing.assert_allclose(state.weights[0], naive / naive.max(), rtol=1e-6)
+
+
+def test_bad_states():
+    with pytest.raises(InputError, match="2 classes"):
+        LabelState(3, 1)
+    with pytest.raises(InputError, match="two answers"):
+        LabelState(3, 4).record(
+            np.array([1, 1]), np.zeros((2, 1), np.int32), np.ones(2, np.int64), np.array([NONE, NONE])
+        )
