@@ -373,7 +373,7 @@ def test_bodies_are_limited(make_site):
 def test_a_bomb_of_an_image_is_refused(make_project, tmp_path):
     folder = tmp_path / "images"
     folder.mkdir()
-    Image.new("1", (20_000, 20_000)).save(folder / "bomb.png")
+    Image.new("1", (8_000, 8_000)).save(folder / "bomb.png")
     report = add_items(make_project(items=0), find_sources(folder))
     assert report.added == 0
     assert "pixels" in report.skipped[0][1] or "Bomb" in report.skipped[0][1]

@@ -97,8 +97,9 @@ class Leases:
         self.classes = ClassNames()
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
-        # Below this rank there is nothing for this annotator, because freed slots go to the end. Only a hint, forgotten
-        # after a minute: on PostgreSQL a rank may become visible after a higher one.
+        # Below this rank there is nothing for this annotator: a freed slot goes to the end, and of an item's free slots
+        # the one of the lowest rank is taken first. Only a hint, forgotten after a minute, because on PostgreSQL a rank
+        # may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
     def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
@@ -158,7 +159,6 @@ class Leases:
         rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
         for row in rows:
             expire_slot(ask.connection, row)
-            self._hints.pop(row["annotator_id"], None)  # the item's other slots are open to its annotator again
         return len(rows)
 
     def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:

@@ -1,8 +1,10 @@
 """What a request can be refused for. The API turns each into its status and {"code", "message"}."""
 
+from shortlist.errors import InputError
 
-class Problem(Exception):  # noqa: N818 - a refusal, not a fault of ours
-    """A refusal with a code for programs and a message for people."""
+
+class Problem(InputError):  # noqa: N818 - a refusal, not a fault of ours
+    """A refusal with a code for programs and a message for people (on the command line, the message alone)."""
 
     status = 400
 

@@ -1,188 +1,243 @@
 // The annotator's page: one item, its shortlist as numbered buttons, one key = answer and next.
-import { ApiError, call, element, notice } from "./api.js";
-import * as outbox from "./outbox.js";
+//
+// Everything that is sent goes through one loop, one request at a time: first what was decided, in order, then the wish
+// for questions. A reply therefore never overtakes another, and what is shown is the last reply with the waiting
+// decisions laid on top (questions.js).
+import { ApiError, call } from "./api.js";
+import { at, notice } from "./dom.js";
+import { History } from "./history.js";
+import { keyOf, pressed } from "./keys.js";
+import { Outbox } from "./outbox.js";
+import { Pace } from "./pace.js";
+import { openQuestions, sameShowing } from "./questions.js";
 import { Stopwatch } from "./stopwatch.js";
+import { showMessage, showProgress, showQuestion, stage, toggleSound } from "./view.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
-const RENEW_MS = 60_000;
-const KEYS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", ..."qwertyuiop", ..."adfghjkl", ..."xcvbnm"];
-const at = (id) => document.getElementById(id);
+const RENEW_MS = 60_000; // leases last five minutes
+const ASK_AGAIN_MS = 10_000; // when there was nothing left
+const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
-let held = []; // open questions, the shown one first
-let shown = null;
-let answered = []; // for undo, the latest last
-let sending = false;
-let ended = false;
-const times = []; // when answers were given, for the rate
+const outbox = new Outbox();
+const history = new History();
 const stopwatch = new Stopwatch();
+const pace = new Pace();
+let server = null; // the questions of the last reply
+let progress = { done: 0, total: 0 };
+let shown = null;
+let mine = 0;
+let wanted = true; // ask for questions when nothing waits
+let running = false;
+let failures = 0;
+let timer = null;
+let signedOut = false;
 
 // -- showing ---------------------------------------------------------------------------------------------------------
 
-function show() {
+function render() {
+  const held = openQuestions(server ?? [], outbox.entries);
+  stage(held);
   const question = held[0] ?? null;
-  if (question && shown && question.id === shown.id && question.attempt === shown.attempt) return prefetch();
-  shown = question;
-  at("answers").hidden = !question;
-  if (!question) {
-    stopwatch.stop();
-    at("item").replaceChildren(element("p", {}, ended ? "Nothing left to answer for now. Thank you!" : "Loading …"));
-    return;
+  if (question === null || !question.item) {
+    const over = server !== null && !outbox.entries.length && question === null;
+    if (shown !== null || at("item").childElementCount === 0 || over) {
+      stopwatch.reset();
+      showMessage(over ? "Nothing left to answer for now. Thank you!" : "Loading …");
+    }
+    shown = null;
+  } else if (!sameShowing(question, shown)) {
+    shown = question;
+    stopwatch.start(showQuestion(question, answer));
   }
-  const item = render(question.item);
-  at("item").replaceChildren(item);
-  at("choices").replaceChildren(...question.shortlist.map((choice, place) => button(choice, place)));
-  stopwatch.start(item);
-  prefetch();
+  showProgress(progress, mine, pace.perMinute());
 }
 
-function render(item) {
-  if (item.kind === "text") return element("p", { class: "text" }, item.text);
-  if (item.kind === "audio") return element("audio", { src: item.media, controls: "", autoplay: "" });
-  return element("img", { src: item.media, alt: "The item to label" });
-}
-
-function button(choice, place) {
-  const key = KEYS[place];
-  const made = element("button", { type: "button", "data-class": choice.class });
-  if (key) {
-    made.setAttribute("aria-keyshortcuts", key);
-    made.append(element("kbd", {}, key.toUpperCase()), " ");
-  }
-  made.append(choice.name);
-  made.addEventListener("click", () => answer(choice.class));
-  return made;
-}
-
-function prefetch() {
-  for (const { item } of held.slice(1)) if (item.kind === "image") new Image().src = item.media;
-}
-
-function progress({ done, total }) {
-  const minute = performance.now() - 60_000;
-  while (times.length && times[0] < minute) times.shift();
-  at("progress").textContent = `${done} of ${total} answered · ${times.length} in the last minute`;
+function saved() {
+  const count = outbox.entries.length;
+  const words = count === 0 ? "Saved" : failures ? `Not saved yet: ${count}` : "Saving …";
+  at("saved").textContent = server === null && count === 0 ? "" : words;
+  at("saved").dataset.state = count === 0 ? "saved" : failures ? "waiting" : "saving";
 }
 
 // -- deciding --------------------------------------------------------------------------------------------------------
 
-async function decide(path, body) {
-  if (!shown) return;
+function decide(path, body) {
+  if (shown === null) return;
   const question = shown;
   const seconds = stopwatch.stop();
-  held = held.filter((other) => other.id !== question.id);
-  answered.push(question);
-  times.push(performance.now());
-  shown = null;
-  show();
-  await send({ path, body: { question: question.id, attempt: question.attempt, seconds, ...body } });
+  history.push(question);
+  send({ path, body: { question: question.id, attempt: question.attempt, seconds, ...body }, question });
 }
 
-const answer = (choice) => decide("/answers", { answer: choice });
+function answer(choice) {
+  if (!stopwatch.painted) return; // a key that bounced, or a picture still on its way
+  mine += 1;
+  pace.add();
+  decide("/answers", { answer: choice });
+}
+
 const skip = () => decide("/skips", {});
 
-async function undo() {
-  const question = answered.pop();
-  if (!question) return send({ path: "/undos", body: {} });
-  held.unshift({ ...question, attempt: question.attempt + 1 });
-  show();
-  await send({ path: "/undos", body: { question: question.id, attempt: question.attempt } });
+function undo() {
+  const question = history.pop();
+  if (!question) return undoLatest();
+  mine = Math.max(0, mine - 1);
+  send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
 }
 
-async function send(entry) {
-  at("saved").textContent = "Saving …";
-  await outbox.put(entry);
-  await flush();
-}
-
-// -- sending ---------------------------------------------------------------------------------------------------------
-
-async function flush() {
-  if (sending) return;
-  sending = true;
+// In another browser, perhaps on another day. Without a name it must not be sent twice, so it does not go by the outbox.
+async function undoLatest() {
+  if (outbox.entries.length || running) return;
+  running = true;
   try {
-    for (let next = await outbox.first(); next; next = await outbox.first()) {
-      const { path, body } = next.entry;
-      let reply = null;
-      try {
-        reply = await call("POST", path, { ...body, hold: HOLD });
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status >= 500 || error.status === 429) throw error;
-        if (error.status === 401) return signedOut();
-        refused(error);
-      }
-      await outbox.remove(next.key);
-      if (reply) await take(reply);
-      else await refresh();
-    }
-    at("saved").textContent = "Saved";
+    take(await call("POST", "/undos", { hold: HOLD }));
     notice(null);
-  } catch {
-    at("saved").textContent = "Not saved yet";
-    notice("No connection. Your answers are kept in this browser and will be sent.");
-    setTimeout(flush, 2000);
-  } finally {
-    sending = false;
-  }
-}
-
-function refused(error) {
-  at("saved").textContent = error.message;
-  answered = [];
-}
-
-// The server's open questions, without those that are decided here but not yet acknowledged there.
-async function take(reply) {
-  const waiting = await outbox.all();
-  const decided = new Set(waiting.filter((entry) => entry.path !== "/undos").map((entry) => entry.body.question));
-  const undone = waiting.some((entry) => entry.path === "/undos");
-  if (!undone) held = reply.questions.filter((question) => !decided.has(question.id));
-  ended = !held.length && !waiting.length;
-  progress(reply.progress);
-  show();
-  if (ended) setTimeout(refresh, 10_000);
-}
-
-async function refresh() {
-  try {
-    await take(await call("POST", "/next", { hold: HOLD }));
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return signedOut();
-    if (error instanceof ApiError && error.status === 403) return location.replace("/admin");
-    notice(error instanceof ApiError ? error.message : "No connection. Trying again …");
-    setTimeout(refresh, 2000);
+    notice(error instanceof ApiError ? error.message : "No connection: nothing was taken back.");
+  } finally {
+    running = false;
+    saved();
   }
 }
 
-function signedOut() {
-  notice("You are signed out. Open your invite link again; answers that were not sent yet are kept in this browser.");
+function send(entry) {
+  outbox.add(entry);
+  saved();
+  render();
+  run();
+}
+
+// -- the one loop ----------------------------------------------------------------------------------------------------
+
+async function run() {
+  if (running || signedOut) return;
+  running = true;
+  clearTimeout(timer);
+  try {
+    while (outbox.entries.length || wanted) {
+      if (outbox.entries.length) await submit(outbox.entries[0]);
+      else await ask();
+      if (failures) notice(null);
+      failures = 0;
+    }
+    if (server.length === 0) later(ASK_AGAIN_MS);
+  } catch (error) {
+    failed(error);
+  } finally {
+    running = false;
+    saved();
+  }
+}
+
+async function ask() {
+  wanted = false;
+  try {
+    take(await call("POST", "/next", { hold: HOLD }));
+  } catch (error) {
+    wanted = true;
+    throw error;
+  }
+}
+
+async function submit(entry) {
+  await entry.stored; // first on this disk, then on the wire
+  let reply = null;
+  try {
+    reply = await call("POST", entry.path, { ...entry.body, hold: HOLD });
+  } catch (error) {
+    // Only the server's own "no" ends an entry; anything else is tried again.
+    if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
+    history.forget(entry.body.question);
+    notice(`Not taken: ${error.message}.`);
+    wanted = true;
+  }
+  await outbox.remove(entry);
+  if (reply) take(reply);
+}
+
+function take(reply) {
+  server = reply.questions;
+  progress = reply.progress;
+  render();
+}
+
+function failed(error) {
+  const status = error instanceof ApiError ? error.status : 0;
+  if (status === 401) {
+    signedOut = true;
+    notice("You are signed out. Open your invite link again; answers not sent yet are kept in this browser.");
+    return;
+  }
+  if (status === 403) return location.replace("/admin");
+  const kept = outbox.kept ? "Your answers are kept in this browser and will be sent." : "Do not close this tab.";
+  notice(status === 429 ? "A little too fast for the server: one moment." : `No connection. ${kept}`);
+  later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
+  failures += 1;
+}
+
+function later(milliseconds) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    wanted = true;
+    run();
+  }, milliseconds);
+}
+
+function renew() {
+  if (document.visibilityState !== "visible") return;
+  wanted = true;
+  run();
 }
 
 // -- starting --------------------------------------------------------------------------------------------------------
 
 document.addEventListener("keydown", (event) => {
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const key = event.key.toLowerCase();
-  const place = KEYS.indexOf(key);
+  const key = pressed(event);
+  if (key === null) {
+    // Space belongs to a button that has the focus, otherwise to the sound
+    if (event.key === " " && !event.target.closest("button, audio, p.text") && toggleSound()) event.preventDefault();
+    return;
+  }
+  const place = shown?.shortlist.findIndex((_, index) => keyOf(index) === key) ?? -1;
   if (key === "0") answer(null);
-  else if (key === "z") undo();
-  else if (key === "s") skip();
-  else if (place >= 0 && shown && place < shown.shortlist.length) answer(shown.shortlist[place].class);
+  else if (key === "Z") undo();
+  else if (key === "S") skip();
+  else if (place >= 0) answer(shown.shortlist[place].class);
   else return;
   event.preventDefault();
 });
 at("none").addEventListener("click", () => answer(null));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
-addEventListener("online", flush);
-setInterval(() => held.length && !sending && document.visibilityState === "visible" && refresh(), RENEW_MS);
+at("sign-out").addEventListener("click", async () => {
+  if (outbox.entries.length) return notice("Not yet: some answers are not saved.");
+  await call("DELETE", "/session").catch(() => {});
+  signedOut = true;
+  shown = null;
+  showMessage("You are signed out. Open your invite link to go on.");
+});
+addEventListener("online", run);
+document.addEventListener("visibilitychange", renew);
+addEventListener("beforeunload", (event) => {
+  if (outbox.entries.length && !outbox.kept) event.preventDefault();
+});
+setInterval(renew, RENEW_MS);
 
-try {
-  const who = await call("GET", "/session");
-  if (who.role === "admin") location.replace("/admin");
-  at("title").textContent = who.title;
-  await flush();
-  await refresh();
-} catch (error) {
-  if (error instanceof ApiError && error.status === 401) signedOut();
-  else refresh();
+async function start() {
+  try {
+    const who = await call("GET", "/session");
+    if (who.role === "admin") return location.replace("/admin");
+    at("title").textContent = who.title;
+    history.load(who.outbox);
+    await outbox.load(who.outbox);
+    failures = 0;
+    notice(null);
+    run();
+  } catch (error) {
+    failed(error);
+    clearTimeout(timer); // without a name there is nothing to send yet: start again instead
+    if (!signedOut) timer = setTimeout(start, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
+  }
 }
+render();
+start();

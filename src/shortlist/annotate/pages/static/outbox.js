@@ -1,12 +1,16 @@
 // What was decided but not yet acknowledged. It lives in IndexedDB, so a closed tab, a crash or a dead network loses
-// nothing; entries are sent one after another in the order they were made, and leave only after a 2xx.
+// nothing; entries are sent one after another in the order they were made, and leave only after the server's answer.
 
 const STORE = "entries";
 
 function open() {
   return new Promise((resolve, reject) => {
-    const request = indexedDB.open("shortlist-outbox", 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { autoIncrement: true });
+    const request = indexedDB.open("shortlist-outbox", 2);
+    request.onupgradeneeded = () => {
+      const database = request.result;
+      if (database.objectStoreNames.contains(STORE)) database.deleteObjectStore(STORE);
+      database.createObjectStore(STORE, { keyPath: "key", autoIncrement: true }).createIndex("owner", "owner");
+    };
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
@@ -16,6 +20,7 @@ async function run(mode, action) {
   const database = await open();
   try {
     return await new Promise((resolve, reject) => {
+      // strict: on the disk before we go on, not in some buffer
       const transaction = database.transaction(STORE, mode, mode === "readwrite" ? { durability: "strict" } : {});
       const request = action(transaction.objectStore(STORE));
       transaction.oncomplete = () => resolve(request.result);
@@ -27,19 +32,38 @@ async function run(mode, action) {
   }
 }
 
-export const put = (entry) => run("readwrite", (store) => store.add(entry));
-export const remove = (key) => run("readwrite", (store) => store.delete(key));
-export const all = () => run("readonly", (store) => store.getAll());
+export class Outbox {
+  entries = []; // waiting, the oldest first; a copy in memory, so that the page never waits for the disk
+  kept = true; // whether a closed tab would lose nothing
 
-export async function first() {
-  const database = await open();
-  try {
-    return await new Promise((resolve, reject) => {
-      const request = database.transaction(STORE).objectStore(STORE).openCursor();
-      request.onsuccess = () => resolve(request.result && { key: request.result.key, entry: request.result.value });
-      request.onerror = () => reject(request.error);
-    });
-  } finally {
-    database.close();
+  // `owner` says whose: another person, or another project on this address, must not send these.
+  async load(owner) {
+    this.owner = owner;
+    try {
+      this.entries = await run("readonly", (store) => store.index("owner").getAll(owner));
+    } catch {
+      this.kept = false; // a browser without storage: entries live as long as the tab
+    }
+  }
+
+  add(entry) {
+    const made = { ...entry, owner: this.owner };
+    this.entries.push(made);
+    made.stored = this.#store(made);
+    return made;
+  }
+
+  async remove(entry) {
+    if (entry.key !== undefined) await run("readwrite", (store) => store.delete(entry.key)).catch(() => {});
+    this.entries = this.entries.filter((other) => other !== entry);
+  }
+
+  async #store(entry) {
+    try {
+      const { path, body, question, owner } = entry;
+      entry.key = await run("readwrite", (store) => store.add({ path, body, question, owner }));
+    } catch {
+      this.kept = false;
+    }
   }
 }

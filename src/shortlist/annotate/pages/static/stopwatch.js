@@ -1,36 +1,54 @@
 // Seconds from the first paint of an item to the decision, not counting the time while the page is hidden.
 
+const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
 export class Stopwatch {
   #run = 0;
+  #painted = false;
   #since = null;
   #total = 0;
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
-      if (!this.#run) return;
       if (document.visibilityState === "hidden") this.#pause();
-      else this.#since ??= performance.now();
+      else if (this.#painted) this.#since ??= performance.now();
     });
   }
 
-  start(item) {
-    const run = (this.#run = this.#run + 1 || 1);
-    this.#since = null;
-    this.#total = 0;
-    const painted = () =>
-      requestAnimationFrame(() =>
-        requestAnimationFrame(() => {
-          if (run === this.#run && document.visibilityState === "visible") this.#since ??= performance.now();
-        }),
-      );
-    if (item instanceof HTMLImageElement && !item.complete) item.addEventListener("load", painted, { once: true });
-    else painted();
+  // Whether the item has been on the screen: what was not seen cannot be answered.
+  get painted() {
+    return this.#painted;
+  }
+
+  async start(item) {
+    const run = this.reset();
+    if (item instanceof HTMLImageElement) {
+      try {
+        await item.decode();
+      } catch {
+        return; // no picture, no answer; the page says so
+      }
+    }
+    // a callback of the first frame runs before its paint, one of the second after it
+    await frame();
+    await frame();
+    if (run !== this.#run) return;
+    this.#painted = true;
+    if (document.visibilityState === "visible") this.#since = performance.now();
   }
 
   stop() {
     this.#pause();
-    this.#run += 1;
-    return Math.round(this.#total) / 1000;
+    const seconds = Math.round(this.#total) / 1000;
+    this.reset();
+    return seconds;
+  }
+
+  reset() {
+    this.#painted = false;
+    this.#since = null;
+    this.#total = 0;
+    return ++this.#run;
   }
 
   #pause() {

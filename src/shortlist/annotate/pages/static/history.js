@@ -1,0 +1,45 @@
+// What was answered, the latest last: what Z takes back, also after a reload. Kept by name only; the content of a
+// question comes from memory or from the server.
+
+const MOST = 100;
+
+export class History {
+  #memory = new Map();
+  #list = [];
+
+  load(owner) {
+    this.name = `shortlist-history-${owner}`;
+    try {
+      this.#list = JSON.parse(sessionStorage.getItem(this.name) ?? "[]");
+    } catch {
+      this.#list = [];
+    }
+  }
+
+  push(question) {
+    this.#memory.set(question.id, question);
+    this.#list = [...this.#list, { id: question.id, attempt: question.attempt }].slice(-MOST);
+    if (this.#memory.size > MOST) this.#memory.delete(this.#memory.keys().next().value);
+    this.#save();
+  }
+
+  pop() {
+    const last = this.#list.pop();
+    this.#save();
+    return last && { ...this.#memory.get(last.id), ...last };
+  }
+
+  // The server refused something: what we believe of these questions may be wrong.
+  forget(id) {
+    this.#list = this.#list.filter((entry) => entry.id !== id);
+    this.#save();
+  }
+
+  #save() {
+    try {
+      sessionStorage.setItem(this.name, JSON.stringify(this.#list));
+    } catch {
+      // no storage: undo works until the page is loaded again
+    }
+  }
+}

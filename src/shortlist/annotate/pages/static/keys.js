@@ -1,0 +1,23 @@
+// Which key is which button: 1 to 9, then letters in the order of the alphabet, then the same letters with Shift.
+// 0, S and Z are taken: None, skip and undo.
+
+const LETTERS = [..."abcdefghijklmnopqrstuvwxyz"].filter((letter) => letter !== "s" && letter !== "z");
+const DIGITS = [..."123456789"];
+const SHIFT = "⇧";
+
+// What is on the n-th button; null where there are no keys left (a click or Tab and Enter still work).
+export const KEYS = [...DIGITS, ...LETTERS.map((k) => k.toUpperCase()), ...LETTERS.map((k) => SHIFT + k.toUpperCase())];
+export const keyOf = (place) => KEYS[place] ?? null;
+
+// The same in the words of aria-keyshortcuts.
+export const shortcut = (key) => key.replace(SHIFT, "Shift+").toLowerCase().replace("shift", "Shift");
+
+// A key press as it is written on the buttons ("1", "0", "A", "⇧A"), or null where it is none of ours.
+export function pressed(event) {
+  if (event.repeat || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return null;
+  // by place for digits: on some keyboards they need Shift, and people press them without
+  const digit = /^(?:Digit|Numpad)(\d)$/.exec(event.code)?.[1] ?? (/^\d$/.test(event.key) ? event.key : null);
+  if (digit) return digit;
+  // Caps Lock must not matter, so Shift decides, not the case
+  return /^[a-z]$/i.test(event.key) ? (event.shiftKey ? SHIFT : "") + event.key.toUpperCase() : null;
+}

@@ -1,0 +1,14 @@
+// Which questions are open here: the server's, as of its last reply, with what was decided since laid on top.
+
+export function openQuestions(server, waiting) {
+  let held = server;
+  for (const { path, body, question } of waiting) {
+    held = held.filter((other) => other.id !== body.question);
+    if (path === "/undos") held = [{ ...question, attempt: body.attempt + 1 }, ...held];
+  }
+  return held;
+}
+
+// Asked again at the next attempt it is another showing; a question taken back after a reload has no content yet.
+export const sameShowing = (one, other) =>
+  one?.id === other?.id && one?.attempt === other?.attempt && Boolean(one?.item) === Boolean(other?.item);

@@ -1,0 +1,82 @@
+// What an annotator sees: the item, the buttons, the words around them.
+import { at, element } from "./dom.js";
+import { keyOf, shortcut } from "./keys.js";
+
+const TINY = 64; // pixels: smaller pictures are shown as squares, not as a blur
+
+const staged = new Map(); // question id -> its item, loaded before it is shown
+
+export function stage(questions) {
+  for (const { id, item } of questions) if (item && !staged.has(id)) staged.set(id, makeItem(item));
+  const wanted = new Set(questions.map(({ id }) => id));
+  for (const id of staged.keys()) if (!wanted.has(id)) staged.delete(id);
+}
+
+function makeItem(item) {
+  if (item.kind === "text") return element("p", { class: "text", dir: "auto", tabindex: 0 }, item.text);
+  if (item.kind === "audio") {
+    return element("audio", { src: item.media, controls: "", preload: "auto", "aria-label": "The sound to label" });
+  }
+  const image = element("img", { src: item.media, alt: "The item to label", decoding: "async" });
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalHeight < TINY));
+  image.addEventListener("error", () => {
+    image.replaceWith(element("p", {}, "This picture cannot be shown. Skip it with S."));
+  });
+  return image;
+}
+
+export function showQuestion(question, choose) {
+  const hadFocus = at("answers").contains(document.activeElement);
+  const item = staged.get(question.id) ?? makeItem(question.item);
+  at("item").replaceChildren(item);
+  at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
+  at("answers").hidden = false;
+  // the button that had the focus is gone: the item has it next, so that Tab goes on from there
+  if (hadFocus) at("item").focus({ preventScroll: true });
+  at("announce").textContent = announcement(question);
+  if (item instanceof HTMLAudioElement) item.play().catch(() => {}); // browsers may want a click first
+  return item;
+}
+
+function makeButton(choice, place, choose) {
+  const key = keyOf(place);
+  const made = element("button", { type: "button" });
+  if (key) {
+    made.setAttribute("aria-keyshortcuts", shortcut(key));
+    made.append(element("kbd", {}, key), " ");
+  }
+  made.append(element("span", { dir: "auto" }, choice.name));
+  made.addEventListener("click", () => choose(choice.class));
+  return made;
+}
+
+// For screen readers, who do not see that the page changed.
+function announcement({ item, shortlist }) {
+  const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
+  const names = shortlist.map((choice, place) => `${keyOf(place) ?? ""} ${choice.name}`.trim());
+  return `${what}. ${names.join(", ")}, 0 none of these.`;
+}
+
+export function showMessage(text) {
+  const hadFocus = at("answers").contains(document.activeElement);
+  at("answers").hidden = true;
+  at("item").replaceChildren(element("p", {}, text));
+  at("announce").textContent = text;
+  if (hadFocus) at("item").focus({ preventScroll: true });
+}
+
+export function showProgress({ done, total }, mine, perMinute) {
+  at("bar").max = Math.max(total, 1);
+  at("bar").value = done;
+  const parts = [`${done} of ${total} answered`, `${mine} by you just now`];
+  if (perMinute !== null) parts.push(`${perMinute} per minute`);
+  at("progress").textContent = parts.join(" · ");
+}
+
+export function toggleSound() {
+  const sound = at("item").querySelector("audio");
+  if (!sound) return false;
+  if (sound.paused) sound.play().catch(() => {});
+  else sound.pause();
+  return true;
+}
