@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -58,7 +59,9 @@ def test_batches_must_be_cut_equally():
 
 def test_the_command_under_torchrun(tmp_path):
     """Both processes train, the first alone prints and writes; the result is the single process's."""
-    words = ["-m", "shortlist", "train", "digits", "--size", "5", "--method", "rc", "--epochs", "2"]
+    data = blobs(count=200, shape=(1, 8, 8))
+    np.savez(tmp_path / "own.npz", x=data.train.x, y=data.train.y, x_test=data.test.x, y_test=data.test.y)
+    words = ["-m", "shortlist", "train", str(tmp_path / "own.npz"), "--size", "2", "--method", "rc", "--epochs", "2"]
     words += ["--device", "cpu", "--batch-size", "64", "--json", "--out"]
     runs = []
     for name, start in (("two", [*TORCHRUN, *words]), ("one", [sys.executable, *words])):

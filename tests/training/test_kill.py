@@ -8,20 +8,31 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from shortlist.cli import main
 
+from .conftest import blobs
+
 ROOT = Path(__file__).parents[2]
 # a checkpoint after every epoch, so that the kill often falls into the writing of one
 START = "import shortlist.training.loop as l; l.CHECKPOINT_SECONDS = 0; from shortlist.cli import main; main()"
-WORDS = ["train", "digits", "--size", "5", "--epochs", "40", "--batch-size", "64", "--device", "cpu", "--out"]
+WORDS = ["train", "own.npz", "--size", "2", "--epochs", "40", "--batch-size", "64", "--device", "cpu", "--out"]
 CASES = {
     "rc": ["--method", "rc", "--model", "mlp"],
     "proden": ["--method", "proden", "--augment", "--model", "mlp"],
     "lw": ["--method", "lw", "--optimiser", "sgd", "--lr", "0.05", "--model", "mlp"],
     "likelihood": ["--method", "likelihood", "--augment", "--model", "mlp", "--holdout", "0.2"],
 }
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path, monkeypatch):
+    """In a file of its own: digits would load scikit-learn into every process."""
+    monkeypatch.chdir(tmp_path)
+    data = blobs(count=600, shape=(1, 8, 8))
+    np.savez("own.npz", x=data.train.x, y=data.train.y, x_test=data.test.x, y_test=data.test.y)
 
 
 def start(*words):
@@ -91,7 +102,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
 
 
 def test_resuming_what_is_finished_does_nothing(tmp_path, monkeypatch, capsys):
-    words = ["train", "digits", "--size", "5", "--epochs", "2", "--out"]
+    words = ["train", "own.npz", "--size", "2", "--epochs", "2", "--out"]
     undisturbed(words, tmp_path / "run", monkeypatch)
     before = (tmp_path / "run" / "weights.safetensors").stat().st_mtime_ns
     undisturbed(["train", "--resume", *words[1:]], tmp_path / "run", monkeypatch)
