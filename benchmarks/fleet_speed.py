@@ -4,12 +4,13 @@
     python benchmarks/fleet_speed.py --out results --parts lenet         # or check, peak, profile, reference, resnet
 
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
-the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left out (it
-compiles and captures); shuffles are included, evaluation is not. `check` holds three steps of the kernels against the
+the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left out
+(it compiles and captures); shuffles are included, evaluation is not. `check` holds three steps of the kernels against the
 plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come.
 """
 
 import argparse
+import copy
 import json
 import platform
 import time
@@ -21,12 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from shortlist import models
 from shortlist.data.dataset import Dataset, Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_pack import fleet_of, plan_all
 from shortlist.training.prepare import prepare
 from train_speed import reference
@@ -37,8 +36,9 @@ FLOPS = {"lenet": 3 * 13.1e6 - 0.8e6, "resnet32": 3 * 138e6}
 K = 10
 
 
-def noise(model: str) -> Dataset:
-    count, shape = SHAPES[model]
+def noise(model: str, count: int | None = None) -> Dataset:
+    full, shape = SHAPES[model]
+    count = count or full
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (count, *shape), np.uint8)
     return Dataset(model, Split(x, rng.integers(0, K, count)), None, tuple(map(str, range(K))), "image")
@@ -100,38 +100,33 @@ def measure_single(data: Dataset, model: str, batch_size: int) -> dict[str, Any]
 
 
 def check() -> dict[str, float]:
-    """The largest relative error of a tensor after three steps, kernels against the plain module."""
+    """Relative errors of logits and of the gradient of all parameters, kernels against the plain modules."""
     errors = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        torch.manual_seed(0)
-        images = torch.randn(500, 1, 28, 28, device="cuda")
-        nets = [models.build("lenet", (1, 28, 28), K, seed=i).cuda() for i in range(2)]
-        fleet = LeNetFleet([n.state_dict() for n in nets], images, torch.tensor([1e-3, 1e-2]), 0.9, dtype)
-        lr = torch.tensor([0.05, 0.02], device="cuda")
-        optimisers = [
-            torch.optim.SGD(n.parameters(), lr=float(lr[i]), momentum=0.9, weight_decay=(1e-3, 1e-2)[i])
-            for i, n in enumerate(nets)
-        ]
-        for _ in range(3):
+    for model in SHAPES:
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.manual_seed(0)
+            data = noise(model, 500)
+            config = replace(configs(model, 1)[0], momentum=0.0, weight_decay=0.0)
+            engine = Engine(device="cuda", amp=dtype == torch.bfloat16).resolve(1)
+            tasks = plan_all(data, [config, replace(config, seed=7)])
+            nets = [copy.deepcopy(task.model).cuda() for task in tasks]
+            fleet = fleet_of(tasks, engine).net
             index = torch.stack([torch.randperm(500, device="cuda")[:256] for _ in nets])
-            grad = torch.randn(2, 256, K, device="cuda") / 256
+            x = torch.from_numpy(data.train.x).cuda()
+            slope = torch.randn(2, 256, K, device="cuda") / 256
+            before = [fleet.state_dict(i) for i in range(2)]
             logits = fleet.forward(index, torch.ones(2, device="cuda"), train=True)
-            fleet.backward(grad)
-            fleet.update(lr)
+            fleet.backward(slope)
+            fleet.update(torch.ones(2, device="cuda"))  # lr 1: the parameters' change is the gradient
             for i, net in enumerate(nets):
                 with torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16):
-                    out = net.train()(images[index[i]]).float()
-                optimisers[i].zero_grad()
-                (out * grad[i]).sum().backward()
-                optimisers[i].step()
-        worst = float(((out - logits[1]).norm() / out.norm()).detach())
-        errors[f"{dtype} logits"] = worst
-        for i, net in enumerate(nets):
-            ours = fleet.state_dict(i)
-            for name, theirs in net.state_dict().items():
-                if theirs.is_floating_point():
-                    gap = float((ours[name] - theirs.cpu()).norm() / (theirs.norm().cpu() + 1e-6))
-                    errors[f"{dtype} {name}"] = max(gap, errors.get(f"{dtype} {name}", 0.0))
+                    out = net.train()(x[index[i]]).float()
+                (out * slope[i]).sum().backward()
+                after = fleet.state_dict(i)
+                theirs = torch.cat([p.grad.flatten().cpu() for _, p in net.named_parameters() if p.grad is not None])
+                ours = torch.cat([(before[i][n] - after[n]).flatten() for n, _ in net.named_parameters()])
+                errors[f"{model} {dtype} logits {i}"] = float(((out - logits[i]).norm() / out.norm()).detach())
+                errors[f"{model} {dtype} gradient {i}"] = float((ours - theirs).norm() / theirs.norm())
     print(json.dumps({k: float(f"{v:.2g}") for k, v in errors.items()}), flush=True)
     return errors
 
@@ -143,9 +138,9 @@ def peak() -> float:
     return 2 * 8192**3 * 10 / seconds(lambda: [a @ b for _ in range(10)]) / 1e12
 
 
-def profile(data: Dataset) -> None:
-    """Where the time of a step of 30 LeNet runs goes, kernel by kernel."""
-    fleet = fleet_of(plan_all(data, configs("lenet", 30)), Engine(device="cuda").resolve(10**9))
+def profile(data: Dataset, runs: int) -> None:
+    """Where the time of a step goes, kernel by kernel."""
+    fleet = fleet_of(plan_all(data, configs(data.name, runs)), Engine(device="cuda").resolve(10**9))
     fleet._load(*fleet._orders(0))
     for _ in range(3):
         fleet._step()
@@ -155,7 +150,7 @@ def profile(data: Dataset) -> None:
         torch.cuda.synchronize()
     rows = sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)[:22]
     for r in rows:
-        print(f"{r.self_device_time_total / 5 / 30:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
+        print(f"{r.self_device_time_total / 5 / runs:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
 
 
 def main() -> None:
@@ -185,7 +180,8 @@ def main() -> None:
         print("peak", results["bf16_peak_tflops"], flush=True)
     data = {model: noise(model) for model in SHAPES}
     if "profile" in parts:
-        profile(data["lenet"])
+        profile(data["lenet"], 30)
+        profile(data["resnet32"], 12)
     if "lenet" in parts:
         rows = []
         for count in map(int, args.fleets.split(",")):
@@ -206,11 +202,13 @@ def main() -> None:
             save("reference", rows)
     if "resnet" in parts:
         rows = []
+        for count in (1, 4, 12, 30):
+            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine))
+            save("resnet32", rows)
+        rows.append(measure_fleet(data["resnet32"], "resnet32", 1, engine, 1024))
+        save("resnet32", rows)
         for batch in (256, 1024):
             rows.append(measure_single(data["resnet32"], "resnet32", batch))
-            save("resnet32", rows)
-        for count in (4, 12):
-            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine))
             save("resnet32", rows)
 
 

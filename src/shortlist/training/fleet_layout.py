@@ -1,4 +1,4 @@
-"""How the LeNet fleet lays out images and parameters; see `fleet_kernels` for why."""
+"""How the LeNet fleet lays out images and parameters; see `kernels` for why."""
 
 from collections.abc import Mapping
 

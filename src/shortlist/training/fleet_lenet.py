@@ -1,4 +1,4 @@
-"""The paper's LeNet for many runs at once, on the kernels of `fleet_kernels`.
+"""The paper's LeNet for many runs at once, on the Triton kernels of `kernels/`.
 
 Forward and backward are written out: the order of kernels is the whole program, and no activation is kept that can be
 made again for less than reading it back. What is exploited:
@@ -205,7 +205,7 @@ class LeNetFleet:
 
     def _fold(self, index: Tensor, active: Tensor, train: bool) -> Tensor:
         """(R, K1, N1) conv1's weights with batch norm folded in, the bias in row 25."""
-        from shortlist.training.fleet_kernels import fold_kernel
+        from shortlist.training.kernels.lenet import fold_kernel
 
         sums = F.embedding_bag(index, self.moments, mode="sum") if train else self.moments
         folded = self._buffer("folded", self.R, K1, N1)
@@ -218,7 +218,7 @@ class LeNetFleet:
         return folded
 
     def _first(self, weights: Tensor, index: Tensor, images: Tensor, train: bool) -> Tensor:
-        from shortlist.training.fleet_kernels import first_kernel
+        from shortlist.training.kernels.lenet import first_kernel
 
         H, W, B = 2 * self.H, 2 * self.W, index.shape[1]
         h1 = self._buffer("h1", self.R, B, H + 4, W + 4, C1_PAD, halo=True)
@@ -232,7 +232,8 @@ class LeNetFleet:
         return h1
 
     def _second(self, h1: Tensor, B: int, active: Tensor, train: bool) -> tuple[Tensor, Tensor]:
-        from shortlist.training.fleet_kernels import conv_kernel, stats_kernel
+        from shortlist.training.kernels.conv import conv_kernel
+        from shortlist.training.kernels.norm import stats_kernel
 
         H, W = 2 * self.H, 2 * self.W
         block, block_k, warps, stages, cache = self.tiles.conv
@@ -254,7 +255,7 @@ class LeNetFleet:
         return y2, norm
 
     def _pool(self, y2: Tensor, norm: Tensor, B: int) -> Tensor:
-        from shortlist.training.fleet_kernels import pool_kernel
+        from shortlist.training.kernels.lenet import pool_kernel
 
         h2 = self._buffer("h2", self.R, B, self.flat, halo=True)  # zeros in the padded columns
         M = B * self.places
@@ -266,7 +267,7 @@ class LeNetFleet:
         return h2
 
     def _third(self, x3: Tensor, active: Tensor, train: bool) -> Tensor:
-        from shortlist.training.fleet_kernels import norm_kernel
+        from shortlist.training.kernels.lenet import norm_kernel
 
         gamma, beta, bias = self._parts("gamma3", "beta3", "b3")
         if not train:
@@ -302,7 +303,7 @@ class LeNetFleet:
         return self.part(self.small_grad, name)
 
     def _third_back(self, x3: Tensor, dh3: Tensor) -> Tensor:
-        from shortlist.training.fleet_kernels import norm_back_kernel
+        from shortlist.training.kernels.lenet import norm_back_kernel
 
         B = x3.shape[1]
         dx3 = torch.empty_like(x3)
@@ -314,7 +315,8 @@ class LeNetFleet:
         return dx3
 
     def _pool_back(self, y2: Tensor, norm: Tensor, dh2: Tensor) -> Tensor:
-        from shortlist.training.fleet_kernels import pool_back_kernel, stats_back_kernel
+        from shortlist.training.kernels.lenet import pool_back_kernel
+        from shortlist.training.kernels.norm import stats_back_kernel
 
         B, H, W = y2.shape[1], self.H, self.W
         M = B * self.places
@@ -335,7 +337,7 @@ class LeNetFleet:
         return dy2
 
     def _second_weights(self, h1: Tensor, dy2: Tensor) -> None:
-        from shortlist.training.fleet_kernels import add_parts_kernel, conv_weight_kernel
+        from shortlist.training.kernels.conv import add_parts_kernel, conv_weight_kernel
 
         block, splits, warps, stages, cache = self.tiles.weights
         H, W, B = 2 * self.H, 2 * self.W, h1.shape[1]
@@ -352,7 +354,7 @@ class LeNetFleet:
         )
 
     def _second_back(self, dy2: Tensor) -> Tensor:
-        from shortlist.training.fleet_kernels import conv_kernel
+        from shortlist.training.kernels.conv import conv_kernel
 
         H, W, B = 2 * self.H, 2 * self.W, dy2.shape[1]
         block, block_k, warps, stages, cache = self.tiles.conv_back
@@ -367,7 +369,7 @@ class LeNetFleet:
         return dh1
 
     def _first_back(self, index: Tensor, dh1: Tensor) -> None:
-        from shortlist.training.fleet_kernels import first_weight_kernel, fold_back_kernel
+        from shortlist.training.kernels.lenet import first_weight_kernel, fold_back_kernel
 
         block, splits, warps = self.tiles.first_weights
         B, H, W = dh1.shape[1], 2 * self.H, 2 * self.W
@@ -386,7 +388,7 @@ class LeNetFleet:
 
     def update(self, lr: Tensor) -> None:
         """One step of SGD with momentum; a run whose lr is negative stands still."""
-        from shortlist.training.fleet_kernels import momentum_kernel
+        from shortlist.training.kernels.norm import momentum_kernel
 
         for value, velocity, grad, copy in (
             (self.big, self.big_velocity, self.big_grad, self.big_copy),

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,12 @@ from shortlist.training.fleet import Fleet, FleetNet, FleetResult
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_modules import STREAMS, ModuleFleet
+from shortlist.training.fleet_resnet import ResNetFleet
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.prepare import Task, plan
 
-LENET_BYTES = 120 << 20
-"""Device memory of one LeNet run at batch 256 on 28x28 images, with room to spare (results/fleet_speed.json)."""
+RUN_BYTES = {"lenet": 120 << 20, "resnet32": 1600 << 20}
+"""Device memory of one run at batch 256 on the paper's images, with room to spare (results/fleet_speed.json)."""
 MEMORY_SHARE = 0.8
 """The share of the device's free memory that a pack may be planned for."""
 
@@ -76,63 +78,94 @@ def plan_all(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
     """A fleet on the networks that suit its model."""
-    first = tasks[0]
-    test = first.dataset.test if first.dataset.test is not None and first.dataset.test.y is not None else None
-    y = None if test is None else torch.from_numpy(test.y).to(engine.device)
+    first, test = tasks[0], tasks[0].dataset.test
     decay = torch.tensor([task.config.weight_decay for task in tasks])
     net: FleetNet
-    held: object = None
-    if suits_lenet(first, engine):
-        network = LeNetNet(tasks, decay, engine)
-        net, held = network, None if test is None else network.images_of(test.x)
+    inputs_of: Callable[[Any], Any]
+    if suits_kernels(first, engine):
+        special = (LeNetNet if first.config.model == "lenet" else ResNetNet)(tasks, decay, engine)
+        net, inputs_of = special, special.inputs_of
     else:
-        inputs = Inputs(first.dataset.train.x, engine.device)
-        config = first.config
         net = ModuleFleet(
             [task.model for task in tasks],
-            inputs,
-            config.optimiser,
+            Inputs(first.dataset.train.x, engine.device),
+            first.config.optimiser,
             decay,
-            config.momentum,
+            first.config.momentum,
             amp=bool(engine.amp),
             compile=bool(engine.compile),
         )
-        held = None if test is None else Inputs(test.x, engine.device)
-    test_set = None if y is None else (held, y)
+        inputs_of = partial(Inputs, device=engine.device)
+    test_set = None
+    if test is not None and test.y is not None:
+        test_set = (inputs_of(test.x), torch.from_numpy(test.y).to(engine.device))
     return Fleet(tasks, net, test_set, graph=bool(engine.graph), compile=bool(engine.compile))
 
 
-def suits_lenet(task: Task, engine: Engine) -> bool:
-    """Whether a run may take the special path: the paper's LeNet, one channel, SGD, no augmentation, on CUDA."""
-    c, shape = task.config, task.dataset.in_shape
-    if not (c.model == "lenet" and c.optimiser == "sgd" and not c.augment and engine.device.startswith("cuda")):
+def suits_kernels(task: Task, engine: Engine) -> bool:
+    """Whether a run may take a special path: on CUDA, SGD, and images that the kernels' layout divides evenly."""
+    config, shape = task.config, task.dataset.in_shape
+    if not engine.device.startswith("cuda") or config.optimiser != "sgd" or len(shape) != 3:
         return False
-    return shape[0] == 1 and shape[1] % 4 == 0 and shape[2] % 4 == 0
+    even = shape[1] % 4 == 0 and shape[2] % 4 == 0
+    if config.model == "lenet":  # its first layer's statistics are those of images that do not move
+        return shape[0] == 1 and even and not config.augment
+    return config.model == "resnet32" and shape[0] == 3 and shape[1] == shape[2] and even
+
+
+def _split(tasks: Sequence[Task]) -> tuple[Normalise, list[dict[str, Tensor]]]:
+    """The normalising layer that all tasks share, and the states of the networks behind it."""
+    layers = [cast(nn.Sequential, task.model) for task in tasks]
+    return cast(Normalise, layers[0][0]), [layer[1].state_dict() for layer in layers]
+
+
+def _joined(normalise: Normalise, inner: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict as the single loop would save it."""
+    outer = {f"0.{name}": tensor.cpu() for name, tensor in normalise.state_dict().items()}
+    return {**outer, **{f"1.{name}": tensor for name, tensor in inner.items()}}
 
 
 class LeNetNet(LeNetFleet):
     """`LeNetFleet` between tasks and state dicts whose first layer normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
-        self.normalise = cast(Normalise, cast(nn.Sequential, tasks[0].model)[0]).to(engine.device)
+        normalise, states = _split(tasks)
+        self.normalise = normalise.to(engine.device)
         dtype = torch.bfloat16 if engine.amp else torch.float32
-        states = [cast(nn.Sequential, task.model)[1].state_dict() for task in tasks]
         images = self.normalise(torch.from_numpy(tasks[0].dataset.train.x).to(engine.device))
         super().__init__(states, images, decay, tasks[0].config.momentum, dtype)
 
-    def images_of(self, x: object) -> Tensor:
+    def inputs_of(self, x: object) -> Tensor:
         """Other images as `forward` takes them."""
         return with_halo(self.normalise(torch.as_tensor(x).to(self.device)), self.dtype)
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """As the single loop would save it."""
-        inner = {f"1.{name}": tensor for name, tensor in super().state_dict(run).items()}
-        return {**{f"0.{name}": t.cpu() for name, t in self.normalise.state_dict().items()}, **inner}
+        return _joined(self.normalise, super().state_dict(run))
+
+
+class ResNetNet(ResNetFleet):
+    """`ResNetFleet` between tasks and state dicts whose first layer normalises."""
+
+    def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
+        normalise, states = _split(tasks)
+        self.normalise = normalise.to(engine.device)
+        images = torch.from_numpy(tasks[0].dataset.train.x).to(engine.device)
+        mean, deviation = self.normalise.mean, self.normalise.deviation
+        dtype = torch.bfloat16 if engine.amp else torch.float32
+        super().__init__(states, images, mean, deviation, decay, tasks[0].config.momentum, dtype)
+
+    def inputs_of(self, x: object) -> Tensor:
+        """Other images as `forward` takes them."""
+        return torch.as_tensor(x).to(self.device)
+
+    def state_dict(self, run: int) -> dict[str, Tensor]:
+        """As the single loop would save it."""
+        return _joined(self.normalise, super().state_dict(run))
 
 
 def _limit(config: RunConfig) -> int:
-    if config.model != "lenet":
+    if config.model not in RUN_BYTES or config.optimiser != "sgd":
         return STREAMS
     free, _ = torch.cuda.mem_get_info()
-    share = max(1, config.batch_size // 256) * LENET_BYTES
-    return max(1, int(MEMORY_SHARE * free / share))
+    return max(1, int(MEMORY_SHARE * free / (max(1.0, config.batch_size / 256) * RUN_BYTES[config.model])))

@@ -1,99 +1,9 @@
-"""Triton kernels of the LeNet fleet: every kernel serves all runs at once, the run being one dimension of its grid.
-
-Layouts. Images and feature maps are channels last. Maps that a convolution reads carry a halo of zeros as wide as its
-padding, so a window is a plain offset and no load needs a mask. Channels are padded to a multiple of 8 (16-byte loads);
-padded channels have zero weights and stay zero. Convolution weights are (K, N) matrices: K counts window places times
-input channels, padded with zero rows to whole blocks; N is the output channels padded to a power of two.
-"""
+"""What only the LeNet needs: its first layer in one kernel, pooling, and batch norm of a fully connected layer."""
 
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
-    """The offset, in a map with a halo, of row kk of the weight matrix from the window's first element."""
-    place = kk // CI
-    return ((place // PLACES) * WIDTH + place % PLACES) * CI + kk % CI
-
-
-@triton.jit
-def conv_kernel(
-    x_ptr, w_ptr, y_ptr, stats_ptr, x_run, w_run, y_run, M,
-    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STATS: tl.constexpr, TURNED: tl.constexpr,
-    WN: tl.constexpr, CACHE: tl.constexpr,
-):  # fmt: skip
-    """y[m, n] = sum_k x[window(m), k] w[k, n]; and for batch norm the sums of y and y^2 over the tile's rows.
-
-    x (R, B, H + PLACES - 1, W + PLACES - 1, CI), w (R, rows, WN), y (R, B, H, W, CO), stats (R, tiles, 2, N). The
-    gradient by x is the same kernel on the gradient by y with the window turned round (TURNED: w is then read as
-    w[(last place - place) * CO + n, channel of x]).
-    """
-    tile = tl.program_id(0)
-    run = tl.program_id(1).to(tl.int64)
-    WIDTH: tl.constexpr = W + PLACES - 1
-    HEIGHT: tl.constexpr = H + PLACES - 1
-    m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
-    valid = m < M
-    row = tl.minimum(m, M - 1)
-    place = row % (H * W)
-    base = (((row // (H * W)) * HEIGHT + place // W) * WIDTH + place % W) * CI
-    n = tl.arange(0, N)
-    x_ptr += run * x_run
-    w_ptr += run * w_run
-    acc = tl.zeros((BLOCK_M, N), tl.float32)
-    for block in range(BLOCKS_K):
-        kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
-        a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :], cache_modifier=CACHE)
-        if TURNED:
-            tap = PLACES * PLACES - 1 - kk // CI
-            real = (tap >= 0)[:, None] & (n < CO)[None, :]
-            w = tl.load(w_ptr + (tap * CO * WN + kk % CI)[:, None] + (n * WN)[None, :], mask=real, other=0.0)
-        else:
-            w = tl.load(w_ptr + kk[:, None] * WN + n[None, :])
-        acc = tl.dot(a, w, acc)
-    out = acc.to(y_ptr.dtype.element_ty)
-    tl.store(y_ptr + run * y_run + row[:, None] * CO + n[None, :], out, mask=valid[:, None] & (n < CO)[None, :])
-    if STATS:
-        # of what was stored, so that mean and variance are those of the rounded values
-        kept = tl.where(valid[:, None], out.to(tl.float32), 0.0)
-        at = stats_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
-        tl.store(at, tl.sum(kept, 0))
-        tl.store(at + N, tl.sum(kept * kept, 0))
-
-
-@triton.jit
-def conv_weight_kernel(
-    x_ptr, d_ptr, out_ptr, x_run, d_run, M,
-    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
-    STEPS: tl.constexpr, CACHE: tl.constexpr,
-):  # fmt: skip
-    """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n]; d has a halo too."""
-    block = tl.program_id(0)
-    split = tl.program_id(1)
-    run = tl.program_id(2).to(tl.int64)
-    WIDTH: tl.constexpr = W + PLACES - 1
-    HEIGHT: tl.constexpr = H + PLACES - 1
-    INNER: tl.constexpr = (PLACES // 2) * (WIDTH + 1)
-    kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
-    offset = _window(kk, PLACES, WIDTH, CI)
-    n = tl.arange(0, N)
-    x_ptr += run * x_run
-    d_ptr += run * d_run
-    acc = tl.zeros((BLOCK_K, N), tl.float32)
-    for step in range(STEPS):
-        m = (step * SPLITS + split) * BLOCK_M + tl.arange(0, BLOCK_M)
-        row = tl.minimum(m, M - 1)
-        place = row % (H * W)
-        first = ((row // (H * W)) * HEIGHT + place // W) * WIDTH + place % W
-        a = tl.load(x_ptr + (first * CI)[:, None] + offset[None, :], cache_modifier=CACHE)
-        mask = (m < M)[:, None] & (n < CO)[None, :]
-        d = tl.load(d_ptr + ((first + INNER) * CO)[:, None] + n[None, :], mask=mask, other=0.0)
-        acc = tl.dot(tl.trans(a), d, acc)
-    at = (run * SPLITS + split) * BLOCKS_K * BLOCK_K + kk
-    tl.store(out_ptr + at[:, None] * N + n[None, :], acc)
+from shortlist.training.kernels.norm import _move
 
 
 @triton.jit
@@ -259,13 +169,6 @@ def pool_back_kernel(
 
 
 @triton.jit
-def _move(ptr, at, value, step):
-    """A running statistic moved towards a batch's."""
-    old = tl.load(ptr + at)
-    tl.store(ptr + at, old + step * (value - old))
-
-
-@triton.jit
 def norm_kernel(
     x_ptr, gamma_ptr, beta_ptr, bias_ptr, h_ptr, mean_ptr, var_ptr, run_mean_ptr, run_var_ptr, active_ptr, B, F, small,
     EPS: tl.constexpr, MOMENTUM: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_F: tl.constexpr,
@@ -316,75 +219,6 @@ def norm_back_kernel(
     tl.store(out_ptr + at, g.to(out_ptr.dtype.element_ty), mask=mask)
     tl.store(dgamma_ptr + run * small + f, dgamma)
     tl.store(dbeta_ptr + run * small + f, dbeta)
-
-
-@triton.jit
-def _sum_tiles(ptr, TILES: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    """The sum of TILES rows of WIDTH numbers."""
-    acc = tl.zeros((BLOCK, WIDTH), tl.float32)
-    column = tl.arange(0, WIDTH)
-    for start in range(0, TILES, BLOCK):
-        row = start + tl.arange(0, BLOCK)
-        acc += tl.load(ptr + row[:, None] * WIDTH + column[None, :], mask=(row < TILES)[:, None], other=0.0)
-    return tl.sum(acc, 0)
-
-
-@triton.jit
-def stats_kernel(
-    stats_ptr, gamma_ptr, beta_ptr, bias_ptr, out_ptr, run_mean_ptr, run_var_ptr, active_ptr, count, small,
-    TILES: tl.constexpr, N: tl.constexpr, EPS: tl.constexpr, MOMENTUM: tl.constexpr, TRAIN: tl.constexpr,
-):  # fmt: skip
-    """Batch norm of a map from its tiles' sums: out (R, 4, N) scale, shift, mean, 1 / deviation; running statistics."""
-    run = tl.program_id(0).to(tl.int64)
-    n = tl.arange(0, N)
-    one = run * N + n
-    bias = tl.load(bias_ptr + run * small + n)
-    if TRAIN:
-        both = tl.reshape(_sum_tiles(stats_ptr + run * TILES * 2 * N, TILES, 2 * N, 16), (2, N)) / count
-        first = (tl.arange(0, 2) == 0)[:, None]
-        mean = tl.sum(tl.where(first, both, 0.0), 0)
-        var = tl.maximum(tl.sum(tl.where(first, 0.0, both), 0) - mean * mean, 0.0)
-        step = MOMENTUM * tl.load(active_ptr + run)
-        _move(run_mean_ptr, one, mean + bias, step)
-        _move(run_var_ptr, one, var * (count / tl.maximum(count - 1, 1)), step)
-    else:
-        mean = tl.load(run_mean_ptr + one) - bias
-        var = tl.load(run_var_ptr + one)
-    rstd = 1 / tl.sqrt(var + EPS)
-    scale = tl.load(gamma_ptr + run * small + n) * rstd
-    out_ptr += run * 4 * N + n
-    tl.store(out_ptr, scale)
-    tl.store(out_ptr + N, tl.load(beta_ptr + run * small + n) - scale * mean)
-    tl.store(out_ptr + 2 * N, mean)
-    tl.store(out_ptr + 3 * N, rstd)
-
-
-@triton.jit
-def stats_back_kernel(
-    sums_ptr, out_ptr, dgamma_ptr, dbeta_ptr, count, small, TILES: tl.constexpr, N: tl.constexpr
-):  # fmt: skip
-    """From the tiles' sums of `pool_back_kernel`: dbeta, dgamma, and out (R, 2, N) their means over the map."""
-    run = tl.program_id(0).to(tl.int64)
-    both = tl.reshape(_sum_tiles(sums_ptr + run * TILES * 2 * N, TILES, 2 * N, 16), (2, N))
-    n = tl.arange(0, N)
-    first = (tl.arange(0, 2) == 0)[:, None]
-    dbeta = tl.sum(tl.where(first, both, 0.0), 0)
-    dgamma = tl.sum(tl.where(first, 0.0, both), 0)
-    tl.store(dbeta_ptr + run * small + n, dbeta)
-    tl.store(dgamma_ptr + run * small + n, dgamma)
-    tl.store(out_ptr + run * 2 * N + n, dbeta / count)
-    tl.store(out_ptr + run * 2 * N + N + n, dgamma / count)
-
-
-@triton.jit
-def add_parts_kernel(parts_ptr, out_ptr, size, real, small, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
-    """The sum over splits of parts (R, SPLITS, size), into the small gradients; zero from `real` on (padding)."""
-    run = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for split in tl.static_range(SPLITS):
-        acc += tl.load(parts_ptr + (run * SPLITS + split) * size + i, mask=i < real, other=0.0)
-    tl.store(out_ptr + run * small + i, acc, mask=i < size)
 
 
 @triton.jit
@@ -465,25 +299,3 @@ def fold_back_kernel(
     tl.store(dw_ptr + run * small + n[:, None] * 25 + k[None, :], dw, mask=real)
     tl.store(dgamma_ptr + run * small + n, dscale * rstd, mask=channel)
     tl.store(dbeta_ptr + run * small + n, db, mask=channel)
-
-
-@triton.jit
-def momentum_kernel(
-    value_ptr, velocity_ptr, grad_ptr, copy_ptr, lr_ptr, decay_ptr, P, momentum,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
-    """SGD with momentum on (R, P) in one pass, and a bf16 copy of the new values; a run with lr < 0 stands still."""
-    run = tl.program_id(1).to(tl.int64)
-    lr = tl.load(lr_ptr + run)
-    if lr >= 0:
-        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        mask = i < P
-        at = run * P + i
-        value = tl.load(value_ptr + at, mask=mask)
-        velocity = tl.load(velocity_ptr + at, mask=mask)
-        grad = tl.load(grad_ptr + at, mask=mask).to(tl.float32)
-        velocity = momentum * velocity + grad + tl.load(decay_ptr + run) * value
-        value -= lr * velocity
-        tl.store(velocity_ptr + at, velocity, mask=mask)
-        tl.store(value_ptr + at, value, mask=mask)
-        tl.store(copy_ptr + at, value.to(copy_ptr.dtype.element_ty), mask=mask)

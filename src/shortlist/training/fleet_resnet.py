@@ -1,0 +1,462 @@
+"""ResNet-32 for many runs at once, on the Triton kernels of `kernels/`.
+
+Forward and backward are written out as in `fleet_lenet`. What is exploited: batch statistics are summed where a
+convolution writes its output; batch norm, shortcut and ReLU are one pass over a map; convolutions read windows in place
+from maps with a halo, so nothing is ever unfolded; with 16 to 64 channels the work is moving maps, and each is moved as
+few times as the batch statistics allow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.training.augment import move_images
+from shortlist.training.fleet_layout import round_up
+
+EPS = 1e-5
+BN_MOMENTUM = 0.1
+PLACES, TAPS = 3, 9
+SLACK = 8192
+STEM_PAD = 8
+"""The 3 colours are padded to 8 channels."""
+ROW_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A 3 x 3 convolution with its batch norm: where it stands in the state dict and what it maps."""
+
+    conv: str
+    norm: str
+    inputs: int
+    real_inputs: int
+    outputs: int
+    size: int
+    """Height and width of its output."""
+    stride: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of its weight matrix."""
+        return round_up(TAPS * self.inputs, ROW_BLOCK)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Two convolutions and the shortcut: the identity, or the names of a 1 x 1 convolution and its norm."""
+
+    first: Conv
+    second: Conv
+    shortcut: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class ResNetTiles:
+    """Block sizes by number of input channels: BLOCK_M, BLOCK_K, warps, stages of the convolutions."""
+
+    conv: Mapping[int, tuple[int, int, int, int]]
+    weights: Mapping[int, tuple[int, int, int, int]]
+    """BLOCK_M, splits, warps, stages."""
+    act: tuple[int, int] = (128, 4)
+
+
+TILES = ResNetTiles(
+    conv={8: (256, 32, 4, 2), 16: (256, 32, 4, 3), 32: (256, 32, 4, 3), 64: (128, 64, 4, 3)},
+    weights={8: (128, 16, 4, 2), 16: (128, 16, 4, 3), 32: (64, 8, 4, 3), 64: (64, 4, 4, 3)},
+)
+FLOAT_TILES = ResNetTiles(
+    conv=dict.fromkeys((8, 16, 32, 64), (64, 32, 4, 1)),
+    weights=dict.fromkeys((8, 16, 32, 64), (32, 4, 4, 1)),
+    act=(64, 4),
+)
+"""For checks in float32, whose tiles are twice as large."""
+
+
+def blocks_of(state: Mapping[str, Tensor], size: int) -> tuple[Conv, list[Block]]:
+    """The stem and the blocks of a `models.resnet32` (or one of another depth) for images of a size."""
+    stem = Conv("0", "1", STEM_PAD, 3, 16, size, 1)
+    blocks, inputs = [], 16
+    places = sorted({int(name.split(".")[0]) for name in state if ".conv1." in name})
+    for place in places:
+        outputs = int(state[f"{place}.conv1.weight"].shape[0])
+        stride = 2 if outputs != inputs else 1
+        size //= stride
+        blocks.append(
+            Block(
+                Conv(f"{place}.conv1", f"{place}.bn1", inputs, inputs, outputs, size, stride),
+                Conv(f"{place}.conv2", f"{place}.bn2", outputs, outputs, outputs, size, 1),
+                (f"{place}.shortcut.0", f"{place}.shortcut.1") if stride == 2 else None,
+            )
+        )
+        inputs = outputs
+    return stem, blocks
+
+
+class ResNetFleet:
+    """R networks with their optimiser; all tensors have a leading dimension of runs.
+
+    Args:
+        states: the state dicts of R freshly built networks.
+        images: (N, 3, S, S) uint8 images on the device.
+        mean: (3,) of the pixels.
+        deviation: (3,) of the pixels.
+        weight_decay: (R,).
+        momentum: of SGD.
+        dtype: of activations and weight copies (float32 for checks).
+        tiles: block sizes.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[Mapping[str, Tensor]],
+        images: Tensor,
+        mean: Tensor,
+        deviation: Tensor,
+        weight_decay: Tensor,
+        momentum: float,
+        dtype: torch.dtype = torch.bfloat16,
+        tiles: ResNetTiles | None = None,
+    ) -> None:
+        self.device, self.dtype, self.momentum = images.device, dtype, momentum
+        self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
+        self.images, self.mean, self.deviation = images, mean.view(3, 1, 1), deviation.view(3, 1, 1)
+        self.stem, self.blocks = blocks_of(states[0], images.shape[2])
+        self.convs = [self.stem, *(conv for block in self.blocks for conv in (block.first, block.second))]
+        self.head = max((n for n in states[0] if n.endswith(".bias")), key=lambda n: int(n.split(".")[0])).split(".")[0]
+        self.K = int(states[0][f"{self.head}.bias"].shape[0])
+        self.decay = weight_decay.to(self.device, torch.float32)
+        self.buffers: dict[Any, Tensor] = {}
+        self._load(states)
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def _load(self, states: Sequence[Mapping[str, Tensor]]) -> None:
+        self.slots: dict[str, tuple[int, tuple[int, ...]]] = {}
+        start = 0
+        shapes: dict[str, tuple[int, ...]] = {"nothing": (64,)}  # stands for the biases that these layers do not have
+        for conv in self.convs:
+            shapes[conv.conv] = (conv.rows, conv.outputs)
+            shapes |= {f"{conv.norm}.weight": (conv.outputs,), f"{conv.norm}.bias": (conv.outputs,)}
+        for block in self.blocks:
+            if block.shortcut:
+                outputs = block.first.outputs
+                shapes[block.shortcut[0]] = (block.first.inputs, outputs)
+                shapes |= {f"{block.shortcut[1]}.{part}": (outputs,) for part in ("weight", "bias")}
+        shapes |= {"head": (64, round_up(self.K, 8)), "head.bias": (round_up(self.K, 8),)}
+        for name, shape in shapes.items():
+            self.slots[name] = (start, shape)
+            start += round_up(torch.Size(shape).numel(), 8)
+        self.R, self.size = len(states), start
+        self.value = torch.zeros(self.R, start, device=self.device)
+        norms = [conv.norm for conv in self.convs] + [b.shortcut[1] for b in self.blocks if b.shortcut]
+        self.running = {
+            f"{norm}.{kind}": torch.stack([s[f"{norm}.{kind}"] for s in states]).to(self.device, torch.float32)
+            for norm in norms
+            for kind in ("running_mean", "running_var")
+        }
+        for run, state in enumerate(states):
+            for name, tensor in self._from_state(state).items():
+                target = self._real(self.value, name)[run]
+                target[tuple(slice(0, n) for n in tensor.shape)].copy_(tensor)
+        self.velocity, self.grad = torch.zeros_like(self.value), torch.zeros_like(self.value)
+        self.copy = self.value.to(self.dtype)
+
+    def part(self, flat: Tensor, name: str) -> Tensor:
+        """One parameter's view (R, ...) of a vector (R, size)."""
+        start, shape = self.slots[name]
+        return flat[:, start : start + torch.Size(shape).numel()].view(self.R, *shape)
+
+    def _real(self, flat: Tensor, name: str) -> Tensor:
+        """The same without padded rows, convolutions as (R, places, inputs, outputs)."""
+        for conv in self.convs:
+            if conv.conv == name:
+                matrix = self.part(flat, name)[:, : TAPS * conv.inputs]
+                return matrix.view(self.R, TAPS, conv.inputs, conv.outputs)
+        return self.part(flat, name)
+
+    def _from_state(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        values = {"head": state[f"{self.head}.weight"].t(), "head.bias": state[f"{self.head}.bias"]}
+        for conv in self.convs:
+            weight = state[f"{conv.conv}.weight"].flatten(2)  # (outputs, inputs, places)
+            values[conv.conv] = weight.permute(2, 1, 0)
+            values |= {f"{conv.norm}.{part}": state[f"{conv.norm}.{part}"] for part in ("weight", "bias")}
+        for block in self.blocks:
+            if block.shortcut:
+                conv_name, norm = block.shortcut
+                values[conv_name] = state[f"{conv_name}.weight"].flatten(1).t()
+                values |= {f"{norm}.{part}": state[f"{norm}.{part}"] for part in ("weight", "bias")}
+        return values
+
+    def state_dict(self, run: int) -> dict[str, Tensor]:
+        """One run's network as a state dict of its module."""
+        found: dict[str, Tensor] = {}
+        for conv in self.convs:
+            weight = self._real(self.value, conv.conv)[run, :, : conv.real_inputs]
+            found[f"{conv.conv}.weight"] = weight.permute(2, 1, 0).reshape(
+                conv.outputs, conv.real_inputs, PLACES, PLACES
+            )
+        for block in self.blocks:
+            if block.shortcut:
+                found[f"{block.shortcut[0]}.weight"] = self.part(self.value, block.shortcut[0])[run].t()[
+                    :, :, None, None
+                ]
+        for name in self.slots:
+            if name.endswith((".weight", ".bias")) and name != "head.bias":
+                found[name] = self.part(self.value, name)[run]
+        for name, tensor in self.running.items():
+            found[name] = tensor[run]
+            counted = torch.zeros((), dtype=torch.int64)  # torch does not use it where batch norm has a momentum
+            found[name.rsplit(".", 1)[0] + ".num_batches_tracked"] = counted
+        found[f"{self.head}.weight"] = self.part(self.value, "head")[run].t()[: self.K]
+        found[f"{self.head}.bias"] = self.part(self.value, "head.bias")[run, : self.K]
+        return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in found.items()}
+
+    def keep(self, runs: Tensor) -> None:
+        """Go on with these runs only; the memory of the others is freed."""
+        for name in ("value", "velocity", "grad", "copy", "decay"):
+            setattr(self, name, getattr(self, name)[runs].contiguous())
+        self.running = {name: tensor[runs].contiguous() for name, tensor in self.running.items()}
+        self.R = len(self.value)
+        self.buffers.clear()
+
+    def state(self) -> list[Tensor]:
+        """Everything that a step changes."""
+        return [self.value, self.velocity, self.copy, *self.running.values()]
+
+    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """A buffer kept between steps; it starts as zeros (halos stay so) and has slack behind it."""
+        key = (name, shape)
+        if key not in self.buffers:
+            size = torch.Size(shape).numel()
+            whole = torch.zeros(size + SLACK, dtype=dtype or self.dtype, device=self.device)
+            self.buffers[key] = whole[:size].view(shape)
+        return self.buffers[key]
+
+    # -- forward -------------------------------------------------------------------------------------------------------
+
+    def forward(
+        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+    ) -> Tensor:
+        """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective."""
+        self._active, self._train = active, train
+        x = self._input(self.images if inputs is None else inputs, index, moves)
+        y, norm = self._conv(x, self.stem)
+        a = self._act(y, norm, self.stem, 0, None, None)
+        self._kept: list[tuple[Tensor, ...]] = [(x, y, norm, a)]
+        for block in self.blocks:
+            a = self._block(a, block)
+        side = self.blocks[-1].second.size
+        pooled = a[:, :, 1:-1, 1:-1].float().mean((2, 3)).to(self.dtype)
+        self._pooled, self._side = pooled, side
+        logits = torch.bmm(pooled, self.part(self.copy, "head")).float()
+        logits = logits + self.part(self.value, "head.bias").unsqueeze(1)
+        return logits[..., : self.K].detach().requires_grad_()
+
+    def _input(self, images: Tensor, index: Tensor, moves: Tensor | None) -> Tensor:
+        B, S = index.shape[1], self.stem.size
+        x = images[index.reshape(-1)]
+        if moves is not None:
+            x = move_images(x, moves.reshape(-1, 3))
+        x = (x.float() - self.mean) / self.deviation
+        halo = self._buffer("input", self.R, B, S + 2, S + 2, STEM_PAD)
+        halo[:, :, 1:-1, 1:-1, :3].copy_(x.view(self.R, B, 3, S, S).permute(0, 1, 3, 4, 2))
+        return halo
+
+    def _block(self, a: Tensor, block: Block) -> Tensor:
+        y1, norm1 = self._conv(a, block.first)
+        a1 = self._act(y1, norm1, block.first, 0, None, None)
+        y2, norm2 = self._conv(a1, block.second)
+        if block.shortcut is None:
+            out = self._act(y2, norm2, block.second, 1, a, None)
+            self._kept.append((a, y1, norm1, a1, y2, norm2, out))
+            return out
+        small, ys, norm_s = self._shortcut(a, block)
+        out = self._act(y2, norm2, block.second, 2, ys, norm_s)
+        self._kept.append((a, y1, norm1, a1, y2, norm2, out, small, ys, norm_s))
+        return out
+
+    def _conv(self, x: Tensor, conv: Conv) -> tuple[Tensor, Tensor]:
+        """The convolution's output and its batch norm (R, 4, outputs)."""
+        from shortlist.training.kernels.conv import conv_kernel
+
+        B, H = x.shape[1], conv.size
+        block, block_k, warps, stages = self.tiles.conv[conv.inputs]
+        M = B * H * H
+        tiles = -(-M // block)
+        y = self._buffer(f"y {conv.conv}", self.R, B, H, H, conv.outputs)
+        stats = self._buffer("stats", self.R, tiles, 2, conv.outputs, dtype=torch.float32)
+        w = self.part(self.copy, conv.conv)
+        conv_kernel[(tiles, self.R)](
+            x, w, y, stats, x.stride(0), w.stride(0), y.stride(0), M,
+            H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=conv.outputs, N=conv.outputs, BLOCK_K=block_k,
+            BLOCKS_K=-(-TAPS * conv.inputs // block_k), BLOCK_M=block, STATS=self._train, TURNED=False,
+            WN=conv.outputs, CACHE="", STRIDE=conv.stride, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        return y, self._norm(stats, conv.norm, conv.outputs, tiles, M)
+
+    def _norm(self, stats: Tensor, name: str, outputs: int, tiles: int, count: int) -> Tensor:
+        from shortlist.training.kernels.norm import stats_kernel
+
+        norm = self._buffer(f"norm {name}", self.R, 4, outputs, dtype=torch.float32)
+        gamma, beta = self.part(self.value, f"{name}.weight"), self.part(self.value, f"{name}.bias")
+        stats_kernel[(self.R,)](
+            stats, gamma, beta, self.part(self.value, "nothing"), norm, self.running[f"{name}.running_mean"],
+            self.running[f"{name}.running_var"], self._active, count, self.size,
+            TILES=tiles, N=outputs, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=self._train,
+        )  # fmt: skip
+        return norm
+
+    def _act(
+        self, y: Tensor, norm: Tensor, conv: Conv, shortcut: int, r: Tensor | None, r_norm: Tensor | None
+    ) -> Tensor:
+        from shortlist.training.kernels.residual import act_kernel
+
+        B, H, C = y.shape[1], conv.size, conv.outputs
+        out = self._buffer(f"a {conv.conv}", self.R, B, H + 2, H + 2, C)
+        r, r_norm = y if r is None else r, norm if r_norm is None else r_norm
+        block, warps = self.tiles.act
+        M = B * H * H
+        act_kernel[(-(-M // block), self.R)](
+            y, norm, r, r_norm, out, y.stride(0), r.stride(0), out.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, SHORTCUT=shortcut, num_warps=warps,
+        )  # fmt: skip
+        return out
+
+    def _shortcut(self, a: Tensor, block: Block) -> tuple[Tensor, Tensor, Tensor]:
+        """The 1 x 1 convolution of every second pixel: its input, its output and its batch norm."""
+        assert block.shortcut is not None
+        name, norm_name = block.shortcut
+        B, H, C = a.shape[1], block.first.size, block.first.outputs
+        small = a[:, :, 1:-1:2, 1:-1:2].reshape(self.R, B * H * H, block.first.inputs)
+        ys = torch.bmm(small, self.part(self.copy, name))
+        values = ys.float()
+        stats = torch.stack([values.sum(1), (values * values).sum(1)], 1)
+        return small, ys, self._norm(stats, norm_name, C, 1, B * H * H)
+
+    # -- backward ------------------------------------------------------------------------------------------------------
+
+    def backward(self, dlogits: Tensor) -> None:
+        """Gradients of all parameters from the gradient by the logits (R, B, K)."""
+        B, side = dlogits.shape[1], self._side
+        d = torch.nn.functional.pad(dlogits, (0, round_up(self.K, 8) - self.K))
+        self.part(self.grad, "head.bias").copy_(d.sum(1))
+        d = d.to(self.dtype)
+        self.part(self.grad, "head").copy_(torch.bmm(self._pooled.transpose(1, 2), d))
+        spread = torch.bmm(d, self.part(self.copy, "head").transpose(1, 2)) / side**2
+        d = self._buffer(f"d {side}", self.R, B, side, side, 64)
+        d.copy_(spread[:, :, None, None].expand_as(d))
+        for block, kept in zip(reversed(self.blocks), reversed(self._kept[1:]), strict=True):
+            d = self._block_back(d, block, kept)
+        x, y, norm, a = self._kept[0]
+        dy = self._act_back(d, a, y, norm, self.stem, keep=False)
+        self._weights(x, dy, self.stem)
+
+    def _block_back(self, d: Tensor, block: Block, kept: tuple[Tensor, ...]) -> Tensor:
+        a, y1, norm1, a1, y2, norm2, out = kept[:7]
+        dy2 = self._act_back(d, out, y2, norm2, block.second, keep=True)
+        self._weights(a1, dy2, block.second)
+        inner = self._buffer(f"inner {block.second.size}", *y1.shape)
+        self._input_gradient(dy2, block.second, inner, add=False)
+        dy1 = self._act_back(inner, a1, y1, norm1, block.first, keep=False)
+        self._weights(a, dy1, block.first)
+        if block.shortcut is None:
+            self._input_gradient(dy1, block.first, d, add=True)
+            return d
+        side = block.first.size * 2
+        wide = self._buffer(f"d {side}", self.R, y1.shape[1], side, side, block.first.inputs)
+        self._input_gradient(dy1, block.first, wide, add=False)
+        small, ys, norm_s = kept[7:]
+        self._shortcut_back(d, small, ys, norm_s, block, wide)
+        return wide
+
+    def _shortcut_back(self, d: Tensor, small: Tensor, ys: Tensor, norm: Tensor, block: Block, wide: Tensor) -> None:
+        assert block.shortcut is not None
+        name, norm_name = block.shortcut
+        dys = self._norm_back(d, d, ys.view_as(d), norm, norm_name, block.first, mask=False, keep=False, halo=False)
+        dys = dys.view_as(ys)
+        self.part(self.grad, name).copy_(torch.bmm(small.transpose(1, 2), dys))
+        back = torch.bmm(dys, self.part(self.copy, name).transpose(1, 2))
+        B, H = d.shape[1], block.first.size
+        wide[:, :, ::2, ::2] += back.view(self.R, B, H, H, block.first.inputs)
+
+    def _act_back(self, d: Tensor, a: Tensor, y: Tensor, norm: Tensor, conv: Conv, keep: bool) -> Tensor:
+        return self._norm_back(d, a, y, norm, conv.norm, conv, mask=True, keep=keep, halo=True)
+
+    def _norm_back(
+        self,
+        d: Tensor,
+        a: Tensor,
+        y: Tensor,
+        norm: Tensor,
+        name: str,
+        conv: Conv,
+        *,
+        mask: bool,
+        keep: bool,
+        halo: bool,
+    ) -> Tensor:
+        """The gradient by y, STRIDE apart in a map like the convolution's input (or without a halo)."""
+        from shortlist.training.kernels.norm import stats_back_kernel
+        from shortlist.training.kernels.residual import act_back_kernel
+
+        B, H, C = y.shape[1], conv.size, conv.outputs
+        block, warps = self.tiles.act
+        M = B * H * H
+        tiles = -(-M // block)
+        stride = conv.stride if halo else 0
+        side = H * stride + 2 if halo else H
+        out = self._buffer(f"dy {stride}", self.R, B, side, side, C)
+        sums = self._buffer("sums", self.R, tiles, 2, C, dtype=torch.float32)
+        means = self._buffer("means", self.R, 2, C, dtype=torch.float32)
+        for apply in (False, True):
+            act_back_kernel[(tiles, self.R)](
+                d, a, y, norm, means, out, sums, d.stride(0), a.stride(0), out.stride(0), M,
+                H=H, W=H, C=C, BLOCK_M=block, MASK=mask, APPLY=apply, KEEP=keep, STRIDE=stride, num_warps=warps,
+            )  # fmt: skip
+            if not apply:
+                dgamma, dbeta = self.part(self.grad, f"{name}.weight"), self.part(self.grad, f"{name}.bias")
+                stats_back_kernel[(self.R,)](sums, means, dgamma, dbeta, M, self.size, TILES=tiles, N=C)
+        return out
+
+    def _weights(self, x: Tensor, dy: Tensor, conv: Conv) -> None:
+        from shortlist.training.kernels.conv import add_parts_kernel, conv_weight_kernel
+
+        block, splits, warps, stages = self.tiles.weights[conv.inputs]
+        B, H, N = x.shape[1], conv.size, conv.outputs
+        parts = self._buffer("parts", self.R, splits, conv.rows, N, dtype=torch.float32)
+        conv_weight_kernel[(conv.rows // ROW_BLOCK, splits, self.R)](
+            x, dy, parts, x.stride(0), dy.stride(0), B * H * H,
+            H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=N, N=N, BLOCK_K=ROW_BLOCK, BLOCKS_K=conv.rows // ROW_BLOCK,
+            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * H // (block * splits)), CACHE="", STRIDE=conv.stride,
+            num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        size = conv.rows * N
+        add_parts_kernel[(-(-size // 1024), self.R)](
+            parts, self.part(self.grad, conv.conv), size, TAPS * conv.inputs * N, self.size, SPLITS=splits, BLOCK=1024
+        )
+
+    def _input_gradient(self, dy: Tensor, conv: Conv, out: Tensor, *, add: bool) -> None:
+        """The gradient by the convolution's input, written to (or added to) `out`."""
+        from shortlist.training.kernels.conv import conv_kernel
+
+        B, H = dy.shape[1], conv.size * conv.stride
+        block, block_k, warps, stages = self.tiles.conv[conv.outputs]
+        w = self.part(self.copy, conv.conv)
+        M = B * H * H
+        conv_kernel[(-(-M // block), self.R)](
+            dy, w, out, out, dy.stride(0), w.stride(0), out.stride(0), M,
+            H=H, W=H, PLACES=PLACES, CI=conv.outputs, CO=conv.inputs, N=conv.inputs, BLOCK_K=block_k,
+            BLOCKS_K=-(-TAPS * conv.outputs // block_k), BLOCK_M=block, STATS=False, TURNED=True, WN=conv.outputs,
+            CACHE="", ADD=add, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+
+    def update(self, lr: Tensor) -> None:
+        """One step of SGD with momentum; a run whose lr is negative stands still."""
+        from shortlist.training.kernels.norm import momentum_kernel
+
+        momentum_kernel[(-(-self.size // 2048), self.R)](
+            self.value, self.velocity, self.grad, self.copy, lr, self.decay, self.size, self.momentum, BLOCK=2048
+        )

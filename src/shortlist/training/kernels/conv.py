@@ -1,0 +1,105 @@
+"""Convolutions as matrix products over windows that are read in place."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
+    """The offset, in a map with a halo, of row kk of the weight matrix from the window's first element."""
+    place = kk // CI
+    return ((place // PLACES) * WIDTH + place % PLACES) * CI + kk % CI
+
+
+@triton.jit
+def conv_kernel(
+    x_ptr, w_ptr, y_ptr, stats_ptr, x_run, w_run, y_run, M,
+    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STATS: tl.constexpr, TURNED: tl.constexpr,
+    WN: tl.constexpr, CACHE: tl.constexpr, STRIDE: tl.constexpr = 1, ADD: tl.constexpr = False,
+):  # fmt: skip
+    """y[m, n] = sum_k x[window(m), k] w[k, n]; and for batch norm the sums of y and y^2 over the tile's rows.
+
+    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, WN), y (R, B, H, W, CO), stats (R, tiles, 2,
+    N). The gradient by x is the same kernel on the gradient by y with the window turned round (TURNED: w is then read
+    as w[(last place - place) * CO + n, channel of x]). ADD adds to what y holds.
+    """
+    tile = tl.program_id(0)
+    run = tl.program_id(1).to(tl.int64)
+    WIDTH: tl.constexpr = W * STRIDE + PLACES - 1
+    HEIGHT: tl.constexpr = H * STRIDE + PLACES - 1
+    m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
+    valid = m < M
+    row = tl.minimum(m, M - 1)
+    place = row % (H * W)
+    base = (((row // (H * W)) * HEIGHT + place // W * STRIDE) * WIDTH + place % W * STRIDE) * CI
+    n = tl.arange(0, N)
+    x_ptr += run * x_run
+    w_ptr += run * w_run
+    acc = tl.zeros((BLOCK_M, N), tl.float32)
+    for block in range(BLOCKS_K):
+        kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
+        a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :], cache_modifier=CACHE)
+        if TURNED:
+            tap = PLACES * PLACES - 1 - kk // CI
+            real = (tap >= 0)[:, None] & (n < CO)[None, :]
+            w = tl.load(w_ptr + (tap * CO * WN + kk % CI)[:, None] + (n * WN)[None, :], mask=real, other=0.0)
+        else:
+            w = tl.load(w_ptr + kk[:, None] * WN + n[None, :])
+        acc = tl.dot(a, w, acc)
+    to = y_ptr + run * y_run + row[:, None] * CO + n[None, :]
+    mask = valid[:, None] & (n < CO)[None, :]
+    if ADD:
+        acc += tl.load(to, mask=mask, other=0.0).to(tl.float32)
+    out = acc.to(y_ptr.dtype.element_ty)
+    tl.store(to, out, mask=mask)
+    if STATS:
+        # of what was stored, so that mean and variance are those of the rounded values
+        kept = tl.where(valid[:, None], out.to(tl.float32), 0.0)
+        at = stats_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
+        tl.store(at, tl.sum(kept, 0))
+        tl.store(at + N, tl.sum(kept * kept, 0))
+
+
+@triton.jit
+def conv_weight_kernel(
+    x_ptr, d_ptr, out_ptr, x_run, d_run, M,
+    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
+    STEPS: tl.constexpr, CACHE: tl.constexpr, STRIDE: tl.constexpr = 1,
+):  # fmt: skip
+    """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n]; d lies in a map like x's, STRIDE apart."""
+    block = tl.program_id(0)
+    split = tl.program_id(1)
+    run = tl.program_id(2).to(tl.int64)
+    WIDTH: tl.constexpr = W * STRIDE + PLACES - 1
+    HEIGHT: tl.constexpr = H * STRIDE + PLACES - 1
+    INNER: tl.constexpr = (PLACES // 2) * (WIDTH + 1)
+    kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
+    offset = _window(kk, PLACES, WIDTH, CI)
+    n = tl.arange(0, N)
+    x_ptr += run * x_run
+    d_ptr += run * d_run
+    acc = tl.zeros((BLOCK_K, N), tl.float32)
+    for step in range(STEPS):
+        m = (step * SPLITS + split) * BLOCK_M + tl.arange(0, BLOCK_M)
+        row = tl.minimum(m, M - 1)
+        place = row % (H * W)
+        first = ((row // (H * W)) * HEIGHT + place // W * STRIDE) * WIDTH + place % W * STRIDE
+        a = tl.load(x_ptr + (first * CI)[:, None] + offset[None, :], cache_modifier=CACHE)
+        mask = (m < M)[:, None] & (n < CO)[None, :]
+        d = tl.load(d_ptr + ((first + INNER) * CO)[:, None] + n[None, :], mask=mask, other=0.0)
+        acc = tl.dot(tl.trans(a), d, acc)
+    at = (run * SPLITS + split) * BLOCKS_K * BLOCK_K + kk
+    tl.store(out_ptr + at[:, None] * N + n[None, :], acc)
+
+
+@triton.jit
+def add_parts_kernel(parts_ptr, out_ptr, size, real, small, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    """The sum over splits of parts (R, SPLITS, size), into the small gradients; zero from `real` on (padding)."""
+    run = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for split in tl.static_range(SPLITS):
+        acc += tl.load(parts_ptr + (run * SPLITS + split) * size + i, mask=i < real, other=0.0)
+    tl.store(out_ptr + run * small + i, acc, mask=i < size)

@@ -1,0 +1,81 @@
+"""What a residual network needs between its convolutions."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _inside(row, H: tl.constexpr, W: tl.constexpr, STRIDE: tl.constexpr):
+    """Where pixel `row` of maps (B, H, W) lies in maps with a halo of 1, STRIDE apart."""
+    place = row % (H * W)
+    down = (row // (H * W)) * (H * STRIDE + 2) + place // W * STRIDE + 1
+    return down * (W * STRIDE + 2) + place % W * STRIDE + 1
+
+
+@triton.jit
+def act_kernel(
+    y_ptr, norm_ptr, r_ptr, r_norm_ptr, out_ptr, y_run, r_run, out_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, SHORTCUT: tl.constexpr,
+):  # fmt: skip
+    """out = relu(norm(y) + shortcut): y (R, B, H, W, C), out with a halo of 1.
+
+    SHORTCUT 0: none; 1: r, a map with a halo; 2: norm of r, a map without.
+    """
+    run = tl.program_id(1).to(tl.int64)
+    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    mask = (m < M)[:, None]
+    n = tl.arange(0, C)[None, :]
+    at = m[:, None] * C + n
+    inside = _inside(m, H, W, 1)[:, None] * C + n
+    norm_ptr += run * 4 * C + n
+    z = tl.load(y_ptr + run * y_run + at, mask=mask, other=0.0).to(tl.float32) * tl.load(norm_ptr) + tl.load(
+        norm_ptr + C
+    )
+    if SHORTCUT == 1:
+        z += tl.load(r_ptr + run * r_run + inside, mask=mask, other=0.0).to(tl.float32)
+    if SHORTCUT == 2:
+        r_norm_ptr += run * 4 * C + n
+        r = tl.load(r_ptr + run * r_run + at, mask=mask, other=0.0).to(tl.float32)
+        z += r * tl.load(r_norm_ptr) + tl.load(r_norm_ptr + C)
+    tl.store(out_ptr + run * out_run + inside, tl.maximum(z, 0.0).to(out_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def act_back_kernel(
+    d_ptr, a_ptr, y_ptr, norm_ptr, means_ptr, out_ptr, sums_ptr, d_run, a_run, out_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, MASK: tl.constexpr, APPLY: tl.constexpr,
+    KEEP: tl.constexpr, STRIDE: tl.constexpr,
+):  # fmt: skip
+    """The way back through ReLU and batch norm, in two passes over d (R, B, H, W, C), the gradient by the activation a.
+
+    First (APPLY false) sums (R, tiles, 2, C) of d, where a is above zero, and of d times the normalised y. Then
+    (APPLY true) the gradient by y into out: STRIDE apart in a map with a halo, or without one where STRIDE is 0. KEEP
+    leaves in d what passed the ReLU, for the shortcut.
+    """
+    tile = tl.program_id(0)
+    run = tl.program_id(1).to(tl.int64)
+    m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
+    mask = (m < M)[:, None]
+    n = tl.arange(0, C)
+    at = m[:, None] * C + n[None, :]
+    d = tl.load(d_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
+    if MASK:
+        inside = _inside(m, H, W, 1)[:, None] * C + n[None, :]
+        a = tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0)
+        d = tl.where(a > 0, d, 0.0)
+    norm_ptr += run * 4 * C + n[None, :]
+    y = tl.load(y_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
+    normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
+    if APPLY:
+        means_ptr += run * 2 * C + n[None, :]
+        g = tl.load(norm_ptr) * (d - tl.load(means_ptr) - normal * tl.load(means_ptr + C))
+        to = at
+        if STRIDE > 0:
+            to = _inside(m, H, W, STRIDE)[:, None] * C + n[None, :]
+        tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)
+        if KEEP:
+            tl.store(d_ptr + run * d_run + at, d.to(d_ptr.dtype.element_ty), mask=mask)
+    else:
+        to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * C + n
+        tl.store(to, tl.sum(tl.where(mask, d, 0.0), 0))
+        tl.store(to + C, tl.sum(tl.where(mask, d * normal, 0.0), 0))
