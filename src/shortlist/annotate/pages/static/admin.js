@@ -1,55 +1,46 @@
 // The admin's page: a picture of the project, renewed every few seconds; invitations and exports.
-import { ApiError, call, element, notice } from "./api.js";
+import { ApiError, call } from "./api.js";
 import { curve } from "./curve.js";
+import { at, element, notice } from "./dom.js";
+import { count, percent, seconds } from "./figures.js";
+import { showPeople } from "./people.js";
 
-const at = (id) => document.getElementById(id);
-const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
-const seconds = (value) => (value === null ? "–" : value.toFixed(1));
-
-function row(...cells) {
-  const made = document.createElement("tr");
-  for (const cell of cells) made.append(cell instanceof Node ? cell : element("td", {}, cell));
-  return made;
-}
-
-function person(who) {
-  const action = element("td");
-  const button = element("button", { type: "button" }, who.active ? "New link" : "Invite again");
-  button.addEventListener("click", async () => link(who.name, await call("POST", `/annotators/${who.id}/invite`)));
-  action.append(button);
-  const figures = [who.answers, percent(who.none_share), who.skips, seconds(who.median_seconds)];
-  return row(element("th", { scope: "row" }, who.name), ...figures, who.gold, who.slips, who.misses, action);
-}
-
-function link(name, made) {
-  const place = at("link");
-  place.replaceChildren(`Send this link to ${name}: `, element("code", {}, made.link));
-}
+const RENEW_MS = 3000;
 
 function figures(status) {
+  const { agreement } = status;
   const pairs = [
-    ["Answers", status.answers],
+    ["Answers", count(status.answers)],
     ["None share", percent(status.none_share)],
-    ["Skipped", status.skips],
-    ["Agreement", `${percent(status.agreement.share)} of ${status.agreement.pairs} pairs`],
-    ["Items done", `${status.items_done} of ${status.items}`],
-    ["Classes", status.classes],
+    ["Skipped", count(status.skips)],
+    ["Agreement", agreement.pairs ? `${percent(agreement.share)} of ${count(agreement.pairs)} pairs` : "–"],
+    ["Items done", `${count(status.items_done)} of ${count(status.items)}`],
+    ["Classes", count(status.classes)],
   ];
-  at("figures").replaceChildren(...pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  at("figures").replaceChildren(
+    ...pairs.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
+  );
 }
 
 function show(status) {
   at("title").textContent = status.title;
   const { done, total } = status.progress;
-  at("bar").value = total ? done / total : 0;
-  at("progress").textContent = `${done} of ${total} answers`;
+  at("bar").max = Math.max(total, 1);
+  at("bar").value = done;
+  at("progress").textContent = `${count(done)} of ${count(total)} answers`;
   figures(status);
-  at("people").replaceChildren(...status.annotators.map(person));
-  at("seconds").replaceChildren(...status.seconds_by_size.map((size) => row(size.size, seconds(size.median_seconds))));
-  const accuracy = status.measures.filter((measure) => measure.name === "accuracy");
+  showPeople(status.annotators, link);
+  const sizes = status.seconds_by_size;
+  at("sizes").hidden = !sizes.length;
+  at("seconds").replaceChildren(
+    ...sizes.map(({ size, median_seconds: median }) =>
+      element("tr", {}, element("th", { scope: "row" }, size), element("td", {}, seconds(median))),
+    ),
+  );
+  const accuracy = status.measures.filter(({ name }) => name === "accuracy");
   at("accuracy").hidden = !accuracy.length;
   if (accuracy.length) {
-    at("accuracy-now").textContent = `${percent(accuracy.at(-1).value)} after ${accuracy.at(-1).answers} answers`;
+    at("accuracy-now").textContent = `${percent(accuracy.at(-1).value)} after ${count(accuracy.at(-1).answers)} answers`;
     at("curve").replaceChildren(curve(accuracy.map(({ answers, value }) => [answers, value])));
   }
 }
@@ -59,9 +50,21 @@ async function refresh() {
     show(await call("GET", "/status"));
     notice(null);
   } catch (error) {
-    const signedOut = error instanceof ApiError && [401, 403].includes(error.status);
-    notice(signedOut ? "You are signed out. Use the link that the server printed." : "No connection. Trying again …");
+    if (!(error instanceof ApiError)) notice("No connection. Trying again …");
+    else if (error.status === 401) notice("You are signed out. Use a link that `shortlist annotate invite PROJECT` prints.");
+    else if (error.status === 403) location.replace("/");
+    else notice(error.message);
   }
+}
+
+function link(name, made) {
+  const copy = element("button", { type: "button", class: "small" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(made.link);
+    copy.textContent = "Copied";
+  });
+  at("link").replaceChildren(`Send this link to ${name}: `, element("code", { id: "made-link" }, made.link), " ");
+  if (navigator.clipboard) at("link").append(copy); // only there by TLS or on this machine
 }
 
 at("invite").addEventListener("submit", async (event) => {
@@ -72,9 +75,13 @@ at("invite").addEventListener("submit", async (event) => {
     at("name").value = "";
     await refresh();
   } catch (error) {
-    at("link").textContent = error.message;
+    at("link").textContent = error instanceof ApiError ? error.message : "No connection: no link was made.";
   }
 });
+at("sign-out").addEventListener("click", async () => {
+  await call("DELETE", "/session").catch(() => {});
+  location.replace("/join");
+});
 
-await refresh();
-setInterval(() => document.visibilityState === "visible" && refresh(), 5000);
+refresh();
+setInterval(() => document.visibilityState === "visible" && refresh(), RENEW_MS);

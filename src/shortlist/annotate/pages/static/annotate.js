@@ -101,6 +101,7 @@ async function undoLatest() {
 }
 
 function send(entry) {
+  if (!failures) notice(null); // what was said of the last one has been read
   outbox.add(entry);
   saved();
   render();

@@ -1,0 +1,49 @@
+// The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus.
+import { ApiError, call } from "./api.js";
+import { at, element } from "./dom.js";
+import { count, percent, seconds } from "./figures.js";
+
+const rows = new Map();
+
+export function showPeople(people, link) {
+  for (const who of people) {
+    if (!rows.has(who.id)) {
+      rows.set(who.id, makeRow(who, link));
+      at("people").append(rows.get(who.id).row);
+    }
+    fill(rows.get(who.id), who);
+  }
+  at("nobody").hidden = people.length > 0;
+}
+
+function fill({ row, cells, button, remove }, who) {
+  const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
+  [...figures, count(who.gold), count(who.slips), count(who.misses)].forEach((text, place) => {
+    if (cells[place].textContent !== text) cells[place].textContent = text;
+  });
+  row.classList.toggle("gone", !who.active);
+  button.textContent = who.active ? "New link" : "Invite again";
+  remove.hidden = !who.active;
+}
+
+function makeRow(who, link) {
+  const cells = Array.from({ length: 7 }, () => element("td"));
+  const button = element("button", { type: "button", class: "small", "aria-label": `New link for ${who.name}` });
+  button.addEventListener("click", () => act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made)));
+  const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${who.name}` }, "Remove");
+  remove.addEventListener("click", () => {
+    if (!confirm(`Sign ${who.name} out for good? Their answers stay.`)) return;
+    act(() => call("DELETE", `/annotators/${who.id}`), () => (at("link").textContent = `${who.name} is signed out.`));
+  });
+  const actions = element("td", {}, button, " ", remove);
+  const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, who.name), ...cells, actions);
+  return { row, cells, button, remove };
+}
+
+async function act(request, done) {
+  try {
+    done(await request());
+  } catch (error) {
+    at("link").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
+  }
+}
