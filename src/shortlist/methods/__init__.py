@@ -34,7 +34,7 @@ def get(name: str, **options: Any) -> Method:
     """A method by its name.
 
     >>> get("sl", form="paper")
-    SL(form='paper', loss='ovr_square')
+    SL(form='paper', loss='ovr_square', normalisation='sum')
     """
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
