@@ -10,7 +10,9 @@ from shortlist.annotate.limits import Limits
 def test_the_whole_way_of_an_annotator(make_site, database):
     site = make_site(database, items=4)
     ada = site.annotator("ada")
-    assert ada.get("/api/v1/session").json() == {"role": "annotator", "name": "ada", "title": "t"}
+    who = ada.get("/api/v1/session").json()
+    assert (who["role"], who["name"], who["title"]) == ("annotator", "ada", "t")
+    assert who["outbox"] != site.annotator("ben").get("/api/v1/session").json()["outbox"]
     held = ada.post("/api/v1/next", json={"hold": 2}).json()["questions"]
     assert len(held) == 2
     assert held[0]["item"]["kind"] == "text"
@@ -54,6 +56,15 @@ def test_what_an_admin_sees_and_does(make_site, database):
     assert site.client().post("/api/v1/session", json={"secret": link}).status_code == 401
     renewed = admin.post(f"/api/v1/annotators/{made['id']}/invite").json()["link"]
     assert site.signed_in(renewed.split("#")[1]).post("/api/v1/next", json={}).status_code == 200
+
+
+def test_links_lead_to_where_people_reach_it(make_site):
+    site = make_site(options={"public_url": "https://label.example", "tls": True})
+    script = site.client(headers={"Authorization": f"Bearer {site.auth.make_token('script', None)}"})
+    assert (
+        script.post("/api/v1/annotators", json={"name": "a"}).json()["link"].startswith("https://label.example/join#")
+    )
+    assert make_site().admin().post("/api/v1/admin-links").json()["link"].startswith("http://127.0.0.1:8080/join#")
 
 
 def test_programs_use_tokens(make_site):

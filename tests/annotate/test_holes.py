@@ -201,6 +201,7 @@ def test_secrets_are_made_at_first_start_for_the_owner_only(make_project):
     one, two = make_project(items=1), make_project(items=1)
     assert one.secret != two.secret
     assert len(one.secret) >= 32
+    assert stat.S_IMODE(one.folder.stat().st_mode) == 0o700
     for name in (SECRET, SETTINGS):
         assert stat.S_IMODE((one.folder / name).stat().st_mode) == 0o600
     (one.folder / SECRET).chmod(0o644)

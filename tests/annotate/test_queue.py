@@ -191,6 +191,23 @@ def test_a_late_answer_counts_while_nobody_else_has_the_slot(make_project, datab
         queue.answer(ada, lost.id, 0, None, 1.0)
 
 
+def test_a_late_answer_does_not_count_beside_another_voice_on_the_item(make_project, database, clock):
+    project = make_project(database, items=1, overlap=2)
+    ada, bob, cy = people(project, "ada", "bob", "cy")
+    queue = project.queue(clock=clock)
+    (old,) = queue.next(ada)
+    clock.now += 1000
+    queue.next(bob)
+    queue.next(cy)  # both slots are out now, and run out in turn
+    clock.now += 1000
+    (new,) = queue.next(ada)
+    assert new.id != old.id
+    with pytest.raises(Conflict) as refused:
+        queue.answer(ada, old.id, 0, None, 1.0)
+    assert refused.value.code == "lease_lost"
+    queue.answer(ada, new.id, 0, None, 1.0)
+
+
 def test_overlap_is_that_many_different_people(make_project, database):
     project = make_project(database, items=3, overlap=2)
     ids = people(project, "a", "b", "c")

@@ -19,7 +19,7 @@ from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
 
 from .conftest import Clock, people
 
-ITEMS, OVERLAP, LEASE = 4, 2, 300.0
+ITEMS, OVERLAP, LEASE = 2, 2, 300.0  # few enough that the queue runs empty
 
 
 @dataclass

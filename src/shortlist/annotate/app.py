@@ -32,6 +32,7 @@ def create_app(
     *,
     limits: Limits | None = None,
     tls: bool = False,
+    public_url: str | None = None,
     clock: Callable[[], float] = time.time,
     **queue_options: Any,
 ) -> FastAPI:
@@ -54,6 +55,7 @@ def create_app(
         sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
         submits=Rate(limits.submits_per_second, 2 * limits.submits_per_second),
         tls=tls,
+        public_url=public_url,
     )
     for room in (session, answering, admin, data):
         app.include_router(room.router, prefix=API)

@@ -41,6 +41,7 @@ class Auth:
     def __init__(self, project: Project, clock: Callable[[], float] = time.time) -> None:
         self.store = project.store
         self.clock = clock
+        self._key = hashlib.sha256(b"outbox " + project.secret).digest()
         self._signer = URLSafeTimedSerializer(project.secret, salt="shortlist.invite")
 
     # -- annotators and their links ----------------------------------------------------------------------------------
@@ -115,6 +116,10 @@ class Auth:
         if row is None:
             raise Unauthorized("signed_out", "sign in with your link (it may have ended)")
         return Principal(row.role, row.annotator_id, row.name or "admin", row.id)
+
+    def outbox(self, who: Principal) -> str:
+        """A name for what a browser keeps for `who` of this project; on one address there may be several of both."""
+        return hashlib.blake2b(f"{who.role} {who.annotator_id}".encode(), key=self._key, digest_size=12).hexdigest()
 
     # -- tokens ------------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,8 @@ class Project:
         if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
             raise InputError(f"{folder} already holds a project: add items with `shortlist annotate add`")
         try:
-            (folder / MEDIA).mkdir(parents=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / MEDIA).mkdir()
             _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
             store = _open_empty(_url(folder, settings))
             # the settings make it a project, so they come last; they may hold the database's password

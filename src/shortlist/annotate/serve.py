@@ -82,7 +82,7 @@ def serve(project: Project, address: Address, listener: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        create_app(project, tls=address.secure),
+        create_app(project, tls=address.secure, public_url=address.public_url),
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
         log_level="warning",

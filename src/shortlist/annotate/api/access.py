@@ -32,6 +32,7 @@ class Services:
     sign_ins: Rate
     submits: Rate
     tls: bool
+    public_url: str | None
 
 
 # FastAPI sends every plain `def` through a thread; only `principal` needs one, because it asks the database.

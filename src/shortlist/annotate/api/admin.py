@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from sqlalchemy import func, insert, select
 
-from shortlist.annotate.api.access import Admin, App, refusals
+from shortlist.annotate.api.access import Admin, App, Services, refusals
 from shortlist.annotate.api.models import (
     MAX_ID,
     InviteOut,
@@ -35,13 +35,13 @@ def status(app: App, who: Admin) -> Status:
 def invite(app: App, who: Admin, request: Request, body: NameIn) -> InviteOut:
     """Add an annotator; the link signs them in."""
     annotator_id, secret = app.auth.invite(body.name)
-    return InviteOut(id=annotator_id, link=join_link(str(request.base_url), secret))
+    return InviteOut(id=annotator_id, link=_link(app, request, secret))
 
 
 @router.post("/annotators/{annotator}/invite")
 def renew_invite(app: App, who: Admin, request: Request, annotator: AnnotatorId) -> InviteOut:
     """A new link; the old one ends."""
-    return InviteOut(id=annotator, link=join_link(str(request.base_url), app.auth.renew_invite(annotator)))
+    return InviteOut(id=annotator, link=_link(app, request, app.auth.renew_invite(annotator)))
 
 
 @router.delete("/annotators/{annotator}", status_code=204)
@@ -54,7 +54,7 @@ def remove(app: App, who: Admin, annotator: AnnotatorId) -> None:
 @router.post("/admin-links", status_code=201)
 def admin_link(app: App, who: Admin, request: Request) -> LinkOut:
     """A one-time link for another admin, or another device."""
-    return LinkOut(link=join_link(str(request.base_url), app.auth.admin_link()))
+    return LinkOut(link=_link(app, request, app.auth.admin_link()))
 
 
 @router.get("/tokens")
@@ -82,6 +82,10 @@ def measure(app: App, who: Admin, body: MeasureIn) -> None:
         given = connection.execute(select(func.coalesce(func.sum(Annotator.answers), 0))).scalar_one()
         row = {"at": app.auth.clock(), "name": body.name, "value": body.value, "answers": given}
         connection.execute(insert(Measure).values(row))
+
+
+def _link(app: Services, request: Request, secret: str) -> str:
+    return join_link(app.public_url or str(request.base_url), secret)
 
 
 def join_link(base: str, secret: str) -> str:

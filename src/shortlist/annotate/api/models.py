@@ -37,11 +37,12 @@ class SignIn(In):
 
 
 class Who(BaseModel):
-    """Who is signed in, to which project."""
+    """Who is signed in, to which project. `outbox` tells apart what browsers keep for whom, on one address."""
 
     role: Literal["admin", "annotator"]
     name: str
     title: str
+    outbox: str
 
 
 class ShownClass(BaseModel):

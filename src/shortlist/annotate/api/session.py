@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Request, Response
 
-from shortlist.annotate.api.access import COOKIE, Anyone, App, refusals
+from shortlist.annotate.api.access import COOKIE, Anyone, App, Services, refusals
 from shortlist.annotate.api.models import SignIn, Who
-from shortlist.annotate.auth import SESSION_SECONDS
+from shortlist.annotate.auth import SESSION_SECONDS, Principal
 from shortlist.annotate.problems import Unauthorized
 
 router = APIRouter(tags=["session"])
@@ -23,14 +23,13 @@ def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who
     response.set_cookie(
         COOKIE, secret, max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict", secure=app.tls
     )
-    who = app.auth.who(secret, "session")
-    return Who(role=who.role, name=who.name, title=app.project.settings.title)
+    return _who(app, app.auth.who(secret, "session"))
 
 
 @router.get("/session", responses=refusals(401))
 def who_am_i(app: App, who: Anyone) -> Who:
     """Who is signed in."""
-    return Who(role=who.role, name=who.name, title=app.project.settings.title)
+    return _who(app, who)
 
 
 @router.delete("/session", status_code=204, responses=refusals(401, 403))
@@ -38,3 +37,7 @@ def sign_out(app: App, who: Anyone, response: Response) -> None:
     """End the session."""
     app.auth.sign_out(who.credential)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=app.tls)
+
+
+def _who(app: Services, who: Principal) -> Who:
+    return Who(role=who.role, name=who.name, title=app.project.settings.title, outbox=app.auth.outbox(who))
