@@ -121,7 +121,8 @@ def table(result: dict[str, Any]) -> str:
     full = result["full_labels"]
     lines = [
         f"{result['data']}: {result['items']} items, {result['classes']} classes; full labels {full['accuracy']:.2%}, "
-        f"{full['reads']} reads, {full['seconds'] / 3600:.1f} h; costs as shares of that",
+        f"{full['reads']:,} reads, {full['seconds'] / 3600:.1f} h; costs as shares of that",
+        "",
         "| way | accuracy | resolved | reads | seconds | 99 % mark: reads | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -130,7 +131,13 @@ def table(result: dict[str, Any]) -> str:
         figures = [f"{way['accuracy']:.2%}", f"{way['resolved']:.1%}", f"{way['reads']:.2%}", f"{way['seconds']:.2%}"]
         lines.append(f"| {' | '.join([way['way'], *figures, *marks])} |")
     if "accuracy_at_12_percent" in result:
-        lines.append(f"With mistakes, at 12 % of the reads: {result['accuracy_at_12_percent']}")
+        at = {key: f"{value:.2%}" for key, value in result["accuracy_at_12_percent"].items()}
+        rates = result["mistakes"]
+        lines.append("")
+        lines.append(
+            f"With miss {rates['miss']:.0%} and slip {rates['slip']:.0%}, at 12 % of the reads: "
+            f"mistakes modelled {at['aware']}, taken as right {at['naive']}; without mistakes {at['noiseless']}."
+        )
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def make(items: int, classes: int, features: int) -> tuple[np.ndarray, np.ndarra
     centres = rng.standard_normal((classes, features), dtype=np.float32)
     y = rng.integers(0, classes, items)
     x = rng.standard_normal((items, features), dtype=np.float32)
-    x *= 1.5
+    x *= 5
     for part in chunks(items, features):
         x[part] += centres[y[part]]
         x[part] /= np.linalg.norm(x[part], axis=1, keepdims=True)
@@ -47,10 +47,11 @@ def main() -> None:
     x, y, centres = make(options.items, options.classes, options.features)
     settings = LoopSettings(policy=Policy("adaptive"), representatives=0, order="random", iterations=options.iterations)
     loop = Loop(x, options.classes, settings, seed=0)
-    # the last step's weights: the direction of the centres, not yet scaled as training would
-    loop.model = Linear((centres.T / np.linalg.norm(centres, axis=1)).astype(np.float32) * 3, loop.model.bias)
-    del centres
+    # the last step's weights: the right directions, with as much noise again
     rng = np.random.default_rng(1)
+    centres += rng.standard_normal(centres.shape, dtype=np.float32)
+    loop.model = Linear(np.ascontiguousarray(centres.T), loop.model.bias)
+    del centres
     for part in chunks(options.items, options.classes):
         rows = np.arange(part.start, part.stop)
         lists = rng.integers(0, options.classes, (len(rows), 1)).astype(np.int32)

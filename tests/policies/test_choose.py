@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policies.every_draw import outcomes
 
+from policies.every_draw import outcomes
 from shortlist.errors import InputError
 from shortlist.policies.choose import EMPTY, Policy, bits, choose, choose_one
 from shortlist.policies.time_model import TimeModel, fit_time, looked_at

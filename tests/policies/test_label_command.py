@@ -1,4 +1,5 @@
 import csv
+import importlib.util
 import json
 import re
 import shlex
@@ -16,7 +17,8 @@ from shortlist.errors import InputError
 app = typer.Typer()
 app.command()(label)
 app.command()(plan)
-DOCS = Path(__file__).parents[2] / "docs" / "labelling.md"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "labelling.md"
 
 
 @pytest.fixture
@@ -74,6 +76,19 @@ def test_bad_input_is_one_line(table, arguments, message):
     assert isinstance(result.exception, InputError)
     assert message in str(result.exception)
     assert "\n" not in str(result.exception)
+
+
+def test_the_tables_of_the_page_are_those_of_the_results():
+    spec = importlib.util.spec_from_file_location("label_economy", ROOT / "benchmarks" / "label_economy.py")
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    page = DOCS.read_text()
+    results = sorted((ROOT / "results").glob("label_economy_*.json"))
+    assert len(results) == 3
+    for path in results:
+        assert benchmark.table(json.loads(path.read_text())) in page, path.name
 
 
 def test_the_commands_of_the_page_run(table, tmp_path, monkeypatch):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tests.policies.every_draw import outcomes
 
+from policies.every_draw import outcomes
 from shortlist.errors import InputError
 from shortlist.label_checks import NONE
 from shortlist.policies.choose import Policy

@@ -204,9 +204,10 @@ class Loop:
         self._learn_share()
         rows = self.state.informative
         if len(rows):
+            everything = len(rows) == self.state.num_items  # no copy of the whole data then
             self.model = fit(
-                self.x[rows],
-                self.state.weights[rows],
+                self.x if everything else self.x[rows],
+                self.state.weights if everything else self.state.weights[rows],
                 l2=self.settings.l2 / len(rows),
                 start=self.model,
                 max_iterations=self.settings.iterations,
