@@ -47,7 +47,10 @@ function render() {
     shown = null;
   } else if (!sameShowing(question, shown)) {
     shown = question;
-    stopwatch.start(showQuestion(question, answer));
+    delete at("item").dataset.ready;
+    stopwatch.start(showQuestion(question, answer)).then((painted) => {
+      if (painted) at("item").dataset.ready = `${question.id}.${question.attempt}`;
+    });
   }
   showProgress(progress, mine, pace.perMinute());
 }

@@ -20,21 +20,23 @@ export class Stopwatch {
     return this.#painted;
   }
 
+  // True once painted; false where another item came in between or this one cannot be shown.
   async start(item) {
     const run = this.reset();
     if (item instanceof HTMLImageElement) {
       try {
         await item.decode();
       } catch {
-        return; // no picture, no answer; the page says so
+        return false; // no picture, no answer; the page says so
       }
     }
     // a callback of the first frame runs before its paint, one of the second after it
     await frame();
     await frame();
-    if (run !== this.#run) return;
+    if (run !== this.#run) return false;
     this.#painted = true;
     if (document.visibilityState === "visible") this.#since = performance.now();
+    return true;
   }
 
   stop() {

@@ -1,0 +1,76 @@
+"""Somebody at a browser, who uses the keyboard alone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+NETWORK = ("net::ERR_", "Failed to load resource", "the server responded with a status")
+
+
+class Person:
+    """One browser context and the page that is open in it."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.complaints: list[str] = []
+        self.page: Any = None
+        self.open_page()
+
+    def open_page(self) -> None:
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", self._listen)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _listen(self, message: Any) -> None:
+        # a cut network is what some tests are about; anything else (a breach of the CSP, say) is a fault
+        if message.type in ("error", "warning") and not any(word in message.text for word in NETWORK):
+            self.complaints.append(message.text)
+
+    def go(self, url: str) -> "Person":
+        self.page.goto(url)
+        return self
+
+    def press(self, key: str) -> None:
+        self.page.keyboard.press(key)
+
+    def tab_to(self, selector: str) -> None:
+        """Press Tab until the focus is there."""
+        wanted = self.page.locator(selector)
+        for _ in range(60):
+            self.press("Tab")
+            if wanted.evaluate("element => element === document.activeElement"):
+                return
+        raise AssertionError(f"Tab never reaches {selector}")
+
+    # -- the annotator's page ----------------------------------------------------------------------------------------
+
+    def ready(self, after: str | None = None) -> str:
+        """Wait for a question other than `after` to be painted; returns which showing it is."""
+        self.page.wait_for_function(
+            "after => { const now = document.getElementById('item').dataset.ready; return now && now !== after; }",
+            arg=after,
+        )
+        return str(self.page.locator("#item").get_attribute("data-ready"))
+
+    def choices(self) -> list[str]:
+        return self.page.locator("#choices button span").all_inner_texts()
+
+    def key_for(self, name: str) -> str:
+        """The key that is written on the button of a class."""
+        return str(self.page.locator("#choices button").nth(self.choices().index(name)).locator("kbd").inner_text())
+
+    def decide(self, key: str) -> str:
+        """Press a key and wait for the next question."""
+        before = self.ready()
+        self.press(key)
+        return self.ready(before)
+
+    def wait_saved(self) -> None:
+        self.page.wait_for_selector("#saved[data-state=saved]")
+        assert self.page.locator("#saved").inner_text() == "Saved"
+
+    def picture(self, name: str, **options: Any) -> None:
+        """A screenshot for the docs, where SHORTLIST_SCREENSHOTS says so."""
+        if folder := os.environ.get("SHORTLIST_SCREENSHOTS"):
+            self.page.screenshot(path=Path(folder) / f"annotate-{name}.png", **options)
