@@ -85,10 +85,9 @@ def test_the_tables_of_the_page_are_those_of_the_results():
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     page = DOCS.read_text()
-    results = sorted((ROOT / "results").glob("label_economy_*.json"))
-    assert len(results) == 3
-    for path in results:
-        assert benchmark.table(json.loads(path.read_text())) in page, path.name
+    for name in ("banking77", "letter", "digits"):
+        result = json.loads((ROOT / "results" / f"label_economy_{name}.json").read_text())
+        assert benchmark.table(result) in page, name
 
 
 def test_the_commands_of_the_page_run(table, tmp_path, monkeypatch):

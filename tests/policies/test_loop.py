@@ -132,6 +132,12 @@ def test_orders():
         get_order("randm")
 
 
+@pytest.mark.parametrize("order", ["mixed", "random", "savings", "uncertainty", "diversity"])
+def test_the_loop_ends_under_every_order(blobs, order):
+    end = run_loop(blobs, replace(QUICK, order=order), way=order, seed=0).points[-1]
+    assert end.resolved == 1.0
+
+
 def test_representatives_come_from_every_cluster():
     import scipy.sparse
 

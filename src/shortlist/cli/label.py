@@ -16,7 +16,7 @@ def label(
     hit: Annotated[float, typer.Option(help="adaptive: the probability that the right class is on the list.")] = 0.8,
     epsilon: Annotated[float, typer.Option(help="Share of uniform lists mixed in.")] = 0.0,
     floor: Annotated[float, typer.Option(help="Least chance of each class still possible to be shown.")] = 0.0,
-    order: Annotated[str, typer.Option(help="Items: mixed, random, savings or uncertainty.")] = "mixed",
+    order: Annotated[str, typer.Option(help="Items: mixed, random, savings, uncertainty, diversity.")] = "mixed",
     seeds: Annotated[int, typer.Option(help="Runs, for the bands.")] = 3,
     miss: Annotated[float, typer.Option(help="How often annotators overlook the right class.")] = 0.0,
     slip: Annotated[float, typer.Option(help="How often they pick a wrong one.")] = 0.0,
@@ -35,8 +35,6 @@ def label(
 
     Example: shortlist label banking77 --policy adaptive --budget 60000 --out economy
     """
-    import json
-
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies.choose import Policy
@@ -62,7 +60,12 @@ def label(
         )
     with _progress() as progress:
         curves = compare(features, wanted, progress)
-    result = report(features, wanted, curves)
+    _finish(report(features, wanted, curves), curves, folder, as_json)
+
+
+def _finish(result: dict[str, Any], curves: list[Any], folder: Path | None, as_json: bool) -> None:
+    import json
+
     if folder is not None:
         _write(folder, curves, result)
     if as_json:

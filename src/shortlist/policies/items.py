@@ -53,11 +53,20 @@ ORDERS: dict[str, Order] = {
 }
 
 
+DIVERSITY = "diversity"
+"""Not a function of beliefs: each batch is the `representatives` of the items still open."""
+
+
 def get_order(name: str) -> Order:
     """The order of that name."""
-    if name not in ORDERS:
-        raise unknown_name("order of items", name, ORDERS)
+    check_order(name)
     return ORDERS[name]
+
+
+def check_order(name: str) -> None:
+    """Raise an InputError for a name that is no order."""
+    if name not in ORDERS and name != DIVERSITY:
+        raise unknown_name("order of items", name, (*ORDERS, DIVERSITY))
 
 
 def representatives(x: Any, count: int, rng: np.random.Generator, *, rounds: int = 10) -> NDArray[np.int64]:

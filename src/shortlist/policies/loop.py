@@ -22,7 +22,7 @@ from shortlist.policies.beliefs import (
     update,
 )
 from shortlist.policies.choose import Policy, Questions, choose
-from shortlist.policies.items import get_order, representatives
+from shortlist.policies.items import DIVERSITY, check_order, get_order, representatives
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import IntArray, Lists, Mistakes, estimate_by_em, likelihood
 from shortlist.policies.state import LabelState
@@ -35,7 +35,7 @@ class LoopSettings:
 
     Args:
         policy: how shortlists are chosen.
-        order: which items are asked next: a name of `items.ORDERS`.
+        order: which items are asked next: a name of `items.ORDERS`, or `diversity`.
         representatives: how many typical items (k-means) are asked first, until they are resolved; None: 2 K.
         retrain_every: at most so many questions between two trainings.
         grow: early on, train after each `grow` share of the questions so far (at least `retrain_least`).
@@ -47,6 +47,9 @@ class LoopSettings:
         sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
         most_questions: an item is not worth more questions than that.
         worth: an item is not worth asking whose best list promises fewer bits a second than that.
+        calibrate: learn the temperature from answers the model has not seen.
+        explore: show classes with few answers to items whose None answers surprised the model.
+        time: the time model.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -62,10 +65,12 @@ class LoopSettings:
     sure: float = 0.95
     most_questions: int = 1000
     worth: float = 0.0
+    calibrate: bool = True
+    explore: bool = True
     time: TimeModel = field(default_factory=TimeModel)
 
     def __post_init__(self) -> None:
-        get_order(self.order)
+        check_order(self.order)
         if self.retrain_every < 1 or self.retrain_least < 1 or self.grow < 0:
             raise InputError("retrain_every and retrain_least: expected at least 1, and grow at least 0")
         if self.l2 <= 0:
@@ -153,6 +158,9 @@ class Loop:
             return first[turn[np.argsort(self.state.asked[first][turn], kind="stable")]][:count]
         if not len(rows):
             return rows
+        if self.settings.order == DIVERSITY:
+            # fewer come back where clusters share an item: the rest of the batch waits for the next training
+            return rows[representatives(self.x[rows], count, self.rng, rounds=3)]
         order = get_order(self.settings.order)
         if self.settings.order == "random" and not self.settings.worth:
             return rows[order(np.empty((len(rows), 1)), self.rng)[:count]]
@@ -193,15 +201,16 @@ class Loop:
 
     def retrain(self) -> None:
         """Calibrate on the answers the model has not seen, then train on all of them."""
-        if self._surprises:
+        if self._surprises and self.settings.calibrate:
             held_out = [np.concatenate(parts) for parts in zip(*self._surprises, strict=True)]
             fitted = fit_temperature(held_out[0], held_out[1], held_out[2])
             # half way in log space: a round of answers is a small sample
             self.temperature = float(np.sqrt(self.temperature * fitted))
-            self._surprises = []
+        self._surprises = []
         if self.settings.learn_mistakes:
             self._learn_mistakes()
-        self._learn_share()
+        if self.settings.explore:
+            self._learn_share()
         rows = self.state.informative
         if len(rows):
             everything = len(rows) == self.state.num_items  # no copy of the whole data then
