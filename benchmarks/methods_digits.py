@@ -2,16 +2,18 @@
 
     python benchmarks/methods_digits.py --out results
 
-1,437 training and 360 test images 8x8; an mlp with 256 hidden units, the settings of `shortlist train digits` (adam,
-lr 0.003, cosine, 50 epochs), the same for every method: a check that each one learns, not a contest. `ol` throws the
+1,437 training and 360 test images 8x8; an mlp with 256 hidden units, adam, cosine, 50 epochs. The learning rate of each
+method is chosen among four by the accuracy on a tenth of the answered training items, held out under a seed of its own
+(the bounded loss of `lw` stalls at the rate that suits the others); the test set has no part in it. `ol` throws the
 None answers away. Reported: the test accuracy of the last epoch, mean and deviation over the seeds. Chance is 10 %.
-About half a minute on one core. Figures: <out>/methods_digits.json and .md.
+Two to three minutes on one core. Figures: <out>/methods_digits.json and .md.
 """
 
 import argparse
 import json
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +27,32 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.defaults import defaults_for
 from shortlist.training.loop import fit, mean_of_last
 from shortlist.training.prepare import prepare
+from shortlist.training.selection import tune
 
 SIZE, SEEDS, CHANCE = 5, (0, 1, 2), 0.1
+RATES, TUNING_SEED = (0.0003, 0.001, 0.003, 0.01), 100
 
 
-def train(method: str, seed: int) -> dict[str, Any]:
-    """One run: its last test accuracy and the mean of the last ten."""
+def configure(method: str, seed: int) -> RunConfig:
     data = load("digits")
-    settings = {**defaults_for(data, len(data.train)), "method": method, "size": SIZE, "seed": seed}
-    prepared = prepare(data, RunConfig(**settings), engine=Engine(device="cpu"))
+    return RunConfig(**{**defaults_for(data, len(data.train)), "method": method, "size": SIZE, "seed": seed})
+
+
+def choose_rate(method: str) -> float:
+    """The learning rate that does best on held-out answers."""
+    config = configure(method, TUNING_SEED)
+    return tune(load("digits"), config, {"lr": RATES}, engine=Engine(device="cpu")).best.lr
+
+
+def train(method: str, seed: int, lr: float) -> dict[str, Any]:
+    """One run: its last test accuracy and the mean of the last ten."""
+    prepared = prepare(load("digits"), replace(configure(method, seed), lr=lr), engine=Engine(device="cpu"))
     began = time.perf_counter()
     history = fit(prepared, score_every=10**6)
     return {
         "method": method,
         "seed": seed,
+        "lr": lr,
         "test_accuracy": history[-1].test_accuracy,
         "mean_of_last_ten": mean_of_last(history),
         "none_share": prepared.labels.none_share,
@@ -48,11 +62,12 @@ def train(method: str, seed: int) -> dict[str, Any]:
 
 def table(runs: list[dict[str, Any]]) -> str:
     """The accuracies by method, in Markdown."""
-    lines = ["| method | test accuracy | seeds |", "|---|---:|---|"]
+    lines = ["| method | lr | test accuracy | seeds |", "|---|---:|---:|---|"]
     for method in METHODS:
         values = [100 * run["test_accuracy"] for run in runs if run["method"] == method]
         each = ", ".join(f"{value:.1f}" for value in values)
-        lines.append(f"| {method} | {np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} % | {each} |")
+        rate = next(run["lr"] for run in runs if run["method"] == method)
+        lines.append(f"| {method} | {rate:g} | {np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} % | {each} |")
     return "\n".join(lines)
 
 
@@ -64,16 +79,16 @@ def main() -> None:
     torch.set_num_threads(1)
     runs = []
     for method in METHODS:
+        lr = choose_rate(method)
         for seed in SEEDS:
-            runs.append(train(method, seed))
-            print(f"{method:12} seed {seed}: {runs[-1]['test_accuracy']:.2%}", flush=True)
+            runs.append(train(method, seed, lr))
+            print(f"{method:12} lr {lr:g} seed {seed}: {runs[-1]['test_accuracy']:.2%}", flush=True)
     worst = min(run["test_accuracy"] for run in runs)
-    settings = defaults_for(load("digits"), 1437)
     content = {
         "dataset": "digits",
         "size": SIZE,
         "protocol": "fair",
-        "settings": settings,
+        "settings": configure("likelihood", 0).to_dict() | {"method": "each", "lr": "chosen", "seed": "each"},
         "torch": torch.__version__,
         "python": platform.python_version(),
         "runs": runs,

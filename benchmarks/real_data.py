@@ -4,7 +4,8 @@
     SHORTLIST_DATA=/path/to/data python benchmarks/real_data.py --out results --only mnist
 
 Each claim is one `shortlist train` in a process of its own, two threads, its time measured from start to end
-(reading the data, training, scoring and saving included):
+(reading the data, training, scoring and saving included); processor_seconds are those of both cores together, which
+others that are busy on the machine do not stretch:
 
     mnist       --size 3 --method likelihood --model lenet --epochs 1   more than 97.5 % in less than 120 s
     banking77   --size 8 --method likelihood                            at least 75 %, one ask an item
@@ -17,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -44,14 +46,14 @@ def run(words: list[str], out: Path) -> dict[str, Any]:
     """Train and evaluate by the command line; what it printed, and how long the training took."""
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(SOURCE)}
     start = [sys.executable, "-m", "shortlist"]
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*start, *words, "--device", "cpu", "--json", "--out", str(out)],
         env=environment,
         capture_output=True,
         text=True,
     )
-    seconds = time.perf_counter() - began
+    seconds, now = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(done.stderr)
     trained = json.loads(done.stdout)
@@ -73,6 +75,7 @@ def run(words: list[str], out: Path) -> dict[str, Any]:
         "reads": trained["reads"],
         "seconds": round(seconds, 1),
         "training_seconds": round(trained["seconds"], 1),
+        "processor_seconds": round(now.ru_utime + now.ru_stime - busy.ru_utime - busy.ru_stime, 1),
     }
 
 
@@ -90,7 +93,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             result = run(words, Path(folder) / "run")
         result["holds"] = result["test_accuracy"] >= accuracy and result["seconds"] < seconds
-        result["cores_busy_elsewhere"] = round(os.getloadavg()[0], 1)
+        result["load_average"] = round(os.getloadavg()[0], 1)
         failed += [] if result["holds"] else [name]
         found[name] = result
         print(f"{result['command']}: {result['test_accuracy']:.2%} in {result['seconds']} s", flush=True)
