@@ -1,0 +1,156 @@
+"""What `shortlist reproduce` does: the runs of a table, the tuning of lines, the search for SL's recipe."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shortlist.errors import InputError
+from shortlist.files import atomic_write
+from shortlist.methods import Protocol
+from shortlist.study import search, tuning
+from shortlist.study.drive import Budget, Report, Say, drive, missing
+from shortlist.study.engines import StudyEngine
+from shortlist.study.grid import PlannedRun, Wanted, planned
+from shortlist.study.ledger import SEARCH, TUNING, Ledger, Ledgers
+from shortlist.study.lines import Line
+from shortlist.study.packs import Pace
+from shortlist.study.paper import METHODS
+from shortlist.study.recipes import Recipes
+from shortlist.study.search import Scored
+from shortlist.study.sets import study_set
+
+TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
+"""What is tuned where nothing is stated: every line of the tables."""
+
+
+@dataclass
+class Study:
+    """Where results are, what trains, and until when."""
+
+    results: Path
+    recipes_from: Path | None = None
+    """Where the chosen settings are read; the results themselves unless stated."""
+    device: str = "auto"
+    score_every: int = 1
+    budget: Budget = field(default_factory=Budget)
+    say: Say = lambda line: None
+
+    def __post_init__(self) -> None:
+        self.ledgers = Ledgers(self.results, self.say)
+        source = self.recipes_from or self.results
+        if self.recipes_from is not None and not (source / "ledger").is_dir():
+            raise InputError(f"{source} holds no ledger, from which chosen settings could be read")
+        self.choices = Ledgers(source, self.say).of(TUNING)
+
+    @property
+    def recipes(self) -> Recipes:
+        """The settings chosen so far."""
+        self.choices.refresh()
+        return Recipes(self.choices.rows())
+
+    def ledger_of(self, run: PlannedRun) -> Ledger:
+        """Where a run of a table is kept."""
+        return self.ledgers.of(run.cell.dataset)
+
+    def run_tables(self, wanted: Wanted, engine: StudyEngine) -> Report:
+        """Train what the ledger does not hold yet of what is wanted."""
+        return self._drive(planned(wanted, self.recipes), self.ledger_of, engine, "run")
+
+    def missing(self, wanted: Wanted) -> list[PlannedRun]:
+        """What `run_tables` would train."""
+        return missing(planned(wanted, self.recipes), self.ledger_of)
+
+    def tune(
+        self,
+        datasets: Sequence[str],
+        methods: Sequence[str] | None,
+        protocols: Sequence[Protocol],
+        engine: StudyEngine,
+        epochs: int | None = None,
+    ) -> Report:
+        """Try the points of every line, all lines of a dataset together, and keep the choice of each."""
+        lines = tuning.lines_of(methods or TUNED, protocols)
+        report = Report()
+        ledger = self.ledgers.of(TUNING)
+        for dataset in datasets:
+            of_line = {line: tuning.points(dataset, line, epochs or tuning.EPOCHS) for line in lines}
+            runs = [run for of in of_line.values() for run in of]
+            _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
+            weak = [line for line, of in of_line.items() if _whole(of, ledger) and tuning.fails(_rows(of, ledger))]
+            for line in weak:
+                of_line[line].append(tuning.adam_point(dataset, line, epochs or tuning.EPOCHS))
+            second = [of_line[line][-1] for line in weak]
+            _add(report, self._drive(second, lambda run: ledger, engine, tuning.TRIED))
+            for line, of in of_line.items():
+                choice = tuning.choose(dataset, line, _rows(of, ledger)) if _whole(of, ledger) else None
+                if choice is not None and tuning.store(choice, ledger):
+                    self.say(f"{dataset}, {line.text} ({line.protocol}): {tuning.settings_of(choice.chosen)}")
+        return report
+
+    def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> Report:
+        """Both rounds of the search for SL's recipe, its table, and the choice."""
+        report = Report()
+        ledger = self.ledgers.of(SEARCH)
+        for dataset in datasets:
+            length = epochs or study_set(dataset).epochs
+            tried = search.first_round(dataset)
+            found: list[Scored] = []
+            for last in (False, True):
+                runs = [run for point in tried for run in point.runs(dataset, length)]
+                _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
+                found = search.scored(tried, dataset, length, {row["key"]: row for row in ledger.rows()})
+                if len(found) < len(tried):
+                    break  # the time was over: the next call goes on here
+                if last:
+                    self._keep(dataset, found)
+                else:
+                    tried += search.second_round(found)
+            if found:
+                atomic_write(self.results / f"search-{dataset}.md", search.table(found, dataset, length))
+        return report
+
+    def _keep(self, dataset: str, found: Sequence[Scored]) -> None:
+        """The best point without augmentation, and the best with it, are the recipes of `sl` and `sl+aug`."""
+        for augment in (False, True):
+            of = [scored for scored in found if scored.point.augment == augment]
+            if not of:
+                continue
+            rows = tuple(row for scored in of for row in scored.rows)
+            choice = tuning.Choice(dataset, Line("sl", "fair", augment), of[0].rows[0], rows)
+            source = (
+                f"search: best of {len(of)} points, mean held-out accuracy {100 * of[0].score:.2f} at sizes 5 and 3"
+            )
+            if tuning.store(choice, self.ledgers.of(TUNING), "search", source):
+                self.say(f"{dataset}, {choice.line.text}: {tuning.settings_of(choice.chosen)}")
+
+    def _drive(
+        self, runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger], engine: StudyEngine, kind: str
+    ) -> Report:
+        self._pace = getattr(self, "_pace", None) or Pace(engine.cuda)
+        return drive(
+            runs,
+            ledger,
+            engine,
+            self.budget,
+            device=self.device,
+            kind=kind,
+            score_every=self.score_every,
+            pace=self._pace,
+            say=self.say,
+        )
+
+
+def _add(total: Report, part: Report) -> None:
+    total.stored += part.stored
+    total.failed += part.failed
+    total.left += part.left
+    total.absent |= part.absent
+
+
+def _whole(runs: Sequence[PlannedRun], ledger: Ledger) -> bool:
+    return all(run.key in ledger for run in runs)
+
+
+def _rows(runs: Sequence[PlannedRun], ledger: Ledger) -> list[dict[str, object]]:
+    found = (ledger.get(run.key) for run in runs)
+    return [row for row in found if row is not None]

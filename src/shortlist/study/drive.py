@@ -1,0 +1,158 @@
+"""The driver: what the ledger does not hold is cut into packs, trained, and stored as each pack ends."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shortlist.errors import InputError
+from shortlist.study import sets
+from shortlist.study.engines import Done, StudyEngine
+from shortlist.study.grid import PlannedRun
+from shortlist.study.ledger import Ledger
+from shortlist.study.packs import Pace, Pack, groups, next_pack
+from shortlist.study.work import Order
+
+PACK_MINUTES = 2.0
+Say = Callable[[str], None]
+
+
+@dataclass
+class Budget:
+    """When to stop, and how long a pack may take; time counts from the making of it."""
+
+    minutes: float | None = None
+    pack_minutes: float = PACK_MINUTES
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        for name in ("minutes", "pack_minutes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name.replace('_', '-')}: expected more than 0, got {value}")
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return float("inf") if self.minutes is None else 60 * self.minutes - (time.monotonic() - self.began)
+
+
+@dataclass
+class Report:
+    """What a drive came to."""
+
+    stored: int = 0
+    failed: int = 0
+    left: int = 0
+    absent: dict[str, str] = field(default_factory=dict)
+    """Datasets whose data is not here -> why."""
+
+
+def missing(runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger]) -> list[PlannedRun]:
+    """The runs that the ledger does not hold."""
+    return [run for run in runs if run.key not in ledger(run)]
+
+
+def row_of(run: PlannedRun, result: dict[str, Any], kind: str) -> dict[str, Any]:
+    """A row of the ledger: what was asked, what came of it, and where; the long list last."""
+    accuracy = result.pop("accuracy")
+    return {
+        "key": run.key,
+        "kind": kind,
+        **run.cell.to_dict(),
+        "trial": run.trial,
+        **result,
+        "recipe": run.source,
+        "config": run.config.to_dict(),
+        "accuracy": accuracy,
+    }
+
+
+def drive(
+    runs: Sequence[PlannedRun],
+    ledger: Callable[[PlannedRun], Ledger],
+    engine: StudyEngine,
+    budget: Budget,
+    *,
+    device: str = "auto",
+    kind: str = "run",
+    score_every: int = 1,
+    pace: Pace | None = None,
+    say: Say = lambda line: None,
+) -> Report:
+    """Train what is missing and store it, pack by pack; killed at any moment, the same call goes on from there.
+
+    Args:
+        runs: all that is wanted.
+        ledger: where a run's row belongs.
+        engine: where to train.
+        budget: when to stop.
+        device: for engines that compute here.
+        kind: of the rows; only runs of kind `run` are scored on the test items.
+        score_every: epochs between scores.
+        pace: how long packs take, kept between drives.
+        say: told of every pack.
+    """
+    report = Report()
+    waiting = groups(_with_data(missing(runs, ledger), report, say))
+    total = sum(map(len, waiting))
+    pace = pace or Pace(engine.cuda)
+    most = None if engine.cuda else 1
+    under_way: dict[int, Pack] = {}
+    number = 0
+    while waiting or under_way:
+        while waiting and len(under_way) < engine.slots:
+            pack = next_pack(waiting[0], pace, 60 * budget.pack_minutes, budget.left, most)
+            if pack is None:  # the time is over; what is under way still ends
+                report.left += sum(map(len, waiting))
+                waiting = []
+                break
+            _take(waiting, len(pack.runs))
+            configs = tuple(run.config for run in pack.runs)
+            engine.submit(number, Order(pack.dataset, configs, device, kind == "run", score_every))
+            under_way[number] = pack
+            number += 1
+        if under_way:
+            done = engine.wait()
+            pack = under_way.pop(done.number)
+            pace.saw(pack, done.seconds)
+            _store(pack, done, ledger, kind, report)
+            say(_line(pack, done, report, total))
+    return report
+
+
+def _with_data(runs: Sequence[PlannedRun], report: Report, say: Say) -> list[PlannedRun]:
+    """The runs whose data can be had; the others are named and left out."""
+    for name in dict.fromkeys(run.cell.dataset for run in runs):
+        try:
+            sets.load(name)
+        except InputError as error:
+            report.absent[name] = str(error)
+            say(f"{name} is left out: {error}")
+    kept = [run for run in runs if run.cell.dataset not in report.absent]
+    report.left += len(runs) - len(kept)
+    return kept
+
+
+def _take(waiting: list[list[PlannedRun]], count: int) -> None:
+    del waiting[0][:count]
+    if not waiting[0]:
+        del waiting[0]
+
+
+def _store(pack: Pack, done: Done, ledger: Callable[[PlannedRun], Ledger], kind: str, report: Report) -> None:
+    for run, result in zip(pack.runs, done.rows, strict=True):
+        report.failed += result["failed"] is not None
+        report.stored += ledger(run).append(row_of(run, result, kind))
+
+
+def _line(pack: Pack, done: Done, report: Report, total: int) -> str:
+    """One line a pack: how far, what, how fast."""
+    cell, count = pack.runs[0].cell, len(pack.runs)
+    what = f"{cell.name}, trial {pack.runs[0].trial}" if count == 1 else f"{count} runs on {pack.dataset}"
+    epochs = sum(run.config.epochs for run in pack.runs)
+    scores = [row["last"] if row["last"] is not None else row["validation"] for row in done.rows]
+    known = [score for score in scores if score is not None]
+    mean = f", mean accuracy {100 * sum(known) / len(known):.2f}" if known else ""
+    pace = f"{done.seconds:.1f} s ({done.seconds / epochs:.4f} s per epoch and run)"
+    return f"[{report.stored}/{total}] {what}: {pace}{mean}"

@@ -1,0 +1,100 @@
+"""The methods as the study runs them: a line is a method, what it is fed, and whether images are augmented."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from shortlist import methods
+from shortlist.errors import InputError, unknown_name
+from shortlist.methods import METHODS, Protocol
+
+AUGMENTED = "+aug"
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
+"""Lines whose name is not that of a method: OL with the loss SL has, since the paper does not say which OL had."""
+TITLES = {
+    "ol": "OL (cross entropy)",
+    "ol-ovr": "OL (OVR square)",
+    "sl": "SL",
+    "likelihood": "likelihood",
+    "sl_unbiased": "SL, unbiased form",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method under a protocol."""
+
+    name: str
+    protocol: Protocol = "fair"
+    augment: bool = False
+
+    @classmethod
+    def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
+        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`."""
+        name = text.removesuffix(AUGMENTED)
+        if name not in METHODS and name not in VARIANTS:
+            raise unknown_name("method", name, [*METHODS, *VARIANTS])
+        return cls(name, protocol, text.endswith(AUGMENTED))
+
+    @property
+    def method(self) -> str:
+        """The registry's name of the method."""
+        return VARIANTS[self.name][0] if self.name in VARIANTS else self.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that make this line what it is."""
+        return dict(VARIANTS[self.name][1]) if self.name in VARIANTS else {}
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it is fed ordinary labels instead of shortlists."""
+        return self.method == "ol"
+
+    @property
+    def text(self) -> str:
+        """As `parse` reads it."""
+        return self.name + (AUGMENTED if self.augment else "")
+
+    @property
+    def title(self) -> str:
+        """For tables."""
+        return TITLES.get(self.name, self.name.upper()) + (", flip + crop" if self.augment else "")
+
+    def canonical(self) -> Self:
+        """The line that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
+        answer is the likelihood.
+
+        >>> Line("cc").canonical(), Line("sl", "paper").canonical()
+        (Line(name='likelihood', protocol='fair', augment=False), Line(name='sl', protocol='fair', augment=False))
+        """
+        if not METHODS[self.method].baseline:
+            return replace(self, protocol="fair")
+        if self.name == "cc" and self.protocol == "fair":
+            return replace(self, name="likelihood")
+        return self
+
+
+def trained_share(line: Line, size: int | None, num_classes: int) -> float:
+    """The share of the items that a line trains on under uniform shortlists."""
+    if size is None or line.protocol == "fair" or not METHODS[line.method].baseline:
+        return 1.0
+    return 1 - size / num_classes
+
+
+def passes(method: str) -> float:
+    """Forward and backward passes of a step, as multiples of the usual ones (a second forward pass is a third)."""
+    return 4 / 3 if METHODS[method].refresh == "after" else 1.0
+
+
+def default_options(method: str) -> dict[str, Any]:
+    """The options of a method that was given none."""
+    made = methods.get(method)
+    return {name: getattr(made, name) for name in getattr(made, "__dataclass_fields__", {})}
+
+
+def checked_protocols(text: str) -> tuple[Protocol, ...]:
+    """`both`, `paper` or `fair`."""
+    known: dict[str, tuple[Protocol, ...]] = {"both": ("paper", "fair"), "paper": ("paper",), "fair": ("fair",)}
+    if text not in known:
+        raise InputError(f"protocol: expected both, paper or fair, got {text!r}")
+    return known[text]

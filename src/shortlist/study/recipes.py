@@ -1,0 +1,86 @@
+"""Settings of a line on a dataset, and where each choice comes from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+from shortlist.study.lines import Line
+from shortlist.study.sets import StudySet
+from shortlist.training.config import Optimiser, Schedule
+
+CHOICE = "choice"
+"""The kind of the ledger's rows that hold a choice."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a line is trained, beside what the paper fixes (network, epochs, momentum 0.9)."""
+
+    lr: float
+    weight_decay: float
+    schedule: Schedule = "cosine"
+    optimiser: Optimiser = "sgd"
+    batch_size: int = 256
+    method_options: dict[str, Any] = field(default_factory=dict)
+    source: str = "default, not tuned"
+    """Who chose it, and how; kept in the ledger."""
+
+    def settings(self) -> dict[str, Any]:
+        """As `RunConfig` takes them."""
+        return {name: value for name, value in asdict(self).items() if name != "source"}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From a row of the ledger; what else the row holds is left out."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+# Starting points, not results: what the issue's prototypes used. A square loss has larger gradients than cross entropy.
+_CROSS_ENTROPY = {
+    "lenet": Recipe(0.05, 1e-4),
+    "resnet32": Recipe(0.05, 5e-4),
+    "mlp": Recipe(0.1, 1e-4),
+}
+_SQUARE = {
+    "lenet": Recipe(0.01, 1e-3),
+    "resnet32": Recipe(0.01, 5e-4),
+    "mlp": Recipe(0.02, 1e-4),
+}
+ADAM = Recipe(1e-3, 1e-5, optimiser="adam", source="the authors' Adam, as it fails under SGD")
+"""What the authors of LOG, EXP, RC and CC use: for a method that fails under the paper's SGD."""
+
+
+def default_recipe(of: StudySet, line: Line) -> Recipe:
+    """The settings of a line that was not tuned."""
+    table = _SQUARE if line.name in ("sl", "ol-ovr", "sl_unbiased") else _CROSS_ENTROPY
+    return replace(table[of.model], batch_size=of.batch_size, method_options=line.options)
+
+
+class Recipes:
+    """The choices of a ledger; a later one of the same rank stands for an earlier one.
+
+    Args:
+        rows: of tuning.jsonl, in order.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._chosen: dict[tuple[str, Line], tuple[int, Recipe]] = {}
+        for row in rows:
+            if row.get("kind") != CHOICE:
+                continue
+            place = (str(row["dataset"]), Line(row["line"], row["protocol"], row["augment"]))
+            rank = 1 if row.get("by") == "search" else 0  # the search for SL's recipe has the last word
+            if place not in self._chosen or rank >= self._chosen[place][0]:
+                self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
+
+    def of(self, dataset: StudySet, line: Line) -> Recipe:
+        """Chosen for this dataset, else for the one it borrows from, without augmentation if need be; else default."""
+        line = line.canonical()
+        for name in (dataset.name, *dataset.recipes_from):
+            for tried in (line, replace(line, augment=False)):
+                if (name, tried) in self._chosen:
+                    recipe = self._chosen[(name, tried)][1]
+                    borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"
+                    return replace(recipe, source=recipe.source + borrowed)
+        return default_recipe(dataset, line)

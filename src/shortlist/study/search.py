@@ -1,0 +1,129 @@
+"""The search for the recipe that gets SL nearest to the paper's row, by validation alone.
+
+Two rounds, on held-out answered items of two sizes at once. First a grid over the form of the risk, the normalisation
+of the OVR loss, learning rate and weight decay (the normalisation `mean` is not tried: it is `sum` at a tenth of the
+rate and ten times the weight decay). Then the best points of it with one thing changed at a time: schedule, weight
+decay, rate, and for the very best batch size and crops. Every point is kept in the ledger, and the table of all of them
+is written.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shortlist.study import paper
+from shortlist.study.grid import Cell, PlannedRun
+from shortlist.study.keys import digest
+from shortlist.study.ledger import Row
+from shortlist.study.lines import Line
+from shortlist.study.recipes import Recipe
+from shortlist.study.sets import study_set
+from shortlist.study.tuning import tried_run
+
+SIZES = (5, 3)
+FORMS, NORMALISATIONS = ("total", "paper"), ("sum", "negatives")
+RATES, DECAYS = (1e-1, 1e-2, 1e-3, 1e-4), (1e-4, 1e-3, 1e-2)
+BEST = 3
+"""Points of the first round that the second goes on from."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Settings to try, at every size."""
+
+    recipe: Recipe
+    augment: bool = False
+
+    @property
+    def key(self) -> str:
+        """One a point."""
+        return digest({**self.recipe.settings(), "augment": self.augment})
+
+    def runs(self, dataset: str, epochs: int) -> list[PlannedRun]:
+        """One a size."""
+        line = Line("sl", "fair", self.augment)
+        return [tried_run(Cell(dataset, paper.ALL_CLASSES, size, line), self.recipe, epochs) for size in SIZES]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A point with what it came to."""
+
+    point: Point
+    rows: tuple[Row, ...]
+
+    @property
+    def score(self) -> float:
+        """The mean validation accuracy over the sizes; a failed run counts 0."""
+        return float(np.mean([row["validation"] or 0.0 for row in self.rows]))
+
+
+def first_round(dataset: str) -> list[Point]:
+    """The grid."""
+    batch = study_set(dataset).batch_size
+    return [
+        Point(Recipe(lr, decay, "cosine", "sgd", batch, {"form": form, "normalisation": normalisation}, "search"))
+        for form, normalisation, lr, decay in itertools.product(FORMS, NORMALISATIONS, RATES, DECAYS)
+    ]
+
+
+def second_round(best: Sequence[Scored]) -> list[Point]:
+    """One thing changed at a time, from each of the best."""
+    found: dict[str, Point] = {}
+    for place, scored in enumerate(best[:BEST]):
+        recipe = scored.point.recipe
+        changed = [
+            replace(recipe, schedule="constant"),
+            replace(recipe, schedule="step"),
+            replace(recipe, lr=recipe.lr / 2),
+            replace(recipe, lr=recipe.lr * 2),
+            replace(recipe, weight_decay=recipe.weight_decay / 2),
+            replace(recipe, weight_decay=min(1e-2, recipe.weight_decay * 3)),
+        ]
+        points = [Point(new) for new in changed]
+        if place == 0:
+            points += [Point(replace(recipe, batch_size=recipe.batch_size // 4)), Point(recipe, augment=True)]
+        found |= {point.key: point for point in points}
+    old = {scored.point.key for scored in best}
+    return [point for key, point in found.items() if key not in old]
+
+
+def scored(points: Sequence[Point], dataset: str, epochs: int, rows: Mapping[str, Row]) -> list[Scored]:
+    """The points whose runs are all there, the best first."""
+    found = []
+    for point in points:
+        keys = [run.key for run in point.runs(dataset, epochs)]
+        if all(key in rows for key in keys):
+            found.append(Scored(point, tuple(rows[key] for key in keys)))
+    return sorted(found, key=lambda s: -s.score)
+
+
+def table(found: Sequence[Scored], dataset: str, epochs: int) -> str:
+    """What was tried, as Markdown, the best first."""
+    sizes = " | ".join(f"size {size}" for size in SIZES)
+    lines = [
+        f"# The search for SL's recipe on {dataset}",
+        "",
+        f"Held-out accuracy (%, answered items of the training data, mean of the last ten of {epochs} epochs);"
+        " no test item was looked at. Written by `shortlist reproduce search`.",
+        "",
+        f"| form | OVR | lr | weight decay | schedule | batch | crops | {sizes} | mean |",
+        "|---|---|---|---|---|---|---|" + "---|" * (len(SIZES) + 1),
+    ]
+    for entry in found:
+        recipe, scores = entry.point.recipe, [row["validation"] for row in entry.rows]
+        values = [
+            recipe.method_options["form"],
+            recipe.method_options["normalisation"],
+            f"{recipe.lr:g}",
+            f"{recipe.weight_decay:g}",
+            recipe.schedule,
+            str(recipe.batch_size),
+            "yes" if entry.point.augment else "no",
+            *("failed" if score is None else f"{100 * score:.2f}" for score in scores),
+            f"{100 * entry.score:.2f}",
+        ]
+        lines.append(f"| {' | '.join(values)} |")
+    return "\n".join(lines) + "\n"
