@@ -198,7 +198,8 @@ def test_a_late_answer_does_not_count_beside_another_voice_on_the_item(make_proj
     (old,) = queue.next(ada)
     clock.now += 1000
     queue.next(bob)
-    queue.next(cy)  # both slots are out now, and run out in turn
+    clock.now += 1
+    queue.next(cy)  # both slots are out now, and run out one after the other
     clock.now += 1000
     (new,) = queue.next(ada)
     assert new.id != old.id

@@ -177,6 +177,14 @@ def machine(project, ids: list[int]) -> type[RuleBasedStateMachine]:
         def wait(self, seconds: float) -> None:
             self.clock.now += seconds
 
+        @rule(who=st.sampled_from(ids), hold=st.integers(1, 3))
+        def go_away_and_come_back(self, who: int, hold: int) -> None:
+            self.next(who, hold)
+            self.clock.now += LEASE + 1
+            self.next(next(other for other in ids if other != who), 1)
+            self.next(who, hold)
+
+        @precondition(lambda self: self.model.asked)
         @rule()
         def restart(self) -> None:
             self.queue = project.queue(clock=self.clock, lease_seconds=LEASE)
@@ -245,7 +253,7 @@ def test_the_queue_behaves_as_the_model(make_project, database):
         machine(project, ids),
         settings=settings(
             max_examples=examples,
-            stateful_step_count=30,
+            stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -48,7 +48,7 @@ class Person:
     def ready(self, after: str | None = None) -> str:
         """Wait for a question other than `after` to be painted; returns which showing it is."""
         self.page.wait_for_function(
-            "after => { const now = document.getElementById('item').dataset.ready; return now && now !== after; }",
+            "after => { const now = document.getElementById('item')?.dataset.ready; return now && now !== after; }",
             arg=after,
         )
         return str(self.page.locator("#item").get_attribute("data-ready"))

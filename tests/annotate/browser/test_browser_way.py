@@ -68,7 +68,7 @@ def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     assert all(0 < row["seconds"] < 60 for row in rows if row["kind"] == "answer")
 
     admin.page.reload()
-    admin.page.wait_for_function("document.getElementById('people').textContent.includes('20')")
+    admin.page.wait_for_function("() => document.getElementById('people').textContent.includes('20')")
     admin.picture("admin", full_page=True)
     admin.tab_to("a[href$='answers.parquet']")
     with admin.page.expect_download() as download:

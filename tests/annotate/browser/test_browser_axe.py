@@ -1,0 +1,58 @@
+"""axe finds no violation on any page, light and dark."""
+
+import pytest
+
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.importing import add_items
+from shortlist.annotate.sources import Source
+
+pytestmark = pytest.mark.browser
+
+
+def check(who) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(who.page, options={"resultTypes": ["violations"]})
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_violation(run_project, person, scheme):
+    site = run_project(items=3, kinds="image text audio", size=4, overlap=2, title="Animals")
+    add_items(site.project, [Source("gold", "gold", text="Text", gold="cat")])
+    auth = Auth(site.project)
+
+    ada = person(color_scheme=scheme).go(f"{site.url}/join#wrong")
+    ada.page.wait_for_selector("h1:has-text('does not work')")
+    check(ada)
+    ada.go("about:blank")
+    ada.go(f"{site.url}/join#{auth.invite('ada')[1]}")
+    ada.ready()
+    background = ada.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    for place in range(3):
+        check(ada)
+        ada.picture(f"{scheme}-{place + 1}")
+        if place < 2:
+            ada.decide("1")
+    ada.context.set_offline(True)
+    ada.press("1")
+    ada.page.wait_for_selector("#saved[data-state=waiting]")
+    check(ada)  # with the warning
+    ada.context.set_offline(False)
+    ada.wait_saved()
+    ada.press("0")
+    ada.page.wait_for_timeout(200)
+    check(ada)
+
+    admin = person(color_scheme=scheme).go(site.admin_link)
+    admin.page.wait_for_selector("#people tr")
+    client = admin.context.request
+    header = {"X-Shortlist": "1"}
+    for value in (0.2, 0.6, 0.8):
+        assert client.post(f"{site.url}/api/v1/measures", data={"name": "accuracy", "value": value}, headers=header).ok
+    admin.tab_to("#name")
+    admin.page.keyboard.type("ben")
+    admin.press("Enter")
+    admin.page.wait_for_selector("#made-link")
+    admin.page.wait_for_selector("#curve svg", timeout=20_000)
+    check(admin)

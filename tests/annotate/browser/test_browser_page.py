@@ -1,0 +1,169 @@
+"""What the annotator's page does beside answering: time, keys, prefetching, text only, sound, a phone."""
+
+import pytest
+
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.importing import add_items
+from shortlist.annotate.sources import Source
+
+from .projects import CLASSES, stored
+
+pytestmark = pytest.mark.browser
+NASTY = '<img src=x onerror="alert(1)"><b>bold</b>'
+
+
+def come(site, person, name: str = "ada", **options):
+    who = person(**options).go(f"{site.url}/join#{Auth(site.project).invite(name)[1]}")
+    who.ready()
+    return who
+
+
+def test_time_stands_still_while_the_page_is_hidden(run_project, person):
+    site = run_project()
+    ada = come(site, person)
+
+    def visibility(state: str) -> None:
+        ada.page.evaluate(
+            """state => {
+              Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+              document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            state,
+        )
+
+    begun = ada.page.evaluate("performance.now()")
+    ada.page.wait_for_timeout(300)
+    visibility("hidden")
+    ada.page.wait_for_timeout(2000)
+    visibility("visible")
+    ada.page.wait_for_timeout(300)
+    ended = ada.page.evaluate("performance.now()")
+    ada.decide("1")
+    ada.wait_saved()
+    (row,) = stored(site.project)
+    assert 0.6 <= row["seconds"] <= (ended - begun) / 1000 - 2 + 1.5
+
+
+def test_lists_longer_than_nine_have_letters_and_no_key_twice(run_project, person):
+    classes = [f"class {k}" for k in range(60)]
+    site = run_project(classes=classes, size=60)
+    ada = come(site, person)
+    keys = ada.page.locator("#choices kbd").all_inner_texts()
+    assert keys[:12] == [*"123456789", "A", "B", "C"]
+    assert len(keys) == len(set(keys)) == 57
+    assert not {"0", "S", "Z"} & set(keys)
+    names = ada.choices()
+    ada.decide("b")
+    ada.decide("Shift+B")
+    ada.decide("s")
+    ada.wait_saved()
+    rows = stored(site.project)
+    assert rows[0]["class_id"] == int(names[10].split()[1])
+    assert rows[1]["class_id"] != rows[0]["class_id"] or rows[1]["question_id"] != rows[0]["question_id"]
+    assert [row["kind"] for row in rows] == ["answer", "answer", "skip"]
+
+
+def test_a_held_key_and_keys_with_control_answer_nothing_more(run_project, person):
+    site = run_project()
+    ada = come(site, person)
+    before = ada.ready()
+    ada.page.keyboard.down("1")
+    ada.page.keyboard.down("1")  # the browser's repeat
+    ada.page.keyboard.down("1")
+    ada.page.keyboard.up("1")
+    now = ada.ready(before)
+    ada.press("Control+0")
+    ada.press("9")  # no such button
+    ada.page.wait_for_timeout(200)
+    assert ada.ready() == now
+    ada.wait_saved()
+    assert len(stored(site.project)) == 1
+
+
+def test_buttons_work_by_tab_and_enter_and_the_focus_is_not_lost(run_project, person):
+    site = run_project()
+    ada = come(site, person)
+    before = ada.ready()
+    ada.tab_to("#choices button:nth-child(2)")
+    ada.press("Enter")
+    ada.ready(before)
+    assert ada.page.evaluate("document.activeElement.id") == "item"
+    ada.tab_to("#none")
+    ada.press("Space")
+    ada.wait_saved()
+    assert len(stored(site.project)) == 2
+    assert "0 none of these" in ada.page.locator("#announce").inner_text()
+
+
+def test_the_next_items_are_here_before_they_are_needed(run_project, person):
+    site = run_project(kinds="image", items=8)
+    who = person()
+    fetched: list[str] = []
+    who.page.on("requestfinished", lambda request: fetched.append(request.url))
+    who.go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    who.ready()
+    who.page.wait_for_load_state("networkidle")
+    assert len([url for url in fetched if "/media/" in url]) == 3
+    who.context.set_offline(True)
+    who.decide("1")
+    assert who.page.locator("#item img").evaluate("image => image.naturalWidth") == 320
+
+
+def test_names_texts_and_titles_are_text_only(run_project, person):
+    site = run_project(items=0, classes=[NASTY, *CLASSES], size=7, title=NASTY)
+    add_items(site.project, [Source("a", "a", text=NASTY), Source("b", "b", text="b")])
+    ada = come(site, person)
+    asked: list[str] = []
+    ada.page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    assert ada.page.locator("#item").inner_text() == NASTY
+    assert NASTY in ada.choices()
+    assert ada.page.locator("main img, main b").count() == 0
+    admin = person().go(site.admin_link)
+    admin.page.wait_for_selector("#people tr")
+    assert admin.page.locator("h1").inner_text() == NASTY
+    admin.page.fill("#name", NASTY)
+    admin.press("Enter")
+    admin.page.wait_for_selector("#people tr:nth-child(2)")
+    assert admin.page.locator("main img, main b").count() == 0
+    assert asked == []
+
+
+def test_sounds_play_and_space_stops_them(run_project, person):
+    site = run_project(kinds="audio", items=4)
+    ada = come(site, person)
+    sound = ada.page.locator("#item audio")
+    ada.page.wait_for_function("() => document.querySelector('#item audio').readyState >= 2")
+    ada.press("Space")
+    ada.decide("1")
+    assert sound.evaluate("sound => sound.duration") == 0.5
+    ada.wait_saved()
+
+
+def test_a_phone(run_project, person):
+    site = run_project(kinds="image text", size=6, items=8)
+    phone = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
+    ada = come(site, person, **phone)
+    ada.picture("phone")
+    for _ in range(2):
+        assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sideways"
+        heights = ada.page.locator("#answers button").evaluate_all("all => all.map(one => one.offsetHeight)")
+        assert min(heights) >= 44
+        before = ada.ready()
+        ada.page.locator("#choices button").first.tap()
+        ada.ready(before)
+    ada.wait_saved()
+    assert len(stored(site.project)) == 2
+
+
+def test_the_end_and_what_comes_after_it(run_project, person):
+    site = run_project(items=1)
+    ada = come(site, person)
+    ada.press("1")
+    ada.page.wait_for_function("() => document.getElementById('item').textContent.includes('Nothing left')")
+    ada.wait_saved()
+    ada.press("z")  # undo is still there
+    assert ada.ready().endswith(".1")
+    ada.press("0")
+    ada.page.wait_for_function("() => document.getElementById('item').textContent.includes('Nothing left')")
+    ada.wait_saved()
+    assert [row["kind"] for row in stored(site.project)] == ["answer", "undo", "answer"]
