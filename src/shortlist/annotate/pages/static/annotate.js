@@ -121,8 +121,6 @@ async function run() {
     while (outbox.entries.length || wanted) {
       if (outbox.entries.length) await submit(outbox.entries[0]);
       else await ask();
-      if (failures) notice(null);
-      failures = 0;
     }
     if (server.length === 0) later(ASK_AGAIN_MS);
   } catch (error) {
@@ -133,10 +131,18 @@ async function run() {
   }
 }
 
+// The server answered, whatever it said.
+function connected() {
+  if (failures) notice(null);
+  failures = 0;
+}
+
 async function ask() {
   wanted = false;
   try {
-    take(await call("POST", "/next", { hold: HOLD }));
+    const reply = await call("POST", "/next", { hold: HOLD });
+    connected();
+    take(reply);
   } catch (error) {
     wanted = true;
     throw error;
@@ -148,9 +154,11 @@ async function submit(entry) {
   let reply = null;
   try {
     reply = await call("POST", entry.path, { ...entry.body, hold: HOLD });
+    connected();
   } catch (error) {
     // Only the server's own "no" ends an entry; anything else is tried again.
     if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
+    connected();
     history.forget(entry.body.question);
     notice(`Not taken: ${error.message}.`);
     wanted = true;
