@@ -23,7 +23,7 @@ def test_full_labels_and_random_lists_are_exact():
     full = rows["full labels"]
     assert full.reads == 770_000
     assert full.hours == pytest.approx(10_000 * (1 + 0.25 * 39) / 3600)
-    once = rows["random shortlists of 8, once"]
+    once = rows["random 8, once"]
     assert once.reads == 80_000
     assert once.answered == pytest.approx(8 / 77)
     assert once.bits == pytest.approx(0.79, abs=0.01)
@@ -44,7 +44,7 @@ def test_asking_again_against_a_simulation():
             if hit:
                 break
             start += shown
-    row = {row.way: row for row in plan(K, n, TimeModel(), (size,))}[f"random shortlists of {size}, again on None"]
+    row = {row.way: row for row in plan(K, n, TimeModel(), (size,))}[f"random {size}, again on None"]
     assert row.reads == pytest.approx(reads, rel=0.01)
     assert row.questions == pytest.approx(questions, rel=0.01)
     assert row.hours * 3600 == pytest.approx(seconds, rel=0.01)

@@ -5,9 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from shortlist.cli.options import AsJson, Data, LabelColumn, Miss, Slip, TextColumn, note, print_json, print_table
+from shortlist.cli.progress import progress
+
 
 def label(
-    data: Annotated[str, typer.Argument(help="A known dataset (see `shortlist datasets`) or a file or folder.")],
+    data: Data,
     policy: Annotated[str, typer.Option(help="uniform, top, adaptive or information.")] = "adaptive",
     budget: Annotated[
         int | None, typer.Option(help="Class names to show at most; none: until all is resolved.")
@@ -18,15 +21,15 @@ def label(
     floor: Annotated[float, typer.Option(help="Least chance of each class still possible to be shown.")] = 0.0,
     order: Annotated[str, typer.Option(help="Items: mixed, random, savings, uncertainty, diversity.")] = "mixed",
     seeds: Annotated[int, typer.Option(help="Runs, for the bands.")] = 3,
-    miss: Annotated[float, typer.Option(help="How often annotators overlook the right class.")] = 0.0,
-    slip: Annotated[float, typer.Option(help="How often they pick a wrong one.")] = 0.0,
+    miss: Miss = 0.0,
+    slip: Slip = 0.0,
     retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
     seconds: Annotated[tuple[float, float], typer.Option(help="Time model: a question, a name looked at.")] = (1, 0.25),
     out: Annotated[Path | None, typer.Option(help="A folder for curve.csv, curve.json, curve.svg, curve.png.")] = None,
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Column of texts in own data.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Column of classes in own data.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate labelling by shortlists on labelled data: accuracy against reads and seconds.
 
@@ -38,7 +41,7 @@ def label(
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies.choose import Policy
-    from shortlist.policies.economy import Comparison, compare, report
+    from shortlist.policies.economy import Comparison, compare, report, ways
     from shortlist.policies.features import loop_data
     from shortlist.policies.loop import LoopSettings
     from shortlist.policies.noise import Mistakes
@@ -58,18 +61,24 @@ def label(
         raise InputError(
             f"size: expected 1 to {features.num_classes - 1} for {features.num_classes} classes, got {size}"
         )
-    with _progress() as progress:
-        curves = compare(features, wanted, progress)
+    runs = seeds * (len(ways(features, wanted)) + 1)
+    with progress(runs, "labelling") as bar:
+        started: set[tuple[str, int]] = set()
+
+        def tell(way: str, seed: int, reads: int) -> None:
+            started.add((way, seed))
+            bar.done = len(started) + seed  # full labels of each seed come first and tell nothing
+            bar.note = f"seed {seed}: {way}, {reads:,} reads"
+
+        curves = compare(features, wanted, tell)
     _finish(report(features, wanted, curves), curves, folder, as_json)
 
 
 def _finish(result: dict[str, Any], curves: list[Any], folder: Path | None, as_json: bool) -> None:
-    import json
-
     if folder is not None:
         _write(folder, curves, result)
     if as_json:
-        typer.echo(json.dumps(result))
+        print_json(result)
     else:
         _print(result)
 
@@ -95,47 +104,19 @@ def _write(folder: Path, curves: list[Any], result: dict[str, Any]) -> None:
     atomic_write(folder / "curve.csv", curves_csv(curves))
     atomic_write(folder / "curve.json", json.dumps(result, indent=1) + "\n")
     draw_curves(curves, folder / "curve", title=f"{result['data']}, {result['classes']} classes")
-    typer.echo(f"wrote {folder}/curve.csv, .json, .svg, .png", err=True)
+    note(f"wrote {folder}/curve.csv, .json, .svg, .png")
 
 
 def _print(result: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     full = result["full_labels"]
-    table = Table(
-        title=f"{result['data']}: {result['items']} items, {result['classes']} classes, seeds {result['seeds']}"
-    )
-    for name in ("way", "accuracy", "resolved", "reads", "time", "99 %: reads", "time"):
-        table.add_column(name, justify="left" if name == "way" else "right", no_wrap=name == "way")
+    rows = []
     for way in result["ways"]:
         marks = ["never" if way[k] is None else f"{way[k]:.1%}" for k in ("mark_reads", "mark_seconds")]
         cost = [f"{way['reads']:.1%}", f"{way['seconds']:.1%}"]
-        table.add_row(way["way"], f"{way['accuracy']:.1%}", f"{way['resolved']:.0%}", *cost, *marks)
-    console = Console()
-    console.print(table)
-    console.print(
-        f"Shares are of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours. The mark: from "
-        f"there on accuracy stays at 99 % of {full['accuracy']:.1%}."
+        rows.append([way["way"], f"{way['accuracy']:.1%}", f"{way['resolved']:.0%}", *cost, *marks])
+    print_table(("way", "accuracy", "resolved", "reads", "time", "99 %: reads", "time"), rows)
+    typer.echo(
+        f"\n{result['data']}: {result['items']:,} items, {result['classes']} classes, seeds {result['seeds']}. Reads and "
+        f"time are shares of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours.\n"
+        f"99 %: the cost from which on accuracy stays at 99 % of the {full['accuracy']:.1%} of full labels."
     )
-
-
-def _progress() -> Any:
-    """A context that gives a progress callback, drawn on stderr."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    @contextmanager
-    def shown() -> Any:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("features", total=None)
-
-            def tell(way: str, seed: int, reads: int) -> None:
-                bar.update(task, description=f"seed {seed}: {way}, {reads:,} reads")
-
-            yield tell
-
-    return shown()

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from shortlist.cli.options import AsJson, print_json, print_table
+
 
 def plan(
     classes: Annotated[int, typer.Option(help="K.")],
@@ -12,13 +14,12 @@ def plan(
     size: Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")] = None,
     seconds: Annotated[tuple[float, float], typer.Option(help="Time model: a question, a name looked at.")] = (1, 0.25),
     log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what full labels, random shortlists and model-chosen ones would cost in reads and hours.
 
     Example: shortlist plan --classes 77 --items 10000
     """
-    import json
     from dataclasses import asdict
 
     from shortlist.policies import plan as plans
@@ -35,19 +36,13 @@ def plan(
             "ways": [asdict(row) for row in rows],
             "limits": plans.limits(),
         }
-        typer.echo(json.dumps(result))
+        print_json(result)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{items:,} items, {classes} classes")
-    for name in ("way", "questions", "reads", "hours", "classes known", "bits an item", "reads a bit", ""):
-        table.add_column(name, justify="left" if name in ("way", "") else "right")
+    lines = []
     for row in rows:
         figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", f"{row.hours:,.1f}", f"{row.answered:.0%}")
-        table.add_row(row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis)
-    console = Console()
-    console.print(table)
-    console.print(f"Time model ({source}): {time.base:.2f} s a question + {time.per_class:.2f} s a name looked at.")
+        lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
+    print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", ""), lines)
+    typer.echo(f"\nTime model ({source}): {time.base:.2f} s a question + {time.per_class:.2f} s a name looked at.")
     for line in plans.limits():
-        console.print(f"- {line}")
+        typer.echo(f"- {line}")

@@ -47,7 +47,7 @@ def plan(num_classes: int, items: int, time: TimeModel, sizes: tuple[int, ...] =
     full = _row("full labels", num_classes, num_classes, items, time)
     rows = [full]
     for size in sizes or _usual_sizes(num_classes):
-        rows.append(_row(f"random shortlists of {size}, once", size, num_classes, items, time))
+        rows.append(_row(f"random {size}, once", size, num_classes, items, time))
     rows.append(_again_row(sizes[0] if sizes else min(8, num_classes - 1), num_classes, items, time))
     rows.append(_model_row(num_classes, items, time))
     return rows
@@ -128,7 +128,7 @@ def _again_row(size: int, num_classes: int, items: int, time: TimeModel) -> Plan
         open_share *= 1 - shown / left
         left -= shown
     bits = information(num_classes, num_classes)
-    way = f"random shortlists of {size}, again on None"
+    way = f"random {size}, again on None"
     hours = items * seconds / 3600
     return PlanRow(way, size, items * questions, items * reads, hours, 1.0, bits, reads / bits, "exact")
 
@@ -141,6 +141,6 @@ def _model_row(num_classes: int, items: int, time: TimeModel) -> PlanRow:
     reads = min(1 + (MODEL_READS - 1) * scale, num_classes - 1)
     looked = (MODEL_SECONDS - MODEL_QUESTIONS * 1.0) / 0.25
     seconds = time.base * questions + time.per_class * min(1 + (looked - 1) * scale, reads)
-    way = "model-chosen shortlists, all resolved"
+    way = "model-chosen, all resolved"
     hours = items * seconds / 3600
     return PlanRow(way, 0, items * questions, items * reads, hours, 1.0, bits, reads / bits, "projection")
