@@ -1,11 +1,11 @@
 """Seconds per epoch and run of a fleet, and images per second, on one GPU.
 
     python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
-    python benchmarks/fleet_speed.py --out results --parts lenet         # or check, peak, profile, reference, resnet
+    python benchmarks/fleet_speed.py --out results --parts lenet         # or check, peak, profile, resnet, single, reference
 
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
-the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left out
-(it compiles and captures); shuffles are included, evaluation is not. `check` holds three steps of the kernels against the
+the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left
+out (it compiles and captures); shuffles are included, evaluation is not. `check` holds the gradients to those of the
 plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come.
 """
 
@@ -100,33 +100,36 @@ def measure_single(data: Dataset, model: str, batch_size: int) -> dict[str, Any]
 
 
 def check() -> dict[str, float]:
-    """Relative errors of logits and of the gradient of all parameters, kernels against the plain modules."""
+    """Relative error of the gradient of all parameters in bf16, against the module in float32: kernels, then autocast.
+
+    That kernels and modules agree in float32 is shown on the CPU (tests/training/test_fleet_kernels.py).
+    """
     errors = {}
     for model in SHAPES:
-        for dtype in (torch.float32, torch.bfloat16):
-            torch.manual_seed(0)
-            data = noise(model, 500)
-            config = replace(configs(model, 1)[0], momentum=0.0, weight_decay=0.0)
-            engine = Engine(device="cuda", amp=dtype == torch.bfloat16).resolve(1)
-            tasks = plan_all(data, [config, replace(config, seed=7)])
-            nets = [copy.deepcopy(task.model).cuda() for task in tasks]
-            fleet = fleet_of(tasks, engine).net
-            index = torch.stack([torch.randperm(500, device="cuda")[:256] for _ in nets])
-            x = torch.from_numpy(data.train.x).cuda()
-            slope = torch.randn(2, 256, K, device="cuda") / 256
-            before = [fleet.state_dict(i) for i in range(2)]
-            logits = fleet.forward(index, torch.ones(2, device="cuda"), train=True)
-            fleet.backward(slope)
-            fleet.update(torch.ones(2, device="cuda"))  # lr 1: the parameters' change is the gradient
-            for i, net in enumerate(nets):
-                with torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16):
-                    out = net.train()(x[index[i]]).float()
-                (out * slope[i]).sum().backward()
-                after = fleet.state_dict(i)
-                theirs = torch.cat([p.grad.flatten().cpu() for _, p in net.named_parameters() if p.grad is not None])
-                ours = torch.cat([(before[i][n] - after[n]).flatten() for n, _ in net.named_parameters()])
-                errors[f"{model} {dtype} logits {i}"] = float(((out - logits[i]).norm() / out.norm()).detach())
-                errors[f"{model} {dtype} gradient {i}"] = float((ours - theirs).norm() / theirs.norm())
+        torch.manual_seed(0)
+        data = noise(model, 500)
+        config = replace(configs(model, 1)[0], momentum=0.0, weight_decay=0.0)
+        tasks = plan_all(data, [config])
+        net = copy.deepcopy(tasks[0].model).cuda().train()
+        fleet = fleet_of(tasks, Engine(device="cuda").resolve(1)).net
+        index = torch.randperm(500, device="cuda")[:256]
+        x = torch.from_numpy(data.train.x).cuda()[index]
+        slope = torch.randn(1, 256, K, device="cuda") / 256
+        before = fleet.state_dict(0)
+        fleet.forward(index.unsqueeze(0), torch.ones(1, device="cuda"), train=True)
+        fleet.backward(slope)
+        fleet.update(torch.ones(1, device="cuda"))  # lr 1: the parameters' change is the gradient
+        after = fleet.state_dict(0)
+        found = {"kernels": torch.cat([(before[n] - after[n]).flatten() for n, _ in net.named_parameters()])}
+        for name, amp in (("autocast", True), ("float32", False)):
+            net.zero_grad()
+            with torch.autocast("cuda", torch.bfloat16, enabled=amp):
+                logits = net(x)
+            (logits.float() * slope[0]).sum().backward()
+            found[name] = torch.cat([p.grad.flatten().cpu() for p in net.parameters() if p.grad is not None])
+        for name in ("kernels", "autocast"):
+            gap = (found[name] - found["float32"]).norm() / found["float32"].norm()
+            errors[f"{model} {name}"] = float(gap)
     print(json.dumps({k: float(f"{v:.2g}") for k, v in errors.items()}), flush=True)
     return errors
 
@@ -156,7 +159,7 @@ def profile(data: Dataset, runs: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--parts", default="check,peak,reference,lenet,resnet")
+    parser.add_argument("--parts", default="check,peak,lenet,resnet,single,reference")
     parser.add_argument("--fleets", default="1,6,30,120")
     parser.add_argument("--commit", default="unknown")
     args = parser.parse_args()
@@ -202,14 +205,11 @@ def main() -> None:
             save("reference", rows)
     if "resnet" in parts:
         rows = []
-        for count in (1, 4, 12, 30):
-            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine))
+        for count, batch in ((30, 256), (12, 256), (4, 256), (1, 256), (1, 1024)):
+            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine, batch))
             save("resnet32", rows)
-        rows.append(measure_fleet(data["resnet32"], "resnet32", 1, engine, 1024))
-        save("resnet32", rows)
-        for batch in (256, 1024):
-            rows.append(measure_single(data["resnet32"], "resnet32", batch))
-            save("resnet32", rows)
+    if "single" in parts:
+        save("resnet32_single_loop", measure_single(data["resnet32"], "resnet32", 1024))
 
 
 if __name__ == "__main__":

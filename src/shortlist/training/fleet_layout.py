@@ -48,6 +48,19 @@ def small_slots(num_logits: int) -> tuple[dict[str, tuple[int, tuple[int, ...]]]
     return slots, size
 
 
+def turned_places(slots: Mapping[str, tuple[int, tuple[int, ...]]]) -> Tensor:
+    """Where each weight of the turned conv2, that of its input gradient, lies in the small vector: (ROWS2_BACK * N1,).
+
+    Row (place, output channel), column input channel; what is padding points at a padded weight, which is zero.
+    """
+    start = slots["w2"][0]
+    zero = start + TAPS * C1_PAD * N2
+    at = torch.full((ROWS2_BACK, N1), zero)
+    place = (start + torch.arange(TAPS * C1_PAD * N2)).view(TAPS, C1_PAD, N2).flip(0).transpose(1, 2)
+    at[: TAPS * C2_PAD].view(TAPS, C2_PAD, N1)[..., :C1_PAD] = place[:, :C2_PAD]
+    return at.reshape(-1)
+
+
 def with_halo(images: Tensor, dtype: torch.dtype) -> Tensor:
     """(N, 1, H, W) -> (N, H + 4, W + 4) with zeros around, in the kernels' dtype."""
     return F.pad(images.squeeze(1), (HALO,) * 4).to(dtype).contiguous()

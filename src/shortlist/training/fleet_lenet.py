@@ -39,6 +39,7 @@ from shortlist.training.fleet_layout import (
     round_up,
     small_slots,
     to_state,
+    turned_places,
     with_halo,
 )
 
@@ -52,19 +53,19 @@ SLACK = 4096
 class Tiles:
     """Block sizes of the kernels, as benchmarks/fleet_tune.py found them on an H200."""
 
-    conv: tuple[int, int, int, int, str] = (256, 64, 8, 2, "")
-    """BLOCK_M, BLOCK_K, warps, stages, cache of the forward convolution."""
-    conv_back: tuple[int, int, int, int, str] = (256, 64, 8, 3, ".ca")
-    weights: tuple[int, int, int, int, str] = (64, 8, 8, 3, ".ca")
-    """BLOCK_M, splits, warps, stages, cache of the gradient by conv2's weights."""
+    conv: tuple[int, int, int, int] = (128, 32, 4, 1)
+    """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""
+    conv_back: tuple[int, int, int, int] = (256, 64, 8, 1)
+    weights: tuple[int, int, int, int] = (64, 8, 4, 1)
+    """BLOCK_M, splits, warps, stages of the gradient by conv2's weights."""
     first: tuple[int, int] = (64, 4)
     """BLOCK_M, warps."""
-    first_weights: tuple[int, int, int] = (64, 32, 2)
+    first_weights: tuple[int, int, int] = (32, 32, 1)
     """BLOCK_M, splits, warps."""
     pool: tuple[int, int] = (32, 4)
 
 
-FLOAT_TILES = Tiles(conv=(64, 64, 4, 1, ""), conv_back=(64, 64, 4, 1, ""), weights=(32, 8, 4, 1, ""))
+FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 8, 4, 1))
 """For checks in float32, whose tiles are twice as large."""
 
 
@@ -100,6 +101,7 @@ class LeNetFleet:
         self.K = int(states[0]["12.bias"].shape[0])
         self.N4 = max(16, round_up(self.K, 8))
         self.slots, self.small_size = small_slots(self.N4)
+        self.turn = turned_places(self.slots).to(self.device)
         self.load(states)
         self.buffers: dict[Any, Tensor] = {}
 
@@ -236,7 +238,7 @@ class LeNetFleet:
         from shortlist.training.kernels.norm import stats_kernel
 
         H, W = 2 * self.H, 2 * self.W
-        block, block_k, warps, stages, cache = self.tiles.conv
+        block, block_k, warps, stages = self.tiles.conv
         M = B * H * W
         tiles = -(-M // block)
         y2 = self._buffer("y2", self.R, B, H, W, C2_PAD)
@@ -245,12 +247,12 @@ class LeNetFleet:
         conv_kernel[(tiles, self.R)](
             h1, w2, y2, stats, h1.stride(0), w2.stride(0), y2.stride(0), M,
             H=H, W=W, PLACES=PLACES, CI=C1_PAD, CO=C2_PAD, N=N2, BLOCK_K=block_k, BLOCKS_K=ROWS2 // block_k,
-            BLOCK_M=block, STATS=train, TURNED=False, WN=N2, CACHE=cache, num_warps=warps, num_stages=stages,
+            BLOCK_M=block, STATS=train, num_warps=warps, num_stages=stages,
         )  # fmt: skip
         norm = self._buffer("norm", self.R, 4, N2, dtype=torch.float32)
         stats_kernel[(self.R,)](
             stats, *self._parts("gamma2", "beta2", "b2"), norm, self.running["m2"], self.running["v2"], active, M,
-            self.small_size, TILES=tiles, N=N2, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=train,
+            self.small_size, TILES=tiles, N=N2, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=train, BLOCK=64, num_warps=8,
         )  # fmt: skip
         return y2, norm
 
@@ -332,21 +334,22 @@ class LeNetFleet:
             )  # fmt: skip
             if not apply:
                 stats_back_kernel[(self.R,)](
-                    sums, means, self._grad("gamma2"), self._grad("beta2"), 4 * M, self.small_size, TILES=tiles, N=N2
-                )
+                    sums, means, self._grad("gamma2"), self._grad("beta2"), 4 * M, self.small_size,
+                    TILES=tiles, N=N2, BLOCK=64, num_warps=8,
+                )  # fmt: skip
         return dy2
 
     def _second_weights(self, h1: Tensor, dy2: Tensor) -> None:
         from shortlist.training.kernels.conv import add_parts_kernel, conv_weight_kernel
 
-        block, splits, warps, stages, cache = self.tiles.weights
+        block, splits, warps, stages = self.tiles.weights
         H, W, B = 2 * self.H, 2 * self.W, h1.shape[1]
         parts = self._buffer("w2_parts", self.R, splits, ROWS2, N2, dtype=torch.float32)
         conv_weight_kernel[(ROWS2 // BLOCK_K, splits, self.R)](
             h1, dy2, parts, h1.stride(0), dy2.stride(0), B * H * W,
             H=H, W=W, PLACES=PLACES, CI=C1_PAD, CO=C2_PAD, N=N2, BLOCK_K=BLOCK_K, BLOCKS_K=ROWS2 // BLOCK_K,
-            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * W // (block * splits)), CACHE=cache,
-            num_warps=warps, num_stages=stages,
+            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * W // (block * splits)), num_warps=warps,
+            num_stages=stages,
         )  # fmt: skip
         # rows behind the last place are padding: what was read there is not a gradient
         add_parts_kernel[(ROWS2 * N2 // 1024, self.R)](
@@ -357,14 +360,14 @@ class LeNetFleet:
         from shortlist.training.kernels.conv import conv_kernel
 
         H, W, B = 2 * self.H, 2 * self.W, dy2.shape[1]
-        block, block_k, warps, stages, cache = self.tiles.conv_back
-        w2 = self.part(self.small_copy, "w2")
+        block, block_k, warps, stages = self.tiles.conv_back
+        w2 = self.small_copy.index_select(1, self.turn)
         dh1 = self._buffer("dh1", self.R, B, H, W, C1_PAD)
         M = B * H * W
         conv_kernel[(-(-M // block), self.R)](
             dy2, w2, dh1, dh1, dy2.stride(0), w2.stride(0), dh1.stride(0), M,
             H=H, W=W, PLACES=PLACES, CI=C2_PAD, CO=C1_PAD, N=N1, BLOCK_K=block_k, BLOCKS_K=ROWS2_BACK // block_k,
-            BLOCK_M=block, STATS=False, TURNED=True, WN=N2, CACHE=cache, num_warps=warps, num_stages=stages,
+            BLOCK_M=block, STATS=False, num_warps=warps, num_stages=stages,
         )  # fmt: skip
         return dh1
 

@@ -64,8 +64,8 @@ class ResNetTiles:
 
 
 TILES = ResNetTiles(
-    conv={8: (256, 32, 4, 2), 16: (256, 32, 4, 3), 32: (256, 32, 4, 3), 64: (128, 64, 4, 3)},
-    weights={8: (128, 16, 4, 2), 16: (128, 16, 4, 3), 32: (64, 8, 4, 3), 64: (64, 4, 4, 3)},
+    conv={8: (256, 32, 4, 2), 16: (256, 16, 4, 4), 32: (256, 32, 4, 3), 64: (128, 64, 4, 3)},
+    weights={8: (128, 16, 4, 2), 16: (64, 16, 4, 3), 32: (64, 8, 4, 3), 64: (64, 16, 4, 3)},
 )
 FLOAT_TILES = ResNetTiles(
     conv=dict.fromkeys((8, 16, 32, 64), (64, 32, 4, 1)),
@@ -73,6 +73,11 @@ FLOAT_TILES = ResNetTiles(
     act=(64, 4),
 )
 """For checks in float32, whose tiles are twice as large."""
+
+
+def sum_block(channels: int) -> int:
+    """How many tiles' sums are added up at a time: few steps, since one program does it for a run."""
+    return 4096 // channels
 
 
 def blocks_of(state: Mapping[str, Tensor], size: int) -> tuple[Conv, list[Block]]:
@@ -163,6 +168,21 @@ class ResNetFleet:
                 target[tuple(slice(0, n) for n in tensor.shape)].copy_(tensor)
         self.velocity, self.grad = torch.zeros_like(self.value), torch.zeros_like(self.value)
         self.copy = self.value.to(self.dtype)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Where each weight of the turned convolutions, those of the input gradients, lies among the parameters."""
+        self.turned_slots: dict[str, int] = {}
+        parts, start = [], 0
+        zero = self.slots["nothing"][0]
+        for conv in self.convs[1:]:
+            at = self.slots[conv.conv][0] + torch.arange(TAPS * conv.inputs * conv.outputs)
+            turned = at.view(TAPS, conv.inputs, conv.outputs).flip(0).transpose(1, 2).reshape(-1)
+            padding = (round_up(TAPS * conv.outputs, ROW_BLOCK) - TAPS * conv.outputs) * conv.inputs
+            self.turned_slots[conv.conv] = start
+            parts += [turned, torch.full((padding,), zero)]
+            start += len(turned) + padding
+        self.turn = torch.cat(parts).to(self.device)
 
     def part(self, flat: Tensor, name: str) -> Tensor:
         """One parameter's view (R, ...) of a vector (R, size)."""
@@ -292,8 +312,8 @@ class ResNetFleet:
         conv_kernel[(tiles, self.R)](
             x, w, y, stats, x.stride(0), w.stride(0), y.stride(0), M,
             H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=conv.outputs, N=conv.outputs, BLOCK_K=block_k,
-            BLOCKS_K=-(-TAPS * conv.inputs // block_k), BLOCK_M=block, STATS=self._train, TURNED=False,
-            WN=conv.outputs, CACHE="", STRIDE=conv.stride, num_warps=warps, num_stages=stages,
+            BLOCKS_K=-(-TAPS * conv.inputs // block_k), BLOCK_M=block, STATS=self._train, STRIDE=conv.stride,
+            num_warps=warps, num_stages=stages,
         )  # fmt: skip
         return y, self._norm(stats, conv.norm, conv.outputs, tiles, M)
 
@@ -305,7 +325,8 @@ class ResNetFleet:
         stats_kernel[(self.R,)](
             stats, gamma, beta, self.part(self.value, "nothing"), norm, self.running[f"{name}.running_mean"],
             self.running[f"{name}.running_var"], self._active, count, self.size,
-            TILES=tiles, N=outputs, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=self._train,
+            TILES=tiles, N=outputs, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=self._train, BLOCK=sum_block(outputs),
+            num_warps=8,
         )  # fmt: skip
         return norm
 
@@ -340,6 +361,7 @@ class ResNetFleet:
 
     def backward(self, dlogits: Tensor) -> None:
         """Gradients of all parameters from the gradient by the logits (R, B, K)."""
+        self.turned = self.copy.index_select(1, self.turn)
         B, side = dlogits.shape[1], self._side
         d = torch.nn.functional.pad(dlogits, (0, round_up(self.K, 8) - self.K))
         self.part(self.grad, "head.bias").copy_(d.sum(1))
@@ -351,16 +373,16 @@ class ResNetFleet:
         for block, kept in zip(reversed(self.blocks), reversed(self._kept[1:]), strict=True):
             d = self._block_back(d, block, kept)
         x, y, norm, a = self._kept[0]
-        dy = self._act_back(d, a, y, norm, self.stem, keep=False)
+        dy = self._norm_back(d, a, y, norm, self.stem.norm, self.stem, mask=2)
         self._weights(x, dy, self.stem)
 
     def _block_back(self, d: Tensor, block: Block, kept: tuple[Tensor, ...]) -> Tensor:
         a, y1, norm1, a1, y2, norm2, out = kept[:7]
-        dy2 = self._act_back(d, out, y2, norm2, block.second, keep=True)
+        dy2 = self._norm_back(d, out, y2, norm2, block.second.norm, block.second, mask=1)
         self._weights(a1, dy2, block.second)
         inner = self._buffer(f"inner {block.second.size}", *y1.shape)
         self._input_gradient(dy2, block.second, inner, add=False)
-        dy1 = self._act_back(inner, a1, y1, norm1, block.first, keep=False)
+        dy1 = self._norm_back(inner, a1, y1, norm1, block.first.norm, block.first, mask=2)
         self._weights(a, dy1, block.first)
         if block.shortcut is None:
             self._input_gradient(dy1, block.first, d, add=True)
@@ -375,30 +397,20 @@ class ResNetFleet:
     def _shortcut_back(self, d: Tensor, small: Tensor, ys: Tensor, norm: Tensor, block: Block, wide: Tensor) -> None:
         assert block.shortcut is not None
         name, norm_name = block.shortcut
-        dys = self._norm_back(d, d, ys.view_as(d), norm, norm_name, block.first, mask=False, keep=False, halo=False)
+        dys = self._norm_back(d, d, ys.view_as(d), norm, norm_name, block.first, mask=0, halo=False)
         dys = dys.view_as(ys)
         self.part(self.grad, name).copy_(torch.bmm(small.transpose(1, 2), dys))
         back = torch.bmm(dys, self.part(self.copy, name).transpose(1, 2))
         B, H = d.shape[1], block.first.size
         wide[:, :, ::2, ::2] += back.view(self.R, B, H, H, block.first.inputs)
 
-    def _act_back(self, d: Tensor, a: Tensor, y: Tensor, norm: Tensor, conv: Conv, keep: bool) -> Tensor:
-        return self._norm_back(d, a, y, norm, conv.norm, conv, mask=True, keep=keep, halo=True)
-
     def _norm_back(
-        self,
-        d: Tensor,
-        a: Tensor,
-        y: Tensor,
-        norm: Tensor,
-        name: str,
-        conv: Conv,
-        *,
-        mask: bool,
-        keep: bool,
-        halo: bool,
+        self, d: Tensor, a: Tensor, y: Tensor, norm: Tensor, name: str, conv: Conv, *, mask: int, halo: bool = True
     ) -> Tensor:
-        """The gradient by y, STRIDE apart in a map like the convolution's input (or without a halo)."""
+        """The gradient by y, in a map like the convolution's input (or without a halo); `mask` as the kernel's.
+
+        Mask 1 leaves in d what passed the ReLU, for the shortcut.
+        """
         from shortlist.training.kernels.norm import stats_back_kernel
         from shortlist.training.kernels.residual import act_back_kernel
 
@@ -414,11 +426,14 @@ class ResNetFleet:
         for apply in (False, True):
             act_back_kernel[(tiles, self.R)](
                 d, a, y, norm, means, out, sums, d.stride(0), a.stride(0), out.stride(0), M,
-                H=H, W=H, C=C, BLOCK_M=block, MASK=mask, APPLY=apply, KEEP=keep, STRIDE=stride, num_warps=warps,
+                H=H, W=H, C=C, BLOCK_M=block, MASK=0 if apply and mask == 1 else mask, APPLY=apply, KEEP=mask == 1,
+                STRIDE=stride, num_warps=warps,
             )  # fmt: skip
             if not apply:
                 dgamma, dbeta = self.part(self.grad, f"{name}.weight"), self.part(self.grad, f"{name}.bias")
-                stats_back_kernel[(self.R,)](sums, means, dgamma, dbeta, M, self.size, TILES=tiles, N=C)
+                stats_back_kernel[(self.R,)](
+                    sums, means, dgamma, dbeta, M, self.size, TILES=tiles, N=C, BLOCK=sum_block(C), num_warps=8
+                )
         return out
 
     def _weights(self, x: Tensor, dy: Tensor, conv: Conv) -> None:
@@ -430,7 +445,7 @@ class ResNetFleet:
         conv_weight_kernel[(conv.rows // ROW_BLOCK, splits, self.R)](
             x, dy, parts, x.stride(0), dy.stride(0), B * H * H,
             H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=N, N=N, BLOCK_K=ROW_BLOCK, BLOCKS_K=conv.rows // ROW_BLOCK,
-            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * H // (block * splits)), CACHE="", STRIDE=conv.stride,
+            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * H // (block * splits)), STRIDE=conv.stride,
             num_warps=warps, num_stages=stages,
         )  # fmt: skip
         size = conv.rows * N
@@ -444,13 +459,14 @@ class ResNetFleet:
 
         B, H = dy.shape[1], conv.size * conv.stride
         block, block_k, warps, stages = self.tiles.conv[conv.outputs]
-        w = self.part(self.copy, conv.conv)
+        start = self.turned_slots[conv.conv]
+        w = self.turned[:, start:]
         M = B * H * H
         conv_kernel[(-(-M // block), self.R)](
             dy, w, out, out, dy.stride(0), w.stride(0), out.stride(0), M,
             H=H, W=H, PLACES=PLACES, CI=conv.outputs, CO=conv.inputs, N=conv.inputs, BLOCK_K=block_k,
-            BLOCKS_K=-(-TAPS * conv.outputs // block_k), BLOCK_M=block, STATS=False, TURNED=True, WN=conv.outputs,
-            CACHE="", ADD=add, num_warps=warps, num_stages=stages,
+            BLOCKS_K=-(-TAPS * conv.outputs // block_k), BLOCK_M=block, STATS=False, ADD=add, num_warps=warps,
+            num_stages=stages,
         )  # fmt: skip
 
     def update(self, lr: Tensor) -> None:

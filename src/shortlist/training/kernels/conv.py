@@ -15,14 +15,14 @@ def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
 def conv_kernel(
     x_ptr, w_ptr, y_ptr, stats_ptr, x_run, w_run, y_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STATS: tl.constexpr, TURNED: tl.constexpr,
-    WN: tl.constexpr, CACHE: tl.constexpr, STRIDE: tl.constexpr = 1, ADD: tl.constexpr = False,
+    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STATS: tl.constexpr,
+    STRIDE: tl.constexpr = 1, ADD: tl.constexpr = False,
 ):  # fmt: skip
     """y[m, n] = sum_k x[window(m), k] w[k, n]; and for batch norm the sums of y and y^2 over the tile's rows.
 
-    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, WN), y (R, B, H, W, CO), stats (R, tiles, 2,
-    N). The gradient by x is the same kernel on the gradient by y with the window turned round (TURNED: w is then read
-    as w[(last place - place) * CO + n, channel of x]). ADD adds to what y holds.
+    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, N), y (R, B, H, W, CO), stats (R, tiles, 2,
+    N). The gradient by x is the same kernel on the gradient by y, with the window turned round and its channels
+    swapped. ADD adds to what y holds.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -39,13 +39,8 @@ def conv_kernel(
     acc = tl.zeros((BLOCK_M, N), tl.float32)
     for block in range(BLOCKS_K):
         kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
-        a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :], cache_modifier=CACHE)
-        if TURNED:
-            tap = PLACES * PLACES - 1 - kk // CI
-            real = (tap >= 0)[:, None] & (n < CO)[None, :]
-            w = tl.load(w_ptr + (tap * CO * WN + kk % CI)[:, None] + (n * WN)[None, :], mask=real, other=0.0)
-        else:
-            w = tl.load(w_ptr + kk[:, None] * WN + n[None, :])
+        a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :])
+        w = tl.load(w_ptr + kk[:, None] * N + n[None, :])
         acc = tl.dot(a, w, acc)
     to = y_ptr + run * y_run + row[:, None] * CO + n[None, :]
     mask = valid[:, None] & (n < CO)[None, :]
@@ -66,7 +61,7 @@ def conv_weight_kernel(
     x_ptr, d_ptr, out_ptr, x_run, d_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
-    STEPS: tl.constexpr, CACHE: tl.constexpr, STRIDE: tl.constexpr = 1,
+    STEPS: tl.constexpr, STRIDE: tl.constexpr = 1,
 ):  # fmt: skip
     """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n]; d lies in a map like x's, STRIDE apart."""
     block = tl.program_id(0)
@@ -86,7 +81,7 @@ def conv_weight_kernel(
         row = tl.minimum(m, M - 1)
         place = row % (H * W)
         first = ((row // (H * W)) * HEIGHT + place // W * STRIDE) * WIDTH + place % W * STRIDE
-        a = tl.load(x_ptr + (first * CI)[:, None] + offset[None, :], cache_modifier=CACHE)
+        a = tl.load(x_ptr + (first * CI)[:, None] + offset[None, :])
         mask = (m < M)[:, None] & (n < CO)[None, :]
         d = tl.load(d_ptr + ((first + INNER) * CO)[:, None] + n[None, :], mask=mask, other=0.0)
         acc = tl.dot(tl.trans(a), d, acc)

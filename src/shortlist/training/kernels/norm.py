@@ -26,6 +26,7 @@ def _sum_tiles(ptr, TILES: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexp
 def stats_kernel(
     stats_ptr, gamma_ptr, beta_ptr, bias_ptr, out_ptr, run_mean_ptr, run_var_ptr, active_ptr, count, small,
     TILES: tl.constexpr, N: tl.constexpr, EPS: tl.constexpr, MOMENTUM: tl.constexpr, TRAIN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Batch norm of a map from its tiles' sums: out (R, 4, N) scale, shift, mean, 1 / deviation; running statistics."""
     run = tl.program_id(0).to(tl.int64)
@@ -33,7 +34,7 @@ def stats_kernel(
     one = run * N + n
     bias = tl.load(bias_ptr + run * small + n)
     if TRAIN:
-        both = tl.reshape(_sum_tiles(stats_ptr + run * TILES * 2 * N, TILES, 2 * N, 16), (2, N)) / count
+        both = tl.reshape(_sum_tiles(stats_ptr + run * TILES * 2 * N, TILES, 2 * N, BLOCK), (2, N)) / count
         first = (tl.arange(0, 2) == 0)[:, None]
         mean = tl.sum(tl.where(first, both, 0.0), 0)
         var = tl.maximum(tl.sum(tl.where(first, 0.0, both), 0) - mean * mean, 0.0)
@@ -54,11 +55,11 @@ def stats_kernel(
 
 @triton.jit
 def stats_back_kernel(
-    sums_ptr, out_ptr, dgamma_ptr, dbeta_ptr, count, small, TILES: tl.constexpr, N: tl.constexpr
+    sums_ptr, out_ptr, dgamma_ptr, dbeta_ptr, count, small, TILES: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """From the tiles' sums of `pool_back_kernel`: dbeta, dgamma, and out (R, 2, N) their means over the map."""
     run = tl.program_id(0).to(tl.int64)
-    both = tl.reshape(_sum_tiles(sums_ptr + run * TILES * 2 * N, TILES, 2 * N, 16), (2, N))
+    both = tl.reshape(_sum_tiles(sums_ptr + run * TILES * 2 * N, TILES, 2 * N, BLOCK), (2, N))
     n = tl.arange(0, N)
     first = (tl.arange(0, 2) == 0)[:, None]
     dbeta = tl.sum(tl.where(first, both, 0.0), 0)

@@ -46,11 +46,12 @@ def act_back_kernel(
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, MASK: tl.constexpr, APPLY: tl.constexpr,
     KEEP: tl.constexpr, STRIDE: tl.constexpr,
 ):  # fmt: skip
-    """The way back through ReLU and batch norm, in two passes over d (R, B, H, W, C), the gradient by the activation a.
+    """The way back through ReLU and batch norm, in two passes over d (R, B, H, W, C), the gradient by the activation.
 
-    First (APPLY false) sums (R, tiles, 2, C) of d, where a is above zero, and of d times the normalised y. Then
-    (APPLY true) the gradient by y into out: STRIDE apart in a map with a halo, or without one where STRIDE is 0. KEEP
-    leaves in d what passed the ReLU, for the shortcut.
+    First (APPLY false) sums (R, tiles, 2, C) of d, where the activation is above zero, and of d times the normalised y.
+    Then (APPLY true) the gradient by y into out: STRIDE apart in a map with a halo, or without one where STRIDE is 0.
+    MASK says where the activation was above zero: 0 d is masked already; 1 read it in a, a map with a halo; 2 make it
+    again from y. KEEP leaves the masked d behind, for the second pass and the shortcut.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -59,12 +60,13 @@ def act_back_kernel(
     n = tl.arange(0, C)
     at = m[:, None] * C + n[None, :]
     d = tl.load(d_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
-    if MASK:
-        inside = _inside(m, H, W, 1)[:, None] * C + n[None, :]
-        a = tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0)
-        d = tl.where(a > 0, d, 0.0)
     norm_ptr += run * 4 * C + n[None, :]
     y = tl.load(y_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
+    if MASK == 1:
+        inside = _inside(m, H, W, 1)[:, None] * C + n[None, :]
+        d = tl.where(tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0) > 0, d, 0.0)
+    if MASK == 2:
+        d = tl.where(y * tl.load(norm_ptr) + tl.load(norm_ptr + C) > 0, d, 0.0)
     normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
     if APPLY:
         means_ptr += run * 2 * C + n[None, :]
@@ -73,9 +75,9 @@ def act_back_kernel(
         if STRIDE > 0:
             to = _inside(m, H, W, STRIDE)[:, None] * C + n[None, :]
         tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)
+    else:
         if KEEP:
             tl.store(d_ptr + run * d_run + at, d.to(d_ptr.dtype.element_ty), mask=mask)
-    else:
         to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * C + n
         tl.store(to, tl.sum(tl.where(mask, d, 0.0), 0))
         tl.store(to + C, tl.sum(tl.where(mask, d * normal, 0.0), 0))

@@ -1,0 +1,71 @@
+"""Accuracy through the fleet beside the single loop: `likelihood` on Fashion, 5 of 10 classes shown, 5 seeds.
+
+    SHORTLIST_DATA=... python benchmarks/fleet_accuracy.py --out results        # about 2 minutes on an H200
+
+LeNet 20/50/500, batch 256, lr 0.05, weight decay 1e-4, cosine, 40 epochs, no augmentation; last epoch and mean of the
+last ten. Same seeds on both sides, so shortlists, initial weights and shuffles are the same; arithmetic is bf16 on both.
+"""
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from shortlist.data import load
+from shortlist.files import atomic_write
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet import train_fleet
+from shortlist.training.inputs import Inputs
+from shortlist.training.loop import EpochScores, fit, mean_of_last
+from shortlist.training.prepare import prepare
+
+
+def summary(histories: list[list[EpochScores]], seconds: float) -> dict[str, object]:
+    last = [100 * (history[-1].test_accuracy or 0) for history in histories]
+    ten = [100 * (mean_of_last(history) or 0) for history in histories]
+    return {
+        "last_epoch": [round(a, 2) for a in last],
+        "mean_of_last_ten": [round(a, 2) for a in ten],
+        "mean": round(float(np.mean(ten)), 3),
+        "std": round(float(np.std(ten, ddof=1)), 3),
+        "seconds": round(seconds, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--commit", default="unknown")
+    args = parser.parse_args()
+    data = load("fashion")
+    engine = Engine(device="cuda", compile=True)
+    configs = [
+        RunConfig(method="likelihood", size=5, model="lenet", epochs=args.epochs, lr=0.05, seed=seed)
+        for seed in range(5)
+    ]
+    results: dict[str, object] = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "commit": args.commit,
+        "config": configs[0].to_dict(),
+    }
+    for name in ("fleet", "single"):
+        began = time.perf_counter()
+        if name == "fleet":
+            histories = [result.history for result in train_fleet(data, configs, engine=engine)]
+        else:
+            inputs = Inputs(data.train.x, "cuda")
+            histories = [fit(prepare(data, config, engine=engine, inputs=inputs)) for config in configs]
+        results[name] = summary(histories, time.perf_counter() - began)
+        print(name, json.dumps(results[name]), flush=True)
+        atomic_write(args.out / "fleet_accuracy.json", json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
