@@ -3,7 +3,7 @@
     SHORTLIST_DATA=... python benchmarks/fleet_accuracy.py --out results        # about 2 minutes on an H200
 
 LeNet 20/50/500, batch 256, lr 0.05, weight decay 1e-4, cosine, 40 epochs, no augmentation; last epoch and mean of the
-last ten. Same seeds on both sides, so shortlists, initial weights and shuffles are the same; arithmetic is bf16 on both.
+last ten. Same seeds on both sides, so shortlists, initial weights and shuffles are the same; both compute in bf16.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Seconds per epoch and run of a fleet, and images per second, on one GPU.
 
     python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
-    python benchmarks/fleet_speed.py --out results --parts lenet         # or check, peak, profile, resnet, single, reference
+    python benchmarks/fleet_speed.py --out results --parts lenet,resnet  # of check, peak, profile, single, reference
 
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
 the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left
@@ -45,7 +45,7 @@ def noise(model: str, count: int | None = None) -> Dataset:
 
 
 def configs(model: str, count: int, batch_size: int = 256) -> list[RunConfig]:
-    base = RunConfig(model=model, epochs=4, batch_size=batch_size, lr=0.01, weight_decay=1e-4, schedule="constant")
+    base = RunConfig(model=model, epochs=3, batch_size=batch_size, lr=0.01, weight_decay=1e-4, schedule="constant")
     rows = [replace(base, method=("likelihood", "sl")[2 * i // count], size=3 + i % 6, seed=i) for i in range(count)]
     return sorted(rows, key=lambda c: c.method)
 
@@ -205,7 +205,7 @@ def main() -> None:
             save("reference", rows)
     if "resnet" in parts:
         rows = []
-        for count, batch in ((30, 256), (12, 256), (4, 256), (1, 256), (1, 1024)):
+        for count, batch in ((60, 256), (30, 256), (12, 256), (1, 256), (1, 1024)):
             rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine, batch))
             save("resnet32", rows)
     if "single" in parts:
