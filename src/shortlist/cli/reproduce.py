@@ -156,7 +156,7 @@ def _list(study: "Study", wanted: "Wanted", json: bool) -> None:
             for r in runs
         ],
     )
-    seconds = sum(Pace(cuda=True).seconds(Pack(tuple(group))) for group in groups(runs))
+    seconds = Pace(cuda=True).all_seconds(Pack(tuple(group)) for group in groups(runs))
     note(f"{len(runs)} runs are missing: about {seconds / 60:.0f} minutes on one H200 (a guess)")
 
 

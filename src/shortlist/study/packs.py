@@ -8,7 +8,7 @@ from shortlist.study.grid import PlannedRun
 from shortlist.study.lines import passes, trained_share
 from shortlist.study.sets import study_set
 
-EVEN = 0.75
+EVEN = 0.6
 """Runs of one pack step together, and those with fewer items stand still at the end of each epoch while they still
 cost: none may have fewer than this share of the longest."""
 ENOUGH = 16
@@ -71,6 +71,12 @@ class Pace:
         # the very first pack also compiles: its start says nothing about later ones
         start = max((seconds - work * rate for work, seconds in seen[1:]), default=0.0)
         return SLACK * (start + pack.work * rate)
+
+    def all_seconds(self, packs: Iterable[Pack]) -> float:
+        """A guess for many packs; only the first waits for the compiler."""
+        listed = list(packs)
+        starts = SLACK * FIRST_START * max(len(listed) - 1, 0) if self.cuda and not self._seen else 0.0
+        return sum(map(self.seconds, listed)) - starts
 
     def saw(self, pack: Pack, seconds: float) -> None:
         """A pack was timed, its start included."""

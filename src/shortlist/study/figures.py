@@ -1,0 +1,125 @@
+"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, a panel for each size and protocol.
+
+Colours are Okabe and Ito's, told apart by the colour-blind, and every line has a stroke and a marker of its own:
+nothing hangs on colour alone.
+"""
+
+import io
+import re
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from shortlist.study import paper
+from shortlist.study.grid import SIZES, Cell
+from shortlist.study.lines import Line
+from shortlist.study.sets import study_set
+from shortlist.study.summary import CellResult, Results
+from shortlist.study.views import PROTOCOLS
+
+LOOKS: dict[str, tuple[str, Any, str]] = {
+    "sl": ("#D55E00", "-", "^"),
+    "likelihood": ("#0072B2", "-", "o"),
+    "cc": ("#009E73", "--", "D"),
+    "rc": ("#CC79A7", "-.", "v"),
+    "proden": ("#56B4E9", "--", "P"),
+    "log": ("#E69F00", ":", "s"),
+    "exp": ("#8C6D00", (0, (5, 1)), "X"),
+    "lw": ("#7F7F7F", (0, (3, 1, 1, 1)), "*"),
+    "ol": ("#000000", "-", "s"),
+}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "path.simplify": True,
+}
+
+
+def figure2(dataset: str, results: Results) -> str | None:
+    """The panels of a dataset; None where it has no curve."""
+    panels = [
+        (protocol, size, _curves(dataset, size, protocol, results))
+        for protocol in PROTOCOLS
+        for size in SIZES["figure2"]
+    ]
+    if not any(curves for _, _, curves in panels):
+        return None
+    columns = [size for size in SIZES["figure2"] if any(curves for _, of, curves in panels if of == size)]
+    title = study_set(dataset).title
+    with mpl.rc_context({**STYLE, "svg.hashsalt": dataset}):
+        drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
+        axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
+        handles: dict[str, Any] = {}
+        lows: list[float] = []
+        for protocol, size, curves in panels:
+            if size not in columns:
+                continue
+            panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
+            for text, curve in curves.items():
+                handles.setdefault(Line.parse(text).title, _draw(panel, text, curve))
+                lows.append(float(curve.mean(0)[len(curve[0]) // 5 :].min()))
+            panel.set_title(f"size {size}, {protocol}")
+        floor = max(0.0, 5 * np.floor(float(np.percentile(lows, 25)) / 5) - 5)
+        for panel in axes.flat:
+            panel.set_ylim(floor, 100)
+        for row, protocol in enumerate(PROTOCOLS):
+            axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
+        for panel in axes[-1]:
+            panel.set_xlabel("epoch")
+        drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
+        drawing.suptitle(f"{title}: mean of the trials by epoch, band of one standard deviation")
+        return _svg(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
+
+
+def _curves(dataset: str, size: int, protocol: Any, results: Results) -> dict[str, NDArray[np.float64]]:
+    """(trials, epochs) in percent, for each line that has runs."""
+    found = {}
+    for text in LOOKS:
+        line = Line.parse(text, protocol)
+        if text == "cc" and protocol == "fair":
+            continue  # it is the likelihood
+        curve = _curve(results.of(Cell(dataset, paper.ALL_CLASSES, None if line.ordinary else size, line)))
+        if curve is not None:
+            found[text] = curve
+    return found if any(text != "ol" for text in found) else {}
+
+
+def _curve(result: CellResult) -> NDArray[np.float64] | None:
+    rows = [row["accuracy"] for row in result.finished if row["accuracy"] and None not in row["accuracy"]]
+    return 100 * np.array(rows, np.float64) if rows else None
+
+
+def _draw(panel: Any, text: str, curve: NDArray[np.float64]) -> Any:
+    colour, stroke, marker = LOOKS[text]
+    epochs = np.arange(1, curve.shape[1] + 1)
+    mean = curve.mean(0)
+    spread = curve.std(0, ddof=1) if len(curve) > 1 else np.zeros_like(mean)
+    (handle,) = panel.plot(
+        epochs,
+        mean.round(3),
+        color=colour,
+        linestyle=stroke,
+        marker=marker,
+        markevery=max(1, len(epochs) // 6),
+        ms=4,
+        lw=1.4,
+    )
+    panel.fill_between(epochs, (mean - spread).round(3), (mean + spread).round(3), color=colour, alpha=0.15, lw=0)
+    return handle
+
+
+def _svg(drawing: Figure, title: str) -> str:
+    """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
+    buffer = io.StringIO()
+    drawing.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    return re.sub(r"(<svg[^>]*)>", rf'\1 role="img" aria-label="{title}">', text, count=1)

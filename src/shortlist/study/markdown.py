@@ -1,0 +1,102 @@
+"""The report's tables as Markdown."""
+
+from collections.abc import Sequence
+
+from shortlist.study.paper import Figure
+from shortlist.study.views import Check, Glance, Missing, View, ViewRow
+
+HEADER = (
+    "| method | paper reports | ours, paper's protocol | difference | last ten | ours, fair | last ten | notes |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+EXPLANATION = (
+    "Test accuracy in percent, mean ± standard deviation over the trials (n - 1), after the last epoch; `last ten` is"
+    " the mean of the last ten epochs. No best epoch is picked. Paper's protocol: the baselines see the None answers"
+    " only; fair: every method sees every answer. OL, SL and likelihood are the same under both and run once. Bold: the"
+    " best of its column in a group."
+)
+
+
+def number(figure: Figure | None, bold: bool = False) -> str:
+    """`91.64 ± 0.25`.
+
+    >>> number(Figure(91.641, 0.25), bold=True)
+    '**91.64** ± 0.25'
+    """
+    if figure is None:
+        return "–"
+    mean = f"{figure.mean:.2f}"
+    return f"{f'**{mean}**' if bold else mean} ± {figure.std:.2f}"
+
+
+def signed(difference: float | None) -> str:
+    """`+0.31`."""
+    return "" if difference is None else f"{difference:+.2f}"
+
+
+def table_text(shown: View) -> str:
+    """A table, its groups one after another."""
+    parts = [f"### {shown.title}", *([shown.note] if shown.note else [])]
+    for group in shown.groups:
+        rows = "\n".join(_row(row) for row in group.rows)
+        parts.append(f"**{group.title}**\n\n{HEADER}\n{rows}")
+    return "\n\n".join(parts)
+
+
+def _row(row: ViewRow) -> str:
+    ours, fair = row.by["paper"], row.by["fair"]
+    cells = [
+        row.title,
+        number(row.reported, "reported" in row.best),
+        number(ours.last, "paper" in row.best),
+        signed(row.difference),
+        number(ours.last_ten),
+        number(fair.last, "fair" in row.best),
+        number(fair.last_ten),
+        row.notes,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def glance_text(shown: Glance) -> str:
+    """Table 1 in a few rows."""
+    lines = [
+        f"| {shown.title} | " + " | ".join(f"l = {size}" for size in shown.sizes) + " |",
+        "|---" * (len(shown.sizes) + 1) + "|",
+    ]
+    lines += [f"| {name} | {' | '.join(map(number, figures))} |" for name, figures in shown.rows]
+    return "\n".join(lines)
+
+
+def checks_text(checks: Sequence[Check]) -> str:
+    """What was to be shown, and whether it was."""
+    lines = ["| claim | cells | worst cell |", "|---|---|---|"]
+    lines += [f"| {c.claim} | {c.held} of {c.cells} | {c.worst} |" for c in checks]
+    return "\n".join(lines)
+
+
+def missing_text(missing: Sequence[Missing]) -> str:
+    """Every cell that is missing."""
+    lines = [f"- {m.dataset}, {m.table}, {m.title} ({m.protocol}): {', '.join(m.places)}: {m.why}" for m in missing]
+    return "\n".join(lines) or "Nothing: every cell was run."
+
+
+def report_text(
+    views: Sequence[View],
+    glances: Sequence[Glance],
+    checks: Sequence[Check],
+    missing: Sequence[Missing],
+    pictures: Sequence[str],
+    facts: str,
+) -> str:
+    """The whole report."""
+    parts = ["# The paper's study, re-run", EXPLANATION, facts]
+    if glances:
+        parts += ["## Table 1 at a glance", *(glance_text(shown) for shown in glances)]
+    if checks:
+        parts += ["## What was to be shown", checks_text(checks)]
+    parts += ["## Tables", *(table_text(shown) for shown in views)]
+    if pictures:
+        parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in pictures)]
+    parts += ["## What was not run", missing_text(missing)]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,164 @@
+"""`shortlist report`: report.html, report.md and the pictures, from a folder's ledger alone."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from shortlist.errors import InputError
+from shortlist.files import atomic_write
+from shortlist.study import figures, markdown, tuning, views
+from shortlist.study.keys import settings_key
+from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
+from shortlist.study.recipes import CHOICE, Recipes
+from shortlist.study.sets import PAPER_SETS, names, study_set
+from shortlist.study.summary import Results
+
+REASONS = "not-run.json"
+"""Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
+TABLES = ("table1", "table2", "table3", "table4", "table5")
+
+
+class Written(NamedTuple):
+    """What a report came to."""
+
+    page: Path
+    text: Path
+    runs: int
+    cells: int
+    missing: int
+
+
+def write_report(results: Path, say: Callable[[str], None] = lambda line: None) -> Written:
+    """Read the ledger under `results` and write the report beside it."""
+    ledgers = Ledgers(results, say)
+    if not ledgers.folder.is_dir():
+        raise InputError(f"{results} holds no folder {FOLDER}: run `shortlist reproduce ... --results {results}` first")
+    tuned = ledgers.of(TUNING).rows()
+    recipes = Recipes(tuned)
+    rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
+    outcome = Results(rows, recipes)
+    shown = [views.view(table, dataset, outcome) for dataset in _datasets(outcome) for table in TABLES]
+    gaps = views.missing([view for view in shown if study_set(view.dataset).in_paper], _reasons(results))
+    shown = [view for view in shown if any(result.rows for result in view.results())]
+    checks = views.checks(outcome)
+    glances = [found for name in _datasets(outcome) if (found := views.glance(name, outcome)) is not None]
+    pictures = {}
+    for dataset in outcome.datasets():
+        svg = figures.figure2(dataset, outcome)
+        if svg is not None:
+            pictures[dataset] = svg
+    (results / "figures").mkdir(exist_ok=True)
+    for dataset, svg in pictures.items():
+        atomic_write(results / "figures" / f"figure2-{dataset}.svg", svg + "\n")
+    facts = provenance_text(rows)
+    files = [f"figure2-{dataset}.svg" for dataset in pictures]
+    atomic_write(results / "report.md", markdown.report_text(shown, glances, checks, gaps, files, facts))
+    page = render(
+        views=shown,
+        glances=glances,
+        checks=checks,
+        missing=gaps,
+        pictures={study_set(name).title: Markup(svg) for name, svg in pictures.items()},
+        settings=settings_rows(rows),
+        tried=_tried(tuned),
+        choices=[row for row in tuned if row["kind"] == CHOICE],
+        searches=sorted(path.name for path in results.glob("search-*.md")) if ledgers.of(SEARCH) else [],
+        runs=sorted(
+            rows, key=lambda row: (row["dataset"], row["classes"], -(row["size"] or 99), row["line"], row["trial"])
+        ),
+        facts=facts,
+        explanation=markdown.EXPLANATION,
+    )
+    atomic_write(results / "report.html", page)
+    cells = {result.cell.canonical() for view in shown for result in view.results() if result.rows}
+    return Written(
+        results / "report.html", results / "report.md", len(rows), len(cells), sum(len(m.places) for m in gaps)
+    )
+
+
+def render(**content: Any) -> str:
+    """The page: one file, nothing loaded from elsewhere."""
+    environment = Environment(
+        loader=PackageLoader("shortlist.study", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters.update(number=_html_number, signed=markdown.signed, percent=_percent, plain=_plain)
+    environment.globals["protocols"] = views.PROTOCOLS
+    return environment.get_template("report.html").render(**content)
+
+
+def provenance_text(rows: Sequence[Row]) -> str:
+    """On what, with which versions, from which commits."""
+    if not rows:
+        return "No run yet."
+    hours = sum(row["seconds"] for row in rows) / 3600
+    machines = _counted(row["hardware"] for row in rows)
+    torch = _counted(f"torch {row['versions']['torch']}" for row in rows)
+    commits = _counted(row["commit"] or "commit unknown" for row in rows)
+    days = sorted({row["date"][:10] for row in rows})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"{len(rows)} runs, {hours:.2f} hours of computing, {span}; {machines}; {torch}; commits: {commits}."
+
+
+def _counted(values: Iterable[str]) -> str:
+    return ", ".join(f"{value} ({count})" for value, count in Counter(values).most_common())
+
+
+def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One row for each line and setting: what its runs share, and how many they are."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        c = row["config"]
+        place = (row["dataset"], row["line"], row["protocol"], row["augment"], row["recipe"])
+        shared = tuple(
+            repr(c[name]) for name in ("optimiser", "lr", "weight_decay", "schedule", "batch_size", "epochs")
+        )
+        entry = found.setdefault(
+            (*place, *shared, repr(c["method_options"])),
+            {**row, "config": c, "count": 0, "time": 0.0, "settings": settings_key(row)},
+        )
+        entry["count"] += 1
+        entry["time"] += row["seconds"]
+    return list(found.values())
+
+
+def _datasets(outcome: Results) -> list[str]:
+    """The paper's four, run or not; then what else was run."""
+    known = {*names(), *(f"{name}-quick" for name in names())}
+    return [*PAPER_SETS, *(name for name in outcome.datasets() if name not in PAPER_SETS and name in known)]
+
+
+def _tried(tuned: Sequence[Row]) -> dict[str, Row]:
+    return {row["key"]: row for row in tuned if row["kind"] == tuning.TRIED}
+
+
+def _reasons(results: Path) -> list[dict[str, Any]]:
+    path = results / REASONS
+    if not path.exists():
+        return []
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}") from error
+    if not isinstance(content, list) or not all(isinstance(reason, dict) and "why" in reason for reason in content):
+        raise InputError(f'{path}: expected a list of objects with "why"')
+    return content
+
+
+def _html_number(figure: Any, bold: bool = False) -> Markup:
+    if figure is None:
+        return Markup("–")
+    mean = f"{figure.mean:.2f}"
+    return Markup(f"{f'<strong>{mean}</strong>' if bold else mean} ± {figure.std:.2f}")
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def _plain(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items())

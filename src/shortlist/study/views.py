@@ -1,0 +1,270 @@
+"""The report's tables as data: rows, which figure is the best, which cells are missing. Pages only lay them out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shortlist.methods import Protocol
+from shortlist.study import paper
+from shortlist.study.grid import SIZES, TRIALS, Cell
+from shortlist.study.lines import Line
+from shortlist.study.paper import Figure
+from shortlist.study.sets import study_set
+from shortlist.study.summary import CellResult, Results
+
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
+
+
+@dataclass
+class ViewRow:
+    """A method: the paper's figure beside ours under both protocols."""
+
+    line: Line
+    title: str
+    by: dict[Protocol, CellResult]
+    best: set[str] = field(default_factory=set)
+    """In which columns it is the best of its group: `reported`, `paper`, `fair`."""
+
+    @property
+    def reported(self) -> Figure | None:
+        """What the paper says."""
+        return None if self.line.augment else self.by["paper"].paper
+
+    @property
+    def difference(self) -> float | None:
+        """Ours under the paper's protocol less the paper's."""
+        return None if self.line.augment else self.by["paper"].difference
+
+    @property
+    def notes(self) -> str:
+        """What a reader must know about the row: trials, failures, epochs, Adam, shared runs."""
+        found = []
+        for protocol in PROTOCOLS:
+            result = self.by[protocol]
+            if not result.rows:
+                continue
+            usual = study_set(result.cell.dataset).epochs
+            if len(result.rows) != TRIALS:
+                found.append(f"{protocol}: {len(result.rows)} of {TRIALS} trials")
+            if result.failed:
+                found.append(f"{protocol}: {result.failed} trials diverged and are not in the mean")
+            if result.epochs != usual:
+                found.append(f"{result.epochs} epochs instead of {usual}")
+            if result.adam:
+                found.append(f"{protocol}: Adam, as it fails under SGD")
+        if self.line.name == "cc":
+            found.append("fair: is the likelihood")
+        return "; ".join(dict.fromkeys(found))
+
+
+@dataclass
+class ViewGroup:
+    """Rows that compete: one size, or one set of classes."""
+
+    title: str
+    rows: list[ViewRow]
+
+
+@dataclass
+class View:
+    """A table of the paper on one dataset."""
+
+    table: str
+    dataset: str
+    title: str
+    note: str
+    groups: list[ViewGroup]
+
+    @property
+    def name(self) -> str:
+        """For links."""
+        return f"{self.table}-{self.dataset}"
+
+    def results(self) -> list[CellResult]:
+        """Every cell of it."""
+        return [row.by[p] for group in self.groups for row in group.rows for p in PROTOCOLS]
+
+
+TITLES = {
+    "table1": "Table 1: all classes, by size of the shortlist",
+    "table2": "Table 2: stochastic against ordinary labels",
+    "table3": "Table 3: classes 1-8",
+    "table4": "Table 4: classes 1-6 and 4-9",
+    "table5": "Table 5: classes 1-4, 4-7 and 7-10",
+}
+
+
+def view(table: str, dataset: str, results: Results) -> View:
+    """A table on a dataset, with what the ledger holds."""
+    of = study_set(dataset)
+    extra = [text for text in results.lines(dataset) if text.endswith("+aug") or text == "sl_unbiased"]
+    if table == "table2":
+        groups = [_ordinary(dataset, results, extra)]
+    else:
+        methods = [*paper.METHODS, "likelihood", *(text for text in extra if not Line.parse(text).ordinary)]
+        places = (
+            [(paper.ALL_CLASSES, size, f"size {size}") for size in SIZES["table1"]]
+            if table == "table1"
+            else [(c, paper.subset_size(c), f"classes {c}, size {paper.subset_size(c)}") for c in paper.SUBSETS[table]]
+        )
+        groups = [
+            ViewGroup(title, [r for m in methods if (r := _row(dataset, classes, size, m, results, m in extra))])
+            for classes, size, title in places
+        ]
+    groups = [
+        group for group in groups if any(row.reported or any(r.rows for r in row.by.values()) for row in group.rows)
+    ]
+    for group in groups:
+        _mark_best(group)
+    return View(table, dataset, f"{TITLES[table]}, {of.title}", of.note, groups)
+
+
+def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> ViewGroup:
+    rows = []
+    ordinary = ["ol", "ol-ovr", *(text for text in extra if Line.parse(text).ordinary)]
+    for size, texts in [*((size, ("sl", "likelihood")) for size in SIZES["table2"]), (None, tuple(ordinary))]:
+        for text in texts:
+            row = _row(dataset, paper.ALL_CLASSES, size, text, results, text in extra)
+            if row is not None:
+                row.title += "" if size is None else f", size {size}"
+                rows.append(row)
+    return ViewGroup("stochastic (SL, likelihood) and ordinary labels (OL)", rows)
+
+
+def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> ViewRow | None:
+    """A row; one that is not in the paper only if it was run."""
+    lines = {protocol: Line.parse(text, protocol) for protocol in PROTOCOLS}
+    by = {protocol: results.of(Cell(dataset, classes, size, line)) for protocol, line in lines.items()}
+    if optional and not any(result.rows for result in by.values()):
+        return None
+    return ViewRow(lines["paper"], lines["paper"].title, by)
+
+
+def _mark_best(group: ViewGroup) -> None:
+    """Bold is for the best mean of a column, as rounded for the table; equals share it."""
+
+    def mark(column: str, figures: list[Figure | None]) -> None:
+        means = [None if figure is None else round(figure.mean, 2) for figure in figures]
+        known = [mean for mean in means if mean is not None]
+        for row, mean in zip(group.rows, means, strict=True):
+            if known and mean == max(known):
+                row.best.add(column)
+
+    mark("reported", [row.reported for row in group.rows])
+    for protocol in PROTOCOLS:
+        mark(protocol, [row.by[protocol].last for row in group.rows])
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Cells that were not run, or not wholly: one line of a method in one table."""
+
+    dataset: str
+    table: str
+    protocol: str
+    title: str
+    places: tuple[str, ...]
+    why: str
+
+
+def missing(views: Sequence[View], reasons: Sequence[dict[str, Any]]) -> list[Missing]:
+    """Every cell of the views that has no run, named, with the first reason that fits."""
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for shown in views:
+        for group in shown.groups:
+            for row in group.rows:
+                for protocol in PROTOCOLS:
+                    result = row.by[protocol]
+                    if result.rows or result.cell.canonical() != result.cell:
+                        continue  # a shared run is named once, as what it is run as
+                    title = result.cell.line.title
+                    place = group.title if shown.table != "table2" else row.title
+                    found.setdefault((shown.dataset, shown.table, protocol, title), []).append(place)
+    return [Missing(*place, tuple(cells), _why(place, reasons)) for place, cells in found.items()]
+
+
+def _why(place: tuple[str, str, str, str], reasons: Sequence[dict[str, Any]]) -> str:
+    dataset, table, protocol, title = place
+    stated = {"dataset": dataset, "table": table, "protocol": protocol, "method": title}
+    for reason in reasons:
+        if all(stated[name] == reason[name] for name in stated if name in reason):
+            return str(reason["why"])
+    return "not run yet"
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood."""
+
+    title: str
+    sizes: tuple[int, ...]
+    rows: tuple[tuple[str, tuple[Figure | None, ...]], ...]
+
+
+def glance(dataset: str, results: Results) -> Glance | None:
+    """None where Table 1 was not run; the best rival is the one with the best mean of its cell."""
+    title, sizes = study_set(dataset).title, SIZES["table1"]
+    rivals = [name for name in paper.METHODS if name != "sl"]
+
+    def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
+        return results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol))).last
+
+    def best(figures: Sequence[Figure | None]) -> Figure | None:
+        return max((figure for figure in figures if figure is not None), default=None)
+
+    reported = title if study_set(dataset).in_paper else None
+    rows: list[tuple[str, list[Figure | None]]] = [
+        ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
+        ("SL, ours", [ours("sl", size) for size in sizes]),
+        ("best rival, the paper reports", [
+            best([paper.figure(reported, paper.ALL_CLASSES, name, size) for name in rivals]) for size in sizes
+        ]),
+        ("best rival, ours, None answers only", [best([ours(n, size, "paper") for n in rivals]) for size in sizes]),
+        ("likelihood (CC with every answer), ours", [ours("likelihood", size) for size in sizes]),
+        ("best other rival, ours, every answer", [
+            best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
+        ]),
+        ("likelihood with flip + crop, ours", [ours("likelihood+aug", size) for size in sizes]),
+        ("OL, all labels, ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+    ]  # fmt: skip
+    if not any(figure for name, figures in rows if name.endswith("ours") and "OL" not in name for figure in figures):
+        return None
+    shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
+    return Glance(title, sizes, shown)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A claim the study was asked to test, and how it came out."""
+
+    claim: str
+    held: int
+    cells: int
+    """Cells that could be checked."""
+    worst: str
+
+
+def checks(results: Results) -> list[Check]:
+    """SL against the paper's SL row within a margin; likelihood at or above it."""
+    found = []
+    for dataset, margin in (("mnist", 0.3), ("fashion", 1.0)):
+        found.append(_check(results, dataset, "sl", margin, f"our SL reaches the paper's SL less {margin}"))
+        found.append(_check(results, dataset, "likelihood", 0.0, "likelihood is at or above the paper's SL"))
+    for text, how in (("likelihood", "without augmentation"), ("likelihood+aug", "with flip + crop")):
+        found.append(_check(results, "cifar10", text, 0.0, f"likelihood is at or above the paper's SL, {how}"))
+    return [check for check in found if check.cells]
+
+
+def _check(results: Results, dataset: str, text: str, margin: float, claim: str) -> Check:
+    title = study_set(dataset).title
+    places = [(paper.ALL_CLASSES, size) for size in SIZES["table1"]]
+    places += [(c, paper.subset_size(c)) for of in paper.SUBSETS.values() for c in of]
+    gaps = {}
+    for classes, size in places:
+        ours = results.of(Cell(dataset, classes, size, Line.parse(text))).last
+        theirs = paper.figure(title, classes, "sl", size)
+        if ours is not None and theirs is not None:
+            gaps[f"classes {classes}, size {size}"] = ours.mean - theirs.mean
+    held = sum(round(gap, 2) >= -margin for gap in gaps.values())
+    worst = min(gaps, key=lambda place: gaps[place], default="")
+    return Check(f"{title}: {claim}", held, len(gaps), f"{worst}: {gaps[worst]:+.2f}" if gaps else "")
