@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,9 +8,10 @@ from typer.testing import CliRunner
 
 from shortlist.cli.plan import plan as command
 from shortlist.errors import InputError
-from shortlist.policies.plan import plan, read_time_log
+from shortlist.policies.plan import MODEL_QUESTIONS, MODEL_READS, MODEL_SECONDS, plan, read_time_log
 from shortlist.policies.time_model import TimeModel
 
+ROOT = Path(__file__).parents[2]
 app = typer.Typer()
 app.command()(command)
 
@@ -56,6 +58,16 @@ def test_the_projection_grows_with_the_classes_and_never_beats_one_read():
         assert chosen.basis == "projection"
         assert 100 <= chosen.reads <= 100 * (K - 1)
     assert plan(1000, 100, TimeModel())[-1].reads > plan(10, 100, TimeModel())[-1].reads
+
+
+def test_the_projection_starts_from_what_was_measured():
+    result = json.loads((ROOT / "results" / "label_economy_banking77.json").read_text())
+    full, items = result["full_labels"], result["items"]
+    way = {way["way"]: way for way in result["ways"]}["adaptive"]
+    assert way["resolved"] == 1.0
+    assert pytest.approx(way["reads"] * full["reads"] / items, abs=0.01) == MODEL_READS
+    assert pytest.approx(way["seconds"] * full["seconds"] / items, abs=0.01) == MODEL_SECONDS
+    assert pytest.approx(way["questions"] / items, abs=0.01) == MODEL_QUESTIONS
 
 
 def test_the_command_prints_and_gives_json(tmp_path):

@@ -116,7 +116,7 @@ def _print(result: dict[str, Any]) -> None:
         rows.append([way["way"], f"{way['accuracy']:.1%}", f"{way['resolved']:.0%}", *cost, *marks])
     print_table(("way", "accuracy", "resolved", "reads", "time", "99 %: reads", "time"), rows)
     typer.echo(
-        f"\n{result['data']}: {result['items']:,} items, {result['classes']} classes, seeds {result['seeds']}. Reads and "
-        f"time are shares of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours.\n"
+        f"\n{result['data']}: {result['items']:,} items, {result['classes']} classes, seeds {result['seeds']}. Reads "
+        f"and time are shares of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours.\n"
         f"99 %: the cost from which on accuracy stays at 99 % of the {full['accuracy']:.1%} of full labels."
     )
