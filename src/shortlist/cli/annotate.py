@@ -232,6 +232,23 @@ def restore(
     typer.echo(f"{restore_backup(source, project, database)} rows in {project}", err=True)
 
 
+@app.command()
+def demo(
+    robots: Annotated[int, typer.Option(min=0, max=200, help="A simulated crowd that answers through the API.")] = 0,
+    size: Annotated[int, typer.Option(min=1, max=10, help="Classes on a shortlist.")] = 5,
+    think: Annotated[float, typer.Option(min=0.0, help="Mean seconds a robot thinks.")] = 2.5,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8080,
+    folder: Annotated[Path | None, typer.Option(help="Keep the project here; thrown away where not given.")] = None,
+) -> None:
+    """Handwritten digits to answer in a browser, with a live accuracy curve on the admin page.
+
+    Example: shortlist annotate demo --robots 20
+    """
+    from shortlist.annotate.demo import run_demo
+
+    run_demo(typer.echo, robots=robots, size=size, port=port, think=think, folder=folder)
+
+
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr, where it is a terminal."""

@@ -167,3 +167,27 @@ def test_the_end_and_what_comes_after_it(run_project, person):
     ada.page.wait_for_function("() => document.getElementById('item').textContent.includes('Nothing left')")
     ada.wait_saved()
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo", "answer"]
+
+
+def test_one_browser_can_be_an_admin_and_an_annotator(run_project, person):
+    site = run_project()
+    me = person().go(site.admin_link)
+    me.page.wait_for_url("**/admin")
+    me.tab_to("#name")
+    me.page.keyboard.type("me")
+    me.press("Enter")
+    link = me.page.locator("#made-link").inner_text()
+    admin_page = me.page
+    me.open_page()
+    me.go(link).ready()
+    me.decide("1")
+    me.wait_saved()
+    admin_page.reload()
+    admin_page.wait_for_selector("#people tr")
+    assert admin_page.locator("#notice").is_hidden()
+    admin_page.locator("#sign-out").click()
+    admin_page.wait_for_url("**/join")
+    me.decide("0")  # the annotator is still there
+    me.wait_saved()
+    admin_page.goto(f"{site.url}/admin")
+    admin_page.wait_for_url(f"{site.url}/")

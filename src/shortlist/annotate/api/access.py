@@ -14,10 +14,17 @@ from shortlist.annotate.project import Project
 from shortlist.annotate.queue import Queue
 from shortlist.annotate.stats import Stats
 
-COOKIE = "shortlist_session"
+# One each, so that an admin who tries an invite link in the same browser stays an admin on the admin page.
+COOKIES = {"annotator": "shortlist_annotator", "admin": "shortlist_admin"}
 
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="a browser's session")
 _bearer = HTTPBearer(auto_error=False, description="a program's token")
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+AnnotatorCookie = Annotated[
+    str | None, Depends(APIKeyCookie(name=COOKIES["annotator"], auto_error=False, description="a browser's session"))
+]
+AdminCookie = Annotated[
+    str | None, Depends(APIKeyCookie(name=COOKIES["admin"], auto_error=False, description="an admin's session"))
+]
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Services:
     public_url: str | None
 
 
-# FastAPI sends every plain `def` through a thread; only `principal` needs one, because it asks the database.
+# FastAPI sends every plain `def` through a thread; only those that ask the database need one.
 
 
 async def services(request: Request) -> Services:
@@ -47,17 +54,26 @@ async def services(request: Request) -> Services:
 App = Annotated[Services, Depends(services)]
 
 
-def principal(
-    app: App,
-    session: Annotated[str | None, Depends(_cookie)],
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> Principal:
-    """Whoever is signed in; a token comes before a cookie."""
+def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:
+    """Whoever is signed in; a token comes before a cookie, an annotator before an admin."""
+    return _first(app, bearer, annotator, admin)
+
+
+def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
+    """The same where admins belong."""
+    return _first(app, bearer, admin, annotator)
+
+
+def _first(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
     if bearer is not None:
         return app.auth.who(bearer.credentials, "token")
-    if session is None:
-        raise Unauthorized("signed_out", "sign in with your link")
-    return app.auth.who(session, "session")
+    problem = Unauthorized("signed_out", "sign in with your link")
+    for secret in filter(None, sessions):
+        try:
+            return app.auth.who(secret, "session")
+        except Unauthorized as error:
+            problem = error
+    raise problem
 
 
 Anyone = Annotated[Principal, Depends(principal)]
@@ -76,7 +92,7 @@ async def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) 
     return annotator_id
 
 
-async def admin(who: Anyone) -> Principal:
+async def admin(who: Annotated[Principal, Depends(administrator)]) -> Principal:
     """The admin who is asking."""
     if who.role != "admin":
         raise Forbidden("admins_only", "only an admin can do this")

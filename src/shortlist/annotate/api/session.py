@@ -1,8 +1,21 @@
 """Signing in and out."""
 
+from typing import Literal
+
 from fastapi import APIRouter, Request, Response
 
-from shortlist.annotate.api.access import COOKIE, Anyone, App, Services, refusals
+from shortlist.annotate.api.access import (
+    COOKIES,
+    AdminCookie,
+    AnnotatorCookie,
+    Anyone,
+    App,
+    Bearer,
+    Services,
+    administrator,
+    principal,
+    refusals,
+)
 from shortlist.annotate.api.models import SignIn, Who
 from shortlist.annotate.auth import SESSION_SECONDS, Principal
 from shortlist.annotate.problems import Unauthorized
@@ -16,12 +29,12 @@ def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who
     client = request.client.host if request.client else ""
     app.sign_ins.check(client)
     try:
-        secret, _ = app.auth.sign_in(body.secret)
+        secret, role = app.auth.sign_in(body.secret)
     except Unauthorized:
         app.sign_ins.spend(client)  # only guessing costs: a class of people may sign in from one address
         raise
     response.set_cookie(
-        COOKIE, secret, max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict", secure=app.tls
+        COOKIES[role], secret, max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict", secure=app.tls
     )
     return _who(app, app.auth.who(secret, "session"))
 
@@ -33,10 +46,18 @@ def who_am_i(app: App, who: Anyone) -> Who:
 
 
 @router.delete("/session", status_code=204, responses=refusals(401, 403))
-def sign_out(app: App, who: Anyone, response: Response) -> None:
-    """End the session."""
+def sign_out(
+    app: App,
+    response: Response,
+    annotator: AnnotatorCookie,
+    admin: AdminCookie,
+    bearer: Bearer,
+    role: Literal["annotator", "admin"] = "annotator",
+) -> None:
+    """End the session; with both kinds in one browser, that of the role."""
+    who = (administrator if role == "admin" else principal)(app, annotator=annotator, admin=admin, bearer=bearer)
     app.auth.sign_out(who.credential)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=app.tls)
+    response.delete_cookie(COOKIES[who.role], path="/", httponly=True, samesite="strict", secure=app.tls)
 
 
 def _who(app: Services, who: Principal) -> Who:

@@ -79,7 +79,7 @@ at("invite").addEventListener("submit", async (event) => {
   }
 });
 at("sign-out").addEventListener("click", async () => {
-  await call("DELETE", "/session").catch(() => {});
+  await call("DELETE", "/session?role=admin").catch(() => {});
   location.replace("/join");
 });
 

@@ -1,0 +1,151 @@
+"""The demo: scikit-learn's digits as pictures, a page to answer on, and, if wanted, a crowd of robots and a live curve.
+
+Three processes: the server (this one), the crowd and the teacher. The crowd and the teacher see only the API.
+"""
+
+import multiprocessing
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from shortlist.annotate.api.admin import join_link
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.robots import Manner, reader, run_crowd
+from shortlist.annotate.schema import Annotator
+from shortlist.annotate.serve import Address, admin_url, listen, serve
+from shortlist.annotate.sources import find_sources
+from shortlist.annotate.teacher import teach
+
+# words, so that a class is not taken for the key beside it
+CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+GOLD = 60
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The pictures to ask about, and others to score on."""
+
+    x: NDArray[np.uint8]
+    y: NDArray[np.int64]
+    test_x: NDArray[np.uint8]
+    test_y: NDArray[np.int64]
+
+    @property
+    def names(self) -> list[str]:
+        """What each picture's file is called; says nothing about its class."""
+        return [f"{i:04}.png" for i in range(len(self.y))]
+
+
+def load_digits() -> Digits:
+    """1,437 pictures to ask about and 360 to score on."""
+    from shortlist.data.digits import read
+
+    data = read()
+    assert data.train.y is not None  # of digits everything is known
+    assert data.test is not None
+    assert data.test.y is not None
+    return Digits(np.asarray(data.train.x)[:, 0], data.train.y, np.asarray(data.test.x)[:, 0], data.test.y)
+
+
+def make_demo(folder: Path, size: int = 5) -> Project:
+    """A project of the digits, some of them gold, so that slips and misses are seen."""
+    from PIL import Image
+
+    digits = load_digits()
+    project = Project.create(folder, Settings("Digits (demo)", size))
+    add_classes(project, CLASSES)
+    with tempfile.TemporaryDirectory(prefix="shortlist-digits-") as made:
+        for name, picture in zip(digits.names, digits.x, strict=True):
+            Image.fromarray(picture).save(Path(made) / name)
+        gold = {digits.names[i]: CLASSES[digits.y[i]] for i in range(GOLD)}
+        add_items(project, find_sources(Path(made)), gold=gold, strict=True)
+    return project
+
+
+def crowd(url: str, tokens: list[str], manner: Manner) -> None:
+    """The process of the robots."""
+    digits = load_digits()
+    pictures = {picture.tobytes(): CLASSES[k] for picture, k in zip(digits.x, digits.y, strict=True)}
+    run_crowd(url, tokens, reader(pictures), manner)
+
+
+def lesson(url: str, token: str, every: float = 3.0) -> None:
+    """The process of the teacher: accuracy on digits that nobody was asked about."""
+    digits = load_digits()
+
+    def flat(x: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return (x.reshape(len(x), -1) / 255).astype(np.float32)
+
+    def score(predict: Callable[[NDArray[np.float32]], NDArray[np.int64]]) -> float:
+        return float(np.mean(predict(flat(digits.test_x)) == digits.test_y))
+
+    teach(url, token, flat(digits.x), digits.names, list(CLASSES), score, every=every)
+
+
+def run_demo(
+    say: Callable[[str], None],
+    *,
+    robots: int = 0,
+    size: int = 5,
+    port: int = 8080,
+    think: float = 2.5,
+    folder: Path | None = None,
+) -> None:
+    """Make the project (again, where `folder` holds none yet), serve it until Ctrl-C, let the robots work."""
+    listener, address = listen(Address(port=port))
+    with _place(folder) as where, _open(where, size) as project:
+        auth = Auth(project)
+        say(f"Admin (works once): {admin_url(project, address)}")
+        say(f"Answer yourself:    {_your_link(project, auth, address.url)}")
+        if robots:
+            say(f"{robots} robots answer as well; the accuracy is on the admin page. Ctrl-C ends it.")
+        tokens = [auth.make_token("robot", _annotator(project, auth, f"robot {i + 1}")) for i in range(robots)]
+        context = multiprocessing.get_context("spawn")
+        manner, own = Manner(think), auth.make_token("lesson", None)
+        processes = [context.Process(target=lesson, args=(address.url, own), daemon=True)]
+        if robots:
+            processes.append(context.Process(target=crowd, args=(address.url, tokens, manner), daemon=True))
+        for process in processes:
+            process.start()
+        try:
+            serve(project, address, listener)
+        finally:
+            for process in processes:
+                process.terminate()
+                process.join()
+
+
+@contextmanager
+def _place(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield folder
+        return
+    made = Path(tempfile.mkdtemp(prefix="shortlist-demo-"))
+    try:
+        yield made / "digits"
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _open(folder: Path, size: int) -> Project:
+    return Project.open(folder) if (folder / "project.json").exists() else make_demo(folder, size)
+
+
+def _your_link(project: Project, auth: Auth, url: str) -> str:
+    return join_link(url, auth.renew_invite(_annotator(project, auth, "you")))
+
+
+def _annotator(project: Project, auth: Auth, name: str) -> int:
+    """The annotator of this name, made where there is none."""
+    with project.store.read() as connection:
+        known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+    return auth.invite(name)[0] if known is None else int(known)
