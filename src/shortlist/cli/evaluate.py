@@ -41,7 +41,7 @@ def evaluate(
     from shortlist.training.folder import load_folder
     from shortlist.training.use import evaluate_on
 
-    with progress(1, "evaluating"):
+    with progress(None, "evaluating"):
         trained = load_folder(folder, device)
         measures, where = evaluate_on(
             trained,

@@ -38,7 +38,7 @@ def predict(
     from shortlist.training.predictions import Predictions
     from shortlist.training.use import read_items
 
-    with progress(1, "predicting"):
+    with progress(None, "predicting"):
         trained = load_folder(folder, device)
         items = read_items(trained, files, text_column=text_column, image_column=image_column, item_column=item_column)
         found = Predictions.of(trained, items, top_k)

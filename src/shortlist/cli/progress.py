@@ -14,11 +14,11 @@ class Progress:
     """What is done so far, told by whoever works and shown by a thread of its own.
 
     Args:
-        total: how much there is to do.
+        total: how much there is to do; None while that is not known.
         what: one word for it.
     """
 
-    def __init__(self, total: float, what: str) -> None:
+    def __init__(self, total: float | None, what: str) -> None:
         self.total, self.what, self.note = total, what, ""
         self.done: float = 0
         self.unit: float = 1
@@ -49,11 +49,12 @@ class Progress:
         with Bars(*columns, console=Console(file=sys.stderr), transient=True) as bars:
             task = bars.add_task(self.what, total=self.total, note=self.note)
             while not self._stop.wait(0.3):
-                bars.update(task, completed=self.look() if self.look else self.done, note=self.note)
+                done = self.look() if self.look else self.done
+                bars.update(task, total=self.total, completed=done, note=self.note)
 
 
 @contextmanager
-def progress(total: float, what: str, quiet: bool = False) -> Iterator[Progress]:
+def progress(total: float | None, what: str, quiet: bool = False) -> Iterator[Progress]:
     """A bar while the block runs; none where stderr is no terminal."""
     shown = Progress(total, what)
     if quiet or not sys.stderr.isatty():

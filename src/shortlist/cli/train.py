@@ -29,6 +29,7 @@ from shortlist.cli.progress import Progress, progress
 if TYPE_CHECKING:
     from shortlist.training.job import Finished, Job, Listeners
 
+
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="The folder to save the model in.")],
@@ -113,17 +114,19 @@ def train(
 
 
 def _run(job: "Job", json: bool) -> None:
+    from shortlist.training.folder import CHECKPOINT
     from shortlist.training.job import train as work
     from shortlist.training.loop import Interrupted
 
     first = os.environ.get("RANK", "0") == "0"
-    with progress(1, "training", quiet=not first) as bar:
+    with progress(None, "training", quiet=not first) as bar:
         try:
             finished = work(job, _listeners(bar, first))
         except Interrupted as stopped:
             if first:
-                epochs = f"epoch {stopped.epoch}"
-                note(f"shortlist: stopped after {epochs}, saved in {job.out}. Go on with:\n  {_go_on()}")
+                saved = (job.out / CHECKPOINT).exists()  # not yet where settings were still being chosen
+                where = f" after epoch {stopped.epoch}, saved in {job.out}. Go on with:\n  {_go_on()}" if saved else ""
+                note(f"shortlist: stopped{where}")
             raise typer.Exit(130) from None
     if first:
         _report(job.out, finished, json)

@@ -232,7 +232,7 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
         (job.out / ".writable").unlink()
         yield
-    except (InputError, OSError) as error:
+    except BaseException as error:  # Ctrl-C too
         if isinstance(error, DivergedError):
             with suppress(OSError):
                 checkpoint.unlink(missing_ok=True)
