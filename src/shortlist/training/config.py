@@ -1,6 +1,7 @@
 """What decides a run's result (`RunConfig`) and what only decides its speed (`Engine`)."""
 
 import dataclasses
+import importlib.util
 import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
@@ -88,6 +89,8 @@ class Engine:
     """torch.compile; by default on CUDA for runs long enough to repay it."""
     graph: bool | None = None
     """Replay a captured CUDA graph of the step; by default on CUDA."""
+    kernels: bool | None = None
+    """Our own kernels for the paper's networks; by default on CUDA where Triton is installed."""
 
     def resolve(self, work: int) -> "Engine":
         """Every `auto` decided; `work` is how many items the run will process in all."""
@@ -105,6 +108,7 @@ class Engine:
             amp=cuda if self.amp is None else self.amp,
             compile=(cuda and work > 1_000_000) if self.compile is None else self.compile,
             graph=cuda if self.graph is None else self.graph and cuda,
+            kernels=cuda and self.kernels is not False and importlib.util.find_spec("triton") is not None,
         )
 
 

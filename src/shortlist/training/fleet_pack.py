@@ -83,7 +83,7 @@ def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
     net: FleetNet
     inputs_of: Callable[[Any], Any]
     if suits_kernels(first, engine):
-        special = (LeNetNet if first.config.model == "lenet" else ResNetNet)(tasks, decay, engine)
+        special = kernel_net(tasks, decay, engine)
         net, inputs_of = special, special.inputs_of
     else:
         net = ModuleFleet(
@@ -105,12 +105,17 @@ def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
 def suits_kernels(task: Task, engine: Engine) -> bool:
     """Whether a run may take a special path: on CUDA, SGD, and images that the kernels' layout divides evenly."""
     config, shape = task.config, task.dataset.in_shape
-    if not engine.device.startswith("cuda") or config.optimiser != "sgd" or len(shape) != 3:
+    if not engine.kernels or config.optimiser != "sgd" or len(shape) != 3 or config.model_options:
         return False
     even = shape[1] % 4 == 0 and shape[2] % 4 == 0
     if config.model == "lenet":  # its first layer's statistics are those of images that do not move
         return shape[0] == 1 and even and not config.augment
     return config.model == "resnet32" and shape[0] == 3 and shape[1] == shape[2] and even
+
+
+def kernel_net(tasks: Sequence[Task], decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet":
+    """The networks of tasks that `suits_kernels`."""
+    return (LeNetNet if tasks[0].config.model == "lenet" else ResNetNet)(tasks, decay, engine)
 
 
 def _split(tasks: Sequence[Task]) -> tuple[Normalise, list[dict[str, Tensor]]]:

@@ -161,16 +161,7 @@ def prepare(
     task = plan(dataset, config, labels=labels, rows=rows, weight=weight, model=model)
     engine = (engine or Engine()).resolve(config.epochs * len(task.labels))
     test = task.dataset.test if task.dataset.test is not None and task.dataset.test.y is not None else None
-    run = Run(
-        config,
-        task.model,
-        task.method,
-        task.feed,
-        inputs or Inputs(task.dataset.train.x, engine.device),
-        engine,
-        flips=task.dataset.flips,
-        group=group,
-    )
+    run = _run(task, inputs or Inputs(task.dataset.train.x, engine.device), engine, group)
     return Prepared(
         run=run,
         method=task.method,
@@ -181,3 +172,13 @@ def prepare(
         test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
         smoothing=task.smoothing,
     )
+
+
+def _run(task: Task, inputs: Inputs, engine: Engine, group: Processes | None) -> Run:
+    if engine.kernels and (group is None or group.world == 1):
+        from shortlist.training.fleet_pack import suits_kernels
+        from shortlist.training.kernel_run import KernelRun
+
+        if suits_kernels(task, engine):
+            return KernelRun(task, inputs, engine)
+    return Run(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips, group=group)

@@ -1,0 +1,82 @@
+"""A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from shortlist.methods import Batch
+from shortlist.training.config import Engine
+from shortlist.training.fleet import risks_and_slopes
+from shortlist.training.fleet_pack import kernel_net
+from shortlist.training.inputs import Inputs
+from shortlist.training.run import Run
+
+if TYPE_CHECKING:
+    from shortlist.training.prepare import Task
+
+
+class KernelRun(Run):
+    """`Run` whose forward, backward and update are those of `LeNetFleet` or `ResNetFleet`.
+
+    The module is brought up to date after every epoch, so scores, checkpoints and what is saved do not differ.
+    """
+
+    def __init__(self, task: "Task", inputs: Inputs, engine: Engine) -> None:
+        super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
+        self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
+        self._active = torch.ones(1, device=self.device)
+        self._slopes = torch.compile(risks_and_slopes, dynamic=False) if engine.compile else risks_and_slopes
+
+    def train_epoch(self) -> Tensor:
+        """Train one epoch; the mean risk of its batches, still on the device."""
+        risk = super().train_epoch()
+        self._update_module()
+        return risk
+
+    def _update_module(self) -> None:
+        counted = {n: b for n, b in self.model.named_buffers() if n.endswith("num_batches_tracked")}
+        passes = self.steps * (2 if self.method.refresh == "after" else 1)
+        self.model.load_state_dict({**self.net.state_dict(0), **{n: b + passes for n, b in counted.items()}})
+
+    def _step(self, x: Tensor | None = None) -> None:
+        start = (self._step_number % self.steps) * self.batch_size
+        index = self._order[start + self._span]
+        items = self.feed.rows[index].unsqueeze(0)
+        moves = self._moves[index].unsqueeze(0) if self.config.augment else None
+        batch = _fleet_of_one(self.feed.batch(index))
+        logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
+        risks, slopes = self._slopes(self.method, logits, batch)
+        self.net.backward(slopes)
+        self.net.update(self.rates[self._step_number.view(1)])
+        self._risk.add_(risks[0])
+        self._step_number.add_(1)
+        if self.method.refresh == "after":
+            logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
+        if self.method.refresh != "never":
+            self.feed.renew(index, self.method.confidence(logits, batch)[0])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        if not hasattr(self, "net"):  # while the base class sets itself up
+            return super()._tensors()
+        return {
+            **{f"net.{i}": tensor for i, tensor in enumerate(self.net.state())},
+            **{f"feed.{name}": tensor for name, tensor in self.feed.state_dict().items()},
+            "step": self._step_number,
+            "risk": self._risk,
+        }
+
+    def load_state_dict(self, state: "dict[str, Tensor]", epoch: int) -> None:  # type: ignore[override]
+        """Go on from where `state_dict` was taken, after `epoch` epochs."""
+        super().load_state_dict(state, epoch)
+        self._update_module()
+
+
+def _fleet_of_one(batch: Batch) -> Batch:
+    return Batch(
+        shown=batch.shown.unsqueeze(0),
+        answer=batch.answer.unsqueeze(0),
+        prior=batch.prior.unsqueeze(0),
+        weight=None if batch.weight is None else batch.weight.unsqueeze(0),
+        confidence=None if batch.confidence is None else batch.confidence.unsqueeze(0),
+    )
