@@ -23,7 +23,7 @@ class Budget:
 
     minutes: float | None = None
     pack_minutes: float = PACK_MINUTES
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
 
     def __post_init__(self) -> None:
         for name in ("minutes", "pack_minutes"):

@@ -70,7 +70,8 @@ class Ledger:
         Raises:
             InputError: the file cannot be written, or a line of it is no row.
         """
-        line = json.dumps(row, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        # in ASCII: no character that some reader would take for the end of the line
+        line = json.dumps(row, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         new = not self.path.exists()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked(os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:

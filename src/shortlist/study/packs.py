@@ -11,8 +11,8 @@ from shortlist.study.sets import study_set
 EVEN = 0.6
 """Runs of one pack step together, and those with fewer items stand still at the end of each epoch while they still
 cost: none may have fewer than this share of the longest."""
-ENOUGH = 16
-"""Below so many runs a device is not full, and a pack is filled up with shorter runs all the same."""
+ENOUGH = 8
+"""Fewer runs hardly fill a device, and join a pack of others all the same."""
 
 GPU_SECONDS = {"lenet": 0.022 / 60_000, "resnet32": 1 / 250_000}
 CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}
@@ -98,14 +98,24 @@ def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
 
 
 def _even(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
-    parts: list[list[PlannedRun]] = [[]]
+    """Cut where runs get too short for their company; what is too small for a pack of its own joins its neighbour."""
+    parts: list[list[PlannedRun]] = []
     for run in members:
-        first = parts[-1][0] if parts[-1] else run
-        alike = passes(run.config.method) == passes(first.config.method) and items_of(run) >= EVEN * items_of(first)
-        if parts[-1] and not alike and len(parts[-1]) >= ENOUGH:
-            parts.append([])
-        parts[-1].append(run)
-    return [part for part in parts if part]
+        if parts and _alike(parts[-1][0], run):
+            parts[-1].append(run)
+        else:
+            parts.append([run])
+    found: list[list[PlannedRun]] = []
+    for part in parts:
+        if found and min(len(found[-1]), len(part)) < ENOUGH:
+            found[-1] += part
+        else:
+            found.append(part)
+    return [sorted(part, key=lambda run: -items_of(run)) for part in found]
+
+
+def _alike(first: PlannedRun, run: PlannedRun) -> bool:
+    return passes(run.config.method) == passes(first.config.method) and items_of(run) >= EVEN * items_of(first)
 
 
 def next_pack(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float, most: int | None) -> Pack | None:

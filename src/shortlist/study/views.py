@@ -38,23 +38,25 @@ class ViewRow:
     @property
     def notes(self) -> str:
         """What a reader must know about the row: trials, failures, epochs, Adam, shared runs."""
-        found = []
-        for protocol in PROTOCOLS:
-            result = self.by[protocol]
-            if not result.rows:
-                continue
-            usual = study_set(result.cell.dataset).epochs
-            if len(result.rows) != TRIALS:
-                found.append(f"{protocol}: {len(result.rows)} of {TRIALS} trials")
-            if result.failed:
-                found.append(f"{protocol}: {result.failed} trials diverged and are not in the mean")
-            if result.epochs != usual:
-                found.append(f"{result.epochs} epochs instead of {usual}")
-            if result.adam:
-                found.append(f"{protocol}: Adam, as it fails under SGD")
-        if self.line.name == "cc":
-            found.append("fair: is the likelihood")
-        return "; ".join(dict.fromkeys(found))
+        found = {protocol: _notes(self.by[protocol]) for protocol in PROTOCOLS}
+        both = [note for note in found["paper"] if note in found["fair"]]
+        each = [f"{protocol}: {note}" for protocol in PROTOCOLS for note in found[protocol] if note not in both]
+        shared = ["fair: is the likelihood"] if self.line.name == "cc" else []
+        return "; ".join([*both, *each, *shared])
+
+
+def _notes(result: CellResult) -> list[str]:
+    """What must be known about a cell."""
+    if not result.rows:
+        return []
+    usual = study_set(result.cell.dataset).epochs
+    told = {
+        f"{len(result.rows)} of {TRIALS} trials": len(result.rows) != TRIALS,
+        f"{result.failed} trials diverged and are not in the mean": result.failed,
+        f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
+        "Adam, as it fails under SGD": result.adam,
+    }
+    return [note for note, holds in told.items() if holds]
 
 
 @dataclass

@@ -1,0 +1,307 @@
+"""Tuning, the search, and `shortlist reproduce` itself: stopped and started, killed, quick, listed, misused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shortlist.cli import main
+from shortlist.errors import InputError
+from shortlist.study import search, tuning
+from shortlist.study.commands import TUNED, Study
+from shortlist.study.drive import Budget
+from shortlist.study.grid import Wanted
+from shortlist.study.ledger import Ledger
+from shortlist.study.lines import Line
+from shortlist.study.sets import study_set
+
+from .conftest import FakeEngine
+
+ROOT = Path(__file__).parents[2]
+BOTH = ("paper", "fair")
+
+
+class TestTuning:
+    def test_every_line_has_the_same_number_of_tries(self):
+        lines = tuning.lines_of(TUNED, BOTH)
+        assert len(lines) == len(set(lines)) == 15
+        for dataset in ("fashion", "cifar10"):
+            assert {len(tuning.points(dataset, line)) for line in lines} == {8}
+        for run in tuning.points("fashion", Line("rc", "paper")):
+            assert (run.config.epochs, run.config.size, run.config.holdout) == (30, 5, 0.1)
+            assert run.config.seed not in range(100)  # no trial's seed
+
+    def test_points_are_of_the_papers_grid(self):
+        rates = {"lenet": {1e-1, 5e-2, 1e-2, 5e-3, 1e-3, 5e-4, 1e-4, 5e-5}, "resnet32": {1e-1, 5e-2, 1e-2, 5e-3, 1e-3}}
+        for model, grid in rates.items():
+            assert set(tuning.POINTS[model][0]) <= grid
+            assert set(tuning.POINTS[model][1]) <= {1e-6, 1e-5, 1e-4, 1e-3, 1e-2}
+
+    def test_the_best_on_held_out_items_is_used_for_all_sizes(self, tmp_path):
+        study = Study(tmp_path)
+        engine = FakeEngine(cuda=True, level=lambda c: 0.9 if (c.lr, c.weight_decay) == (1e-2, 1e-2) else 0.7)
+        report = study.tune(["digits"], ["sl", "cc", "ol"], BOTH, engine)
+        assert report.stored == 4 * 4  # sl, cc (paper), the likelihood, ol; the small grid of an mlp
+        assert not any(order.tested for order in engine.orders)
+        assert len(engine.orders) == 1  # all points of all methods together
+        recipe = study.recipes.of(study_set("digits"), Line("sl", "paper"))
+        assert (recipe.lr, recipe.weight_decay) == (1e-2, 1e-2)
+        assert recipe.source == "tuned: best of 4 points of 30 epochs, held-out accuracy 90.00"
+        runs = study.missing(Wanted(("table1",), ("digits",), methods=("sl", "cc")))
+        assert {(r.config.lr, r.config.weight_decay) for r in runs} == {(1e-2, 1e-2)}
+        assert {r.config.holdout for r in runs} == {0.0}  # the final runs use all training items
+        assert {r.config.size for r in runs} == {8, 7, 6, 5, 4, 3}
+        again = FakeEngine()
+        assert Study(tmp_path).tune(["digits"], ["sl", "cc", "ol"], BOTH, again).stored == 0
+        kinds = [row["kind"] for row in Ledger(tmp_path / "ledger" / "tuning.jsonl").rows()]
+        assert (kinds.count("tried"), kinds.count("choice")) == (16, 4)
+
+    def test_stopped_between_points_nothing_is_chosen_yet(self, tmp_path):
+        study = Study(tmp_path)
+        with pytest.raises(KeyboardInterrupt):
+            study.tune(["digits"], ["sl", "rc"], ("fair",), FakeEngine(die_after=5))
+        assert study.recipes.of(study_set("digits"), Line("sl")).source == "default, not tuned"
+        study.tune(["digits"], ["sl", "rc"], ("fair",), FakeEngine())
+        assert study.recipes.of(study_set("digits"), Line("sl")).source.startswith("tuned: best of 4")
+
+    def test_what_fails_under_sgd_is_given_adam(self, tmp_path):
+        study = Study(tmp_path)
+
+        def level(config):
+            if config.method == "rc":
+                return 0.85 if config.optimiser == "adam" else 0.11
+            return 0.8
+
+        study.tune(["digits"], ["rc", "sl"], ("fair",), FakeEngine(level=level))
+        recipe = study.recipes.of(study_set("digits"), Line("rc"))
+        assert (recipe.optimiser, recipe.lr) == ("adam", 1e-3)
+        assert "Adam, as it fails under SGD" in recipe.source
+        assert study.recipes.of(study_set("digits"), Line("sl")).optimiser == "sgd"
+
+    def test_ties_go_to_the_first_and_failures_to_nobody(self):
+        rows = [{"validation": v, "key": str(i)} for i, v in enumerate([None, 0.8, 0.8])]
+        assert tuning.choose("digits", Line("sl"), rows).chosen["key"] == "1"
+        assert tuning.choose("digits", Line("sl"), rows[:1]) is None
+        assert tuning.fails(rows[:1])
+        assert not tuning.fails(rows)
+
+    def test_for_real(self, tmp_path):
+        """Trained on digits: the choice is the better half of the grid, on validation alone."""
+        from shortlist.study.engines import Local
+
+        study = Study(tmp_path, device="cpu")
+        assert study.tune(["digits"], ["likelihood"], BOTH, Local("cpu"), epochs=3).stored == 4
+        rows = study.ledgers.of("tuning").rows()
+        tried = [row for row in rows if row["kind"] == "tried"]
+        assert all(row["accuracy"] == [] and row["last"] is None for row in tried)
+        assert rows[-1]["validation"] == max(row["validation"] for row in tried) > 0.5
+
+
+class TestSearch:
+    @staticmethod
+    def level(config):
+        """The literal form, a step schedule and a large weight decay are made to be the best."""
+        level = 0.6 + 0.1 * (config.method_options.get("form") == "paper") + 0.05 * (config.weight_decay == 1e-2)
+        return level + 0.04 * (config.schedule == "step") + 0.02 * (config.lr == 1e-2) - 0.01 * (config.size == 3)
+
+    def test_both_rounds_the_table_and_the_choice(self, tmp_path):
+        study = Study(tmp_path)
+        engine = FakeEngine(cuda=True, level=self.level)
+        report = study.search(["digits"], engine, epochs=12)
+        first = len(search.FORMS) * len(search.NORMALISATIONS) * len(search.RATES) * len(search.DECAYS)
+        assert report.stored > 2 * first
+        assert not any(order.tested for order in engine.orders)
+        recipe = study.recipes.of(study_set("digits"), Line("sl"))
+        assert (recipe.schedule, recipe.method_options["form"], recipe.lr) == ("step", "paper", 1e-2)
+        assert recipe.source.startswith("search: best of ")
+        text = (tmp_path / "search-digits.md").read_text()
+        rows = [line for line in text.splitlines() if line.startswith("|")][2:]
+        assert len(rows) == report.stored / 2
+        assert rows[0].startswith("| paper | ")
+        scores = [float(row.split("|")[-2]) for row in rows]
+        assert scores == sorted(scores, reverse=True)
+        assert any("| yes |" in row for row in rows)  # crops were tried
+        assert study.search(["digits"], FakeEngine(), epochs=12).stored == 0
+
+    def test_stopped_in_the_first_round_it_goes_on(self, tmp_path):
+        study = Study(tmp_path)
+        with pytest.raises(KeyboardInterrupt):
+            study.search(["digits"], FakeEngine(level=self.level, die_after=9), epochs=12)
+        assert study.recipes.of(study_set("digits"), Line("sl")).source == "default, not tuned"
+        study.search(["digits"], FakeEngine(level=self.level), epochs=12)
+        assert study.recipes.of(study_set("digits"), Line("sl")).schedule == "step"
+
+
+def test_settings_from_a_folder_without_a_ledger(tmp_path):
+    with pytest.raises(InputError, match="holds no ledger"):
+        Study(tmp_path / "a", recipes_from=tmp_path)
+
+
+def test_the_pace_is_kept_between_drives(tmp_path):
+    study = Study(tmp_path, budget=Budget(minutes=60))
+    study.tune(["digits"], ["sl"], BOTH, FakeEngine(cuda=True, seconds=50))
+    assert study._pace._seen["mlp"]
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+WORDS = ["reproduce", "table1", "--datasets", "digits", "--sizes", "5", "--trials", "2", "--device", "cpu"]
+
+
+@pytest.fixture
+def shortlist(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["shortlist", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def environment():
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+
+
+def rows_of(folder):
+    path = folder / "ledger" / "digits.jsonl"
+    return Ledger(path).rows() if path.exists() else []
+
+
+def test_reproduce_and_reproduce_again(shortlist, tmp_path):
+    words = [*WORDS, "--methods", "sl,cc", "--epochs", "3"]
+    code, out, err = shortlist(*words)
+    assert code == 0, err
+    assert len(rows_of(tmp_path / "results")) == 2 * 3
+    assert "digits, classes 1-10, size 5, SL (paper)" in out
+    assert "6 runs stored, 0 left" in err
+    code, again, err = shortlist(*words)
+    assert again == out
+    assert "0 runs stored, 0 left" in err
+    code, out, err = shortlist(*words, "--json")
+    assert [c["trials"] for c in json.loads(out)["cells"]] == [2, 2, 2, 2]
+
+
+def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
+    from shortlist.study.grid import Cell
+    from shortlist.study.recipes import Recipes
+    from shortlist.study.summary import Results
+
+    words = [*WORDS, "--methods", "cc", "--epochs", "3"]
+    assert shortlist(*words)[0] == 0
+    result = Results(rows_of(tmp_path / "results"), Recipes()).of(Cell("digits", "1-10", 5, Line("cc", "paper")))
+    command = result.command.split()
+    assert command[0] == "shortlist"
+    code, out, err = shortlist(*command[1:], "--json")
+    assert code == 0, err
+    (cell,) = json.loads(out)["cells"]
+    assert cell["last_epoch"] == cell["stored"] == list(result.last)
+    assert len(rows_of(tmp_path / "rerun")) == 2
+
+
+def test_quick(shortlist, tmp_path):
+    code, _, err = shortlist("reproduce", "table1", "--datasets", "digits", "--methods", "sl", "--quick")
+    assert code == 0, err
+    (row,) = Ledger(tmp_path / "results-quick" / "ledger" / "digits-quick.jsonl").rows()
+    assert (row["config"]["epochs"], row["trial"], row["size"]) == (3, 0, 5)
+    assert not (tmp_path / "results").exists()  # never mixed with the study's own
+
+
+def test_dry_run_lists_and_trains_nothing(shortlist, tmp_path):
+    code, out, err = shortlist(*WORDS, "--methods", "rc", "--dry-run")
+    assert code == 0
+    assert len(out.splitlines()) == 1 + 4
+    assert "4 runs are missing" in err
+    assert rows_of(tmp_path / "results") == []
+    runs = json.loads(shortlist(*WORDS, "--methods", "rc", "--dry-run", "--json")[1])["runs"]
+    assert len({run["key"] for run in runs}) == 4
+
+
+def test_minutes(shortlist, tmp_path):
+    code, _, err = shortlist(*WORDS, "--methods", "sl,rc", "--epochs", "20", "--minutes", "0.02")
+    assert code == 0
+    stored = len(rows_of(tmp_path / "results"))
+    assert stored < 6
+    assert f"{stored} runs stored, {6 - stored} left, run the same command to go on" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["table7"], "unknown part of the study 'table7': did you mean"),
+        (["table1", "--datasets", "digts"], "unknown dataset of the study 'digts': did you mean 'digits'"),
+        (["table1", "--methods", "sm"], "unknown method 'sm'"),
+        (["table1", "--sizes", "five"], "size: expected a number, got 'five'"),
+        (["table1", "--protocol", "unfair"], "protocol: expected both, paper or fair, got 'unfair'"),
+        (["table1", "--engine", "rai", "--datasets", "digits"], "unknown engine 'rai'"),
+        (["table1", "--minutes", "-1"], "minutes: expected more than 0"),
+        (["table1", "--recipes", "nowhere"], "nowhere holds no ledger"),
+        (["tune", "--datasets", "digits", "--methods", "xyz"], "unknown method 'xyz'"),
+    ],
+)
+def test_bad_input_is_one_line(shortlist, words, complaint):
+    code, out, err = shortlist("reproduce", *words)
+    assert code == 2
+    assert complaint in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+
+
+def test_kill_9_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
+    words = [*WORDS, "--methods", "sl,cc,rc", "--epochs", "12", "--results", str(tmp_path / "killed")]
+    path = tmp_path / "killed" / "ledger" / "digits.jsonl"
+    seen = {}
+    for target in (1, 4):  # killed when so many runs are stored, while the next is under way
+        process = subprocess.Popen(
+            [sys.executable, "-m", "shortlist", *words], env=environment(), stderr=subprocess.PIPE
+        )
+        end = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < end:
+            if path.exists() and path.read_bytes().count(b"\n") >= target:
+                break
+            time.sleep(0.01)
+        time.sleep(0.1)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        stored = {row["key"]: row for row in Ledger(path).rows()}
+        assert seen.items() <= stored.items()  # what was stored stays as it was
+        seen = stored
+    with path.open("ab") as file:
+        file.write(b'{"key":"half a li')  # and the third time in the middle of a write
+    monkeypatch.setattr(sys, "argv", ["shortlist", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    rows = Ledger(path).rows()
+    assert len(rows) == 2 * 5
+    assert len(path.read_text().splitlines()) == len({row["key"] for row in rows}) == 10
+    assert {row["key"]: row for row in rows}.items() >= seen.items()
+
+
+def test_the_path_of_the_gpu_machine_needs_no_absent_package(tmp_path):
+    """That machine has no pooch, sqlalchemy, fastapi, nor pydantic (which this machine's typer needs for itself)."""
+    absent = ("pooch", "sqlalchemy", "fastapi", "uvicorn", "alembic", "argon2", "psycopg", "ray", "tqdm")
+    code = f"""
+import sys
+for name in {absent!r}: sys.modules[name] = None
+from shortlist.cli import main
+sys.argv = ["shortlist", *{[*WORDS, "--methods", "sl", "--epochs", "1", "--results", str(tmp_path)]!r}]
+try: main()
+except SystemExit as end: assert not end.code, end.code
+sys.argv = ["shortlist", "report", {str(tmp_path)!r}]
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").exists()

@@ -1,0 +1,240 @@
+"""The paper's figures, and the grid: which cells, which runs, one key for one result."""
+
+import doctest
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.errors import InputError
+from shortlist.methods import METHODS
+from shortlist.study import keys, lines, paper
+from shortlist.study.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
+from shortlist.study.keys import canonical, key_of, settings_key
+from shortlist.study.lines import Line, trained_share
+from shortlist.study.recipes import CHOICE, Recipe, Recipes, default_recipe
+from shortlist.study.sets import study_set
+from shortlist.training.config import RunConfig
+
+NONE_CHOSEN = Recipes()
+
+
+def figures_in(content):
+    if isinstance(content, list):
+        return 1
+    return sum(map(figures_in, content.values())) if isinstance(content, dict) else 0
+
+
+def test_every_figure_of_the_paper_is_there():
+    counts = {name: figures_in(table["cells"]) for name, table in paper.tables().items()}
+    assert counts == {"table1": 4 * 7 * 6, "table2": 4 * 5, "table3": 28, "table4": 56, "table5": 84}
+    assert paper.figure("MNIST", "1-10", "rc", 3) == (10.52, 0.7)
+    assert paper.figure("CIFAR10", "1-10", "ol", None) == (82.81, 0.56)
+    assert paper.figure("Fashion", "4-9", "lw", 3) == (94.4, 0.16)
+    assert paper.figure("MNIST", "4-9", "lw", 4) is None
+    assert paper.figure("MNIST", "1-10", "likelihood", 5) is None
+    assert paper.figure(None, "1-10", "sl", 5) is None
+    assert [paper.subset_size(c) for c in ("1-8", "4-9", "7-10")] == [4, 3, 2]
+
+
+def test_table2_repeats_table1():
+    for size in (8, 7, 6, 5):
+        for dataset in ("MNIST", "Fashion", "Kuzushiji", "CIFAR10"):
+            again = paper.tables()["table2"]["cells"][f"SL size {size}"][dataset]
+            assert paper.figure(dataset, "1-10", "sl", size) == tuple(again)
+
+
+def test_every_cell_with_a_figure_is_in_the_grid():
+    wanted = Wanted()
+    found = {(c.dataset, c.classes, c.size, c.line.name) for c in cells(wanted) if c.line.protocol == "paper"}
+    reported = [c for c in found if paper.figure(study_set(c[0]).title, c[1], c[3], c[2])]
+    # Table 2's SL cells are Table 1's; its OL cells are run with two losses
+    assert len(reported) == 168 + 28 + 56 + 84 + 4 * 2
+
+
+def test_runs_of_a_table_are_shared_between_protocols():
+    names = [
+        (r.cell.line.name, r.cell.line.protocol)
+        for r in planned(Wanted(("table1",), ("fashion",), trials=1, sizes=(5,)), NONE_CHOSEN)
+    ]
+    assert len(names) == len(set(names)) == 13
+    assert names.count(("likelihood", "fair")) == 1
+    assert ("cc", "fair") not in names
+    assert {name for name in names if name[1] == "paper"} == {
+        (n, "paper") for n in ("log", "exp", "lw", "rc", "cc", "proden")
+    }
+
+
+def test_the_whole_study():
+    runs = planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)
+    # 13 lines x (6 sizes + 6 class subsets) and 2 kinds of ordinary labels, 5 trials, 2 datasets
+    assert len(runs) == 2 * 5 * (13 * 12 + 2)
+    assert len({run.key for run in runs}) == len(runs)
+    assert [r.key for r in planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)] == [r.key for r in runs]
+
+
+def test_the_run_of_a_cell():
+    cell = Cell("cifar10", "4-9", 3, Line("rc", "paper", augment=True))
+    config = plan_run(cell, 3, NONE_CHOSEN).config
+    assert (config.model, config.epochs, config.momentum, config.optimiser) == ("resnet32", 200, 0.9, "sgd")
+    assert (config.classes, config.size, config.seed, config.augment) == ((3, 4, 5, 6, 7, 8), 3, 3, True)
+    assert (config.holdout, config.batch_size, config.protocol) == (0.0, 256, "paper")
+    ordinary = plan_run(Cell("mnist", "1-10", None, Line("ol-ovr", "paper")), 0, NONE_CHOSEN, 7).config
+    assert (ordinary.method, ordinary.method_options, ordinary.size) == ("ol", {"loss": "ovr_square"}, None)
+    assert (ordinary.epochs, ordinary.classes, ordinary.model) == (7, None, "lenet")
+
+
+def test_keys_do_not_change_with_the_code():
+    """If this fails, every run of the ledger would be done again: raise `RESULTS_VERSION` if that is meant."""
+    assert key_of("fashion", canonical(RunConfig(method="sl", model="lenet", size=5), 10)) == "d332da5436adf5e2"
+
+
+def test_one_key_for_one_result():
+    base = RunConfig(method="sl", size=5)
+    same = [
+        replace(base, protocol="paper"),
+        replace(base, method_options={"form": "total"}),
+        replace(base, classes=tuple(range(10))),
+    ]
+    assert {key_of("mnist", canonical(c, 10)) for c in same} == {key_of("mnist", canonical(base, 10))}
+    rival = RunConfig(method="cc", size=5, protocol="fair")
+    assert key_of("mnist", canonical(rival, 10)) == key_of("mnist", canonical(replace(rival, method="likelihood"), 10))
+    assert key_of("mnist", canonical(base, 10)) != key_of("fashion", canonical(base, 10))
+
+
+CHANGES = {
+    "method": ["sl", "rc", "cc"],
+    "method_options": [{"form": "paper"}, {"form": "paper", "normalisation": "mean"}],
+    "size": [3, 4],
+    "classes": [(0, 1, 2), (1, 2, 3)],
+    "epochs": [5, 7],
+    "batch_size": [64],
+    "lr": [0.1, 0.01],
+    "weight_decay": [0.0, 1e-3],
+    "schedule": ["step"],
+    "optimiser": ["adam"],
+    "augment": [True],
+    "holdout": [0.1],
+    "seed": [1, 2],
+}
+ONE_CHANGE = [(name, value) for name, values in CHANGES.items() for value in values]
+
+
+@given(st.sampled_from(ONE_CHANGE), st.sampled_from(ONE_CHANGE))
+def test_what_decides_the_result_decides_the_key(one, other):
+    def key(change):
+        base = RunConfig(method="sl", size=5, protocol="paper", epochs=100, seed=0)
+        if change[0] == "method" and change[1] != "sl":
+            base = replace(base, method_options={})
+        return key_of("mnist", canonical(replace(base, **{change[0]: change[1]}), 10))
+
+    same_run = one == other or {json.dumps(one), json.dumps(other)} <= {'["method", "sl"]'}
+    assert (key(one) == key(other)) == same_run
+
+
+def test_a_setting_added_later_does_not_change_old_keys(monkeypatch):
+    config = canonical(RunConfig(method="sl", size=5), 10)
+    before = key_of("mnist", config)
+    whole = RunConfig.to_dict
+    monkeypatch.setattr(RunConfig, "to_dict", lambda self: {**whole(self), "ema": 0.0})
+    assert key_of("mnist", config) == before
+    new = {**config.to_dict(), "ema": 0.9}
+    monkeypatch.setattr(RunConfig, "to_dict", lambda self: new if self is config else {**whole(self), "ema": 0.0})
+    assert key_of("mnist", config) != before
+
+
+def test_trials_share_their_settings_key():
+    rows = [{"dataset": "mnist", "config": RunConfig(seed=seed).to_dict()} for seed in (0, 1)]
+    assert settings_key(rows[0]) == settings_key(rows[1])
+    assert settings_key(rows[0]) != settings_key({**rows[0], "config": RunConfig(lr=0.3).to_dict()})
+
+
+def test_a_cell_survives_its_row():
+    for cell in cells(Wanted(datasets=("fashion",), methods=("sl", "rc+aug", "ol"))):
+        assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_share_a_line_trains_on_is_what_it_is_fed(method):
+    from shortlist.data import load
+    from shortlist.training.prepare import plan
+
+    digits = load("digits")
+    for protocol in ("paper", "fair"):
+        line = Line(method, protocol)
+        config = RunConfig(method=method, protocol=protocol, size=None if line.ordinary else 3, model="linear")
+        share = len(plan(digits, config).feed) / len(digits.train)
+        assert share == pytest.approx(trained_share(line, config.size, 10), abs=0.05)
+
+
+def test_recipes_of_the_ledger():
+    def row(by, lr, dataset="fashion", line="sl", augment=False):
+        settings = Recipe(lr, 1e-3, method_options={"form": "paper"}).settings()
+        return {"kind": CHOICE, "by": by, "dataset": dataset, "line": line, "protocol": "fair", "augment": augment,
+                "settings": settings, "source": by}  # fmt: skip
+
+    fashion, line = study_set("fashion"), Line("sl", "paper")
+    assert NONE_CHOSEN.of(fashion, line) == default_recipe(fashion, line.canonical())
+    assert NONE_CHOSEN.of(fashion, line).source == "default, not tuned"
+    assert Recipes([row("tune", 0.1), row("tune", 0.2)]).of(fashion, line).lr == 0.2
+    found = Recipes([row("tune", 0.1), row("search", 0.3), row("tune", 0.2), {"kind": "tried"}])
+    assert (found.of(fashion, line).lr, found.of(fashion, line).source) == (0.3, "search")
+    assert found.of(fashion, line).method_options == {"form": "paper"}
+    assert found.of(fashion, Line("sl", "fair", augment=True)).source == "search (for sl on fashion)"
+    assert found.of(study_set("kuzushiji-small"), line).source == "search (for sl on fashion)"
+    assert found.of(study_set("fashion-quick"), line).lr == 0.3
+    assert found.of(study_set("mnist"), line).source == "default, not tuned"
+    # CC with every answer is the likelihood, settings and all
+    chosen = Recipes([row("tune", 0.7, line="likelihood")])
+    assert chosen.of(fashion, Line("cc", "fair")).lr == 0.7
+    assert chosen.of(fashion, Line("cc", "paper")).lr != 0.7
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        ({"tables": ("table9",)}, "unknown table 'table9'"),
+        ({"datasets": ("fashon",)}, "unknown dataset of the study 'fashon': did you mean 'fashion'"),
+        ({"methods": ("slx",)}, "unknown method 'slx'"),
+        ({"classes": ("9-4",)}, "classes '9-4': expected a range such as 4-9"),
+        ({"classes": ("all",)}, "expected a range such as 4-9"),
+        ({"sizes": (10,)}, "size: expected 1..9 of 10 classes, got 10"),
+        ({"trials": 0}, "trials: expected at least 1, got 0"),
+        ({"epochs": 0}, "epochs: expected at least 1, got 0"),
+    ],
+)
+def test_bad_wishes(stated, complaint):
+    with pytest.raises(InputError, match=complaint):
+        Wanted(**stated)
+
+
+def test_a_wish_that_fits_nothing():
+    with pytest.raises(InputError, match="no cell of the grid"):
+        cells(Wanted(("table3",), ("mnist",), methods=("ol",)))
+    with pytest.raises(InputError, match="protocol: expected both, paper or fair, got 'pape'"):
+        lines.checked_protocols("pape")
+
+
+def test_examples_in_docstrings():
+    from shortlist.study import markdown
+
+    assert sum(doctest.testmod(module).attempted for module in (paper, lines, markdown)) >= 3
+    assert not sum(doctest.testmod(module).failed for module in (paper, lines, markdown))
+
+
+def test_tables_are_those_of_the_views():
+    from shortlist.study import report, views
+
+    assert tuple(views.TITLES) == report.TABLES == tuple(t for t in TABLES if t != "figure2")
+    assert keys.RESULTS_VERSION == 1
+
+
+def test_trials_differ_in_everything_drawn_and_methods_share_it():
+    cell = Cell("digits", "1-10", 5, Line("sl"))
+    recipe = Recipe(0.1, 0.0)
+    seeds = [config_of(cell, trial, recipe).seed for trial in range(5)]
+    assert len(set(seeds)) == 5
+    rival = config_of(replace(cell, line=Line("rc", "paper")), 2, recipe)
+    assert rival.seed == seeds[2]  # the same shortlists: a paired comparison
