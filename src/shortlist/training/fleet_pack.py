@@ -47,7 +47,7 @@ def train_pack(
     """Train the runs of a pack, as many at a time as fit; where memory runs out all the same, half as many."""
     results: dict[int, FleetResult] = {}
     waiting = list(pack)
-    limit = _limit(configs[pack[0]])
+    limit = _limit(configs[pack[0]], engine)
     while waiting:
         now = waiting[:limit]
         try:
@@ -169,8 +169,8 @@ class ResNetNet(ResNetFleet):
         return _joined(self.normalise, super().state_dict(run))
 
 
-def _limit(config: RunConfig) -> int:
-    if config.model not in RUN_BYTES or config.optimiser != "sgd":
+def _limit(config: RunConfig, engine: Engine) -> int:
+    if not engine.kernels or config.model not in RUN_BYTES or config.optimiser != "sgd":
         return STREAMS
     free, _ = torch.cuda.mem_get_info()
     return max(1, int(MEMORY_SHARE * free / (max(1.0, config.batch_size / 256) * RUN_BYTES[config.model])))

@@ -1,0 +1,157 @@
+"""A fleet's runs against their single twins, on the CPU: equal to the last bit, whatever differs between the runs."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from shortlist.data import load
+from shortlist.data.dataset import Dataset
+from shortlist.errors import InputError
+from shortlist.methods import METHODS
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet import FleetResult, train_fleet
+from shortlist.training.fleet_pack import fleet_of, packs, plan_all, suits_kernels, train_pack
+from shortlist.training.loop import fit
+from shortlist.training.prepare import plan, prepare
+
+CPU = Engine(device="cpu").resolve(1)
+BASE = RunConfig(model="mlp", epochs=2, batch_size=64, lr=0.02, weight_decay=1e-3, holdout=0.1)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Dataset:
+    return load("digits")
+
+
+def lockstep(dataset: Dataset, configs: list[RunConfig]) -> dict[int, FleetResult]:
+    """The runs through the fleet itself, which without a GPU `train_fleet` would not use."""
+    results: dict[int, FleetResult] = {}
+    for pack in packs(configs):
+        results.update(train_pack(dataset, configs, pack, CPU, 1, None))
+    return results
+
+
+def twin(dataset: Dataset, config: RunConfig) -> tuple[dict[str, torch.Tensor], list[object]]:
+    prepared = prepare(dataset, config, engine=CPU)
+    history = fit(prepared)
+    return prepared.run.model.state_dict(), [replace(row, seconds=0) for row in history]
+
+
+def assert_twins(dataset: Dataset, configs: list[RunConfig]) -> None:
+    for i, result in lockstep(dataset, configs).items():
+        state, history = twin(dataset, configs[i])
+        assert result.state is not None
+        assert [replace(row, seconds=0) for row in result.history] == history, configs[i]
+        for name, tensor in state.items():
+            # batch norm's own counter also counts passes that stood still; nothing reads it
+            if tensor.is_floating_point():
+                assert torch.equal(tensor, result.state[name]), (configs[i].method, name)
+
+
+def test_every_method_under_both_protocols(digits: Dataset) -> None:
+    configs = [
+        replace(BASE, method=method, size=None if method == "ol" else 5, protocol=protocol, seed=seed)
+        for seed, method in enumerate(METHODS)
+        for protocol in ("fair", "paper")
+    ]
+    assert_twins(digits, configs)
+
+
+def test_everything_else_may_differ(digits: Dataset) -> None:
+    assert_twins(
+        digits,
+        [
+            replace(BASE, size=3, seed=1, epochs=1),
+            replace(BASE, size=8, seed=2, lr=0.1, schedule="constant", weight_decay=0.0),
+            replace(BASE, size=5, seed=3, epochs=4, schedule="step"),
+            replace(BASE, size=5, seed=4, method="sl", method_options={"form": "paper"}),
+            replace(BASE, size=2, seed=5, classes=(0, 1, 2, 3)),
+            replace(BASE, size=5, seed=6, optimiser="adam", lr=1e-3),
+            replace(BASE, size=5, seed=7, optimiser="adam", lr=1e-3, method="rc", protocol="paper"),
+        ],
+    )
+
+
+def test_batch_norm_and_augmentation(digits: Dataset) -> None:
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)))  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32)
+    assert_twins(
+        small,
+        [
+            lenet,
+            replace(lenet, seed=1, method="lw", protocol="paper"),  # fewer items: stands still for some steps
+            replace(lenet, seed=2, augment=True),
+        ],
+    )
+
+
+def test_a_broken_run_ends_alone(digits: Dataset) -> None:
+    configs = [replace(BASE, size=5), replace(BASE, size=5, method="sl", lr=1e20), replace(BASE, size=5, seed=9)]
+    results = lockstep(digits, configs)
+    assert results[1].failed is not None
+    assert "after epoch 1" in results[1].failed
+    assert results[1].state is None
+    for i in (0, 2):
+        assert results[i].failed is None
+        state, _ = twin(digits, configs[i])
+        assert all(torch.equal(state[name], results[i].state[name]) for name in state)  # type: ignore[index]
+
+
+def test_without_a_gpu_one_after_another(digits: Dataset) -> None:
+    configs = [replace(BASE, size=5, seed=3), replace(BASE, size=5, method="sl", lr=1e20)]
+    good, broken = train_fleet(digits, configs, engine=Engine(device="cpu"))
+    state, _ = twin(digits, configs[0])
+    assert good.state is not None
+    assert all(torch.equal(state[name], good.state[name]) for name in state)
+    assert broken.state is None
+    assert broken.failed
+
+
+def test_memory_that_runs_out_splits_the_pack(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is not ours to fill in a test: the fleet is told that more than two runs do not fit."""
+    import shortlist.training.fleet_pack as fleet_pack
+
+    sizes: list[int] = []
+
+    def refuse_many(tasks: list[object], engine: Engine) -> object:
+        sizes.append(len(tasks))
+        if len(tasks) > 2:
+            raise torch.OutOfMemoryError("too many")
+        return fleet_of(tasks, engine)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fleet_pack, "fleet_of", refuse_many)
+    configs = [replace(BASE, size=5, seed=seed, epochs=1) for seed in range(5)]
+    results = lockstep(digits, configs)
+    assert sorted(results) == [0, 1, 2, 3, 4]
+    assert sizes == [5, 2, 2, 1]
+
+
+def test_packs_share_what_must_be_shared(digits: Dataset) -> None:
+    configs = [
+        replace(BASE, size=5, method="sl"),
+        replace(BASE, size=5, batch_size=32),
+        replace(BASE, size=5, method="likelihood", seed=4),
+        replace(BASE, size=5, method="sl", lr=1.0),
+        replace(BASE, size=2, classes=(1, 2, 3)),
+    ]
+    assert packs(configs) == [[2, 0, 3], [1], [4]]  # runs of one method side by side
+
+
+def test_one_batch_size(digits: Dataset) -> None:
+    tasks = plan_all(digits, [replace(BASE, size=5), replace(BASE, size=5, batch_size=32)])
+    with pytest.raises(InputError, match="one batch size"):
+        fleet_of(tasks, CPU)
+
+
+def test_the_special_path_is_for_what_it_knows(digits: Dataset) -> None:
+    cuda = Engine(device="cuda", amp=True, compile=False, graph=True, kernels=True)
+    lenet = replace(BASE, model="lenet", size=5)
+    assert suits_kernels(plan(digits, lenet), cuda)
+    for other in (
+        BASE,
+        replace(lenet, optimiser="adam"),
+        replace(lenet, augment=True),
+    ):
+        assert not suits_kernels(plan(digits, replace(other, size=5)), cuda)
+    assert not suits_kernels(plan(digits, lenet), CPU)
