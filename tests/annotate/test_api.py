@@ -177,3 +177,31 @@ def test_the_pages_are_shells_without_data(make_site):
         assert page.text == site.client().get(path, params={"html": "<script>"}).text
         assert "http://" not in page.text.replace("http://www.w3.org", ""), "nothing from elsewhere"
         assert "https://" not in page.text
+
+
+def test_who_ended_is_out_at_once_though_principals_are_remembered(make_site):
+    site = make_site()
+    admin, ada = site.admin(), site.annotator("ada")
+    who = admin.post("/api/v1/annotators", json={"name": "robot"}).json()["id"]
+    token = admin.post("/api/v1/tokens", json={"label": "crowd", "annotator": who}).json()["token"]
+    robot = site.client(headers={"Authorization": f"Bearer {token}"})
+    for client in (ada, robot):
+        assert [client.post("/api/v1/next", json={}).status_code for _ in range(2)] == [200, 200]
+    (row,) = admin.get("/api/v1/tokens").json()
+    admin.delete(f"/api/v1/tokens/{row['id']}")
+    assert robot.post("/api/v1/next", json={}).status_code == 401
+    kept = dict(ada.cookies)
+    ada.delete("/api/v1/session")
+    ada.cookies.update(kept)
+    assert ada.post("/api/v1/next", json={}).status_code == 401
+
+
+def test_a_remembered_session_ends_with_its_time(make_site):
+    now = [1_000_000.0]
+    site = make_site(options={"clock": lambda: now[0]})
+    ada = site.client()
+    secret = site.app.state.services.auth.invite("ada")[1]
+    assert ada.post("/api/v1/session", json={"secret": secret}).status_code == 200
+    assert ada.post("/api/v1/next", json={}).status_code == 200
+    now[0] += 31 * 24 * 3600
+    assert ada.post("/api/v1/next", json={}).status_code == 401

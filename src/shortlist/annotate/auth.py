@@ -23,6 +23,8 @@ DAY = 24 * 3600
 SESSION_SECONDS = 30 * DAY
 INVITE_SECONDS = 30 * DAY
 LINK_SECONDS = DAY
+REMEMBER_SECONDS = 5.0
+MANY_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Auth:
         self.store = project.store
         self.clock = clock
         self._key = hashlib.sha256(b"outbox " + project.secret).digest()
+        self._remembered: dict[tuple[str, str], tuple[Principal, float]] = {}
+        self._changes = 0  # counts what could make a remembered principal wrong
         self._signer = URLSafeTimedSerializer(project.secret, salt="shortlist.invite")
 
     # -- annotators and their links ----------------------------------------------------------------------------------
@@ -74,6 +78,7 @@ class Auth:
             gone = {"active": False, "invite_serial": Annotator.invite_serial + 1}
             found = connection.execute(update(Annotator).where(Annotator.id == annotator_id).values(gone)).rowcount
             connection.execute(delete(Credential).where(Credential.annotator_id == annotator_id))
+        self._forget()
         if not found:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
 
@@ -99,23 +104,43 @@ class Auth:
         """End a session."""
         with self.store.write() as connection:
             connection.execute(delete(Credential).where(Credential.id == credential, Credential.kind == "session"))
+        self._forget()
 
     def who(self, secret: str, kind: str) -> Principal:
         """Whoever holds this session or token."""
+        known = self.remembered(secret, kind)
+        if known is not None:
+            return known
+        before, now = self._changes, self.clock()
         with self.store.read() as connection:
             row = connection.execute(
-                select(Credential.id, Credential.role, Credential.annotator_id, Credential.label, Annotator.name)
+                select(Credential.id, Credential.role, Credential.annotator_id, Credential.expires_at, Annotator.name)
                 .join_from(Credential, Annotator, Annotator.id == Credential.annotator_id, isouter=True)
                 .where(
                     Credential.digest == digest(secret),
                     Credential.kind == kind,
-                    or_(Credential.expires_at.is_(None), Credential.expires_at > self.clock()),
+                    or_(Credential.expires_at.is_(None), Credential.expires_at > now),
                     or_(Annotator.active, Credential.annotator_id.is_(None)),
                 )
             ).first()
         if row is None:
             raise Unauthorized("signed_out", "sign in with your link (it may have ended)")
-        return Principal(row.role, row.annotator_id, row.name or "admin", row.id)
+        found = Principal(row.role, row.annotator_id, row.name or "admin", row.id)
+        if len(self._remembered) >= MANY_REMEMBERED:
+            self._remembered.clear()
+        if before == self._changes:
+            until = min(now + REMEMBER_SECONDS, row.expires_at or now + REMEMBER_SECONDS)
+            self._remembered[digest(secret), kind] = (found, until)
+        return found
+
+    def remembered(self, secret: str, kind: str) -> Principal | None:
+        """The same without asking the database, for a few seconds; whatever ends a credential here forgets all."""
+        found, until = self._remembered.get((digest(secret), kind), (None, 0.0))
+        return found if self.clock() < until else None
+
+    def _forget(self) -> None:
+        self._changes += 1
+        self._remembered.clear()
 
     def outbox(self, who: Principal) -> str:
         """A name for what a browser keeps for `who` of this project; on one address there may be several of both."""
@@ -146,6 +171,7 @@ class Auth:
             named = (Credential.id == token_id, Credential.kind == "token")
             if not connection.execute(delete(Credential).where(*named)).rowcount:
                 raise NotFound("no_token", f"there is no token {token_id}")
+        self._forget()
 
     # -- parts -------------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,13 @@ import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fastapi import FastAPI
+
 from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.app import create_app
 from shortlist.annotate.auth import Auth
+from shortlist.annotate.live import LivePlan
+from shortlist.annotate.live_steward import stewarding
 from shortlist.annotate.project import Project
 from shortlist.errors import InputError
 
@@ -72,17 +76,29 @@ def listen(address: Address) -> tuple[socket.socket, Address]:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((address.host, address.port), family=family, backlog=2048)
+        # asyncio sets this only on sockets that say they are TCP, which create_server's do not; without it every reply
+        # waits 40 ms for the client's delayed acknowledgement of its first half
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise InputError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
     return listener, replace(address, port=listener.getsockname()[1])
 
 
-def serve(project: Project, address: Address, listener: socket.socket) -> None:
-    """Serve until told to stop."""
+def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
+    """Serve until told to stop; with `live`, a trainer runs beside it and chooses the shortlists."""
+    with stewarding(project, live) as steward:
+        chooser = None if steward is None else steward.chooser
+        app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)
+        if steward is not None:
+            steward.start(app.state.services.queue)
+        _run(app, address, listener)
+
+
+def _run(app: FastAPI, address: Address, listener: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        create_app(project, tls=address.secure, public_url=address.public_url),
+        app,
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
         log_level="warning",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from shortlist.annotate.api.models import ErrorOut
@@ -42,7 +43,7 @@ class Services:
     public_url: str | None
 
 
-# FastAPI sends every plain `def` through a thread; only those that ask the database need one.
+# FastAPI sends every plain `def` through a thread, which costs more than most of these do.
 
 
 async def services(request: Request) -> Services:
@@ -54,17 +55,25 @@ async def services(request: Request) -> Services:
 App = Annotated[Services, Depends(services)]
 
 
-def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:
+async def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:
     """Whoever is signed in; a token comes before a cookie, an annotator before an admin."""
-    return _first(app, bearer, annotator, admin)
+    return await _quickly(app, bearer, annotator, admin)
 
 
-def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
+async def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
     """The same where admins belong."""
-    return _first(app, bearer, admin, annotator)
+    return await _quickly(app, bearer, admin, annotator)
 
 
-def _first(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
+async def _quickly(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
+    """In a thread only where the database has to be asked."""
+    first = next(filter(None, sessions), "")
+    known = app.auth.remembered(bearer.credentials, "token") if bearer else app.auth.remembered(first, "session")
+    return known if known is not None else await run_in_threadpool(identify, app, bearer, *sessions)
+
+
+def identify(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
+    """Who holds the token, or else the first of the sessions that still holds."""
     if bearer is not None:
         return app.auth.who(bearer.credentials, "token")
     problem = Unauthorized("signed_out", "sign in with your link")

@@ -12,8 +12,7 @@ from shortlist.annotate.api.access import (
     App,
     Bearer,
     Services,
-    administrator,
-    principal,
+    identify,
     refusals,
 )
 from shortlist.annotate.api.models import SignIn, Who
@@ -55,7 +54,7 @@ def sign_out(
     role: Literal["annotator", "admin"] = "annotator",
 ) -> None:
     """End the session; with both kinds in one browser, that of the role."""
-    who = (administrator if role == "admin" else principal)(app, annotator=annotator, admin=admin, bearer=bearer)
+    who = identify(app, bearer, *((admin, annotator) if role == "admin" else (annotator, admin)))
     app.auth.sign_out(who.credential)
     response.delete_cookie(COOKIES[who.role], path="/", httponly=True, samesite="strict", secure=app.tls)
 
