@@ -14,6 +14,7 @@ from shortlist.annotate.store import Store
 
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
+FRONT = -(1 << 62)  # before every rank: a policy puts what it wants asked next in front of all there is
 
 _Q, _S, _I = questions.c, slots.c, items.c
 _MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
@@ -102,6 +103,10 @@ class Leases:
         # may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
+    def forget_hints(self) -> None:
+        """Look from the front again: slots were put there."""
+        self._hints.clear()
+
     def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
         """The annotator's open questions with their slots, oldest first, the slots locked."""
         mine = {"annotator": annotator_id}
@@ -146,9 +151,9 @@ class Leases:
 
     def _find(self, ask: Ask) -> RowMapping | None:
         """The first free slot that this annotator may have."""
-        start, made = self._hints.get(ask.annotator_id, (0, 0.0))
+        start, made = self._hints.get(ask.annotator_id, (FRONT, 0.0))
         if time.monotonic() - made > HINT_SECONDS:
-            start, made = 0, time.monotonic()
+            start, made = FRONT, time.monotonic()
         wanted = {"annotator": ask.annotator_id, "start": start}
         found = ask.connection.execute(self._find_slot, wanted).mappings().first()
         self._hints[ask.annotator_id] = (next_rank(ask.connection) if found is None else found["rank"], made)

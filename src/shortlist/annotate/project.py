@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from sqlalchemy import delete, select
 
-from shortlist.annotate.chooser import UniformChooser
+from shortlist.annotate.chooser import Chooser, UniformChooser
 from shortlist.annotate.queue import Queue
 from shortlist.annotate.schema import LabelClass, tables
 from shortlist.annotate.store import Store, sqlite_url
@@ -25,13 +25,14 @@ SETTINGS, SECRET, DATABASE, MEDIA = "project.json", "secret.key", "annotations.d
 
 @dataclass(frozen=True)
 class Settings:
-    """What `init` was told. `database` is None for the SQLite file in the folder."""
+    """What `init` was told. `database` is None for the SQLite file in the folder, `live` for uniform shortlists."""
 
     title: str
     size: int
     overlap: int = 1
     gold_every: int = 10
     database: str | None = None
+    live: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.title.strip():
@@ -81,9 +82,10 @@ class Project:
         settings = read_settings(folder)
         return cls(folder, settings, Store.open(_url(folder, settings)), _secret(folder))
 
-    def queue(self, **options: Any) -> Queue:
-        """The queue with the project's policy."""
-        return Queue(self.store, UniformChooser(self.settings.size), gold_every=self.settings.gold_every, **options)
+    def queue(self, chooser: Chooser | None = None, **options: Any) -> Queue:
+        """The queue, with uniform shortlists unless another chooser is given."""
+        chooser = chooser or UniformChooser(self.settings.size)
+        return Queue(self.store, chooser, gold_every=self.settings.gold_every, **options)
 
     def discard(self) -> None:
         """Take back what `create` made and what came in since."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,11 @@ Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TextColumn = Annotated[str, typer.Option(help="The column of a CSV or JSONL file that holds the text.")]
 ItemColumn = Annotated[str, typer.Option(help="The column that names the item; row numbers where it is absent.")]
+Policy = Annotated[
+    str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
+]
+Epsilon = Annotated[float | None, typer.Option(help="Share of uniform lists mixed in with the model's.")]
+Test = Annotated[str | None, typer.Option(help="Labelled data to score the model on, for the curve of the admin page.")]
 Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known answers, to measure annotators.")]
 
 
@@ -47,6 +53,9 @@ def init(
     gold_every: Annotated[int, typer.Option(help="One question in so many is a gold item.")] = 10,
     title: Annotated[str | None, typer.Option(help="Shown on the pages; the folder's name where not given.")] = None,
     database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
+    policy: Policy = None,
+    epsilon: Epsilon = None,
+    test: Test = None,
     text_column: TextColumn = "text",
     item_column: ItemColumn = "item",
     strict: Strict = False,
@@ -55,10 +64,13 @@ def init(
 
     Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5
     """
+    from shortlist.annotate.live import live_plan
     from shortlist.annotate.project import Settings
     from shortlist.annotate.setup import init_project
 
     settings = Settings(title or project.resolve().name, size, overlap, gold_every, database)
+    live = live_plan(settings, policy, epsilon, test)
+    settings = replace(settings, live=None if live is None else live.to_dict())
     with _progress("importing") as progress:
         report = init_project(
             project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
@@ -102,20 +114,27 @@ def serve(
         bool, typer.Option("--allow-plain-http", help="Listen on a public address without TLS.")
     ] = False,
     public_url: Annotated[str | None, typer.Option(help="How people reach it, if a proxy is in front.")] = None,
+    policy: Policy = None,
+    epsilon: Epsilon = None,
+    test: Test = None,
 ) -> None:
     """Serve a project; prints the admin's one-time link.
 
-    Example: shortlist annotate serve birds
+    With a policy, a model that is trained beside the server chooses the shortlists, and None is asked again.
+
+    Example: shortlist annotate serve birds --policy adaptive
     """
+    from shortlist.annotate.live import live_plan
     from shortlist.annotate.project import Project
     from shortlist.annotate.serve import Address, admin_url, listen
     from shortlist.annotate.serve import serve as run
 
     wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
+        live = live_plan(opened.settings, policy, epsilon, test)
         listener, address = listen(wanted)
         typer.echo(f"Admin (works once): {admin_url(opened, address)}")
-        run(opened, address, listener)
+        run(opened, address, listener, live)
 
 
 @app.command()

@@ -39,13 +39,17 @@ def loop_data(dataset: Dataset, *, size: int = 400, seed: int = 0) -> LoopData:
         InputError: there are no labels to simulate answers from.
     """
     train, test = _splits(dataset, seed)
-    if dataset.kind == "text":
-        x, x_test = _text(train, test, size, seed)
-    else:
-        x, x_test = _fourier(_flat(train.x), _flat(test.x), size, seed)
+    x, x_test = features(dataset.kind, train.x, test.x, size=size, seed=seed)
     assert train.y is not None
     assert test.y is not None
     return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names)
+
+
+def features(kind: str, x: Any, x_test: Any, *, size: int = 400, seed: int = 0) -> tuple[Matrix, Matrix]:
+    """The features of items of one kind (text, or anything numeric), and of others (or none) in the same way."""
+    if kind == "text":
+        return _text(x, x_test, size, seed)
+    return _fourier(_flat(x), _flat(x_test), size, seed)
 
 
 def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:
@@ -63,20 +67,21 @@ def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:
     return train, test.take(test.y != UNLABELLED)
 
 
-def _text(train: Split, test: Split, size: int, seed: int) -> tuple[Matrix, Matrix]:
+def _text(texts: list[str], others: list[str], size: int, seed: int) -> tuple[Matrix, Matrix]:
     from sklearn.decomposition import TruncatedSVD
 
     from shortlist.data.text import TfidfFeatures
 
-    assert isinstance(train.x, list)
-    assert isinstance(test.x, list)
-    fitted = TfidfFeatures.fit(train.x)
-    sparse = fitted.transform(train.x)
-    reduced = min(size, fitted.size - 1, len(train) - 1)
+    fitted = TfidfFeatures.fit(texts)
+    sparse = fitted.transform(texts)
+    reduced = min(size, fitted.size - 1, len(texts) - 1)
     if reduced < 1:
-        raise InputError(f"the {len(train)} texts hold too few different words to make features of")
+        raise InputError(f"the {len(texts)} texts hold too few different words to make features of")
     svd = TruncatedSVD(reduced, n_iter=3, random_state=seed)
-    return _unit(svd.fit_transform(sparse)), _unit(svd.transform(fitted.transform(test.x)))
+    x = _unit(svd.fit_transform(sparse))
+    if not others:
+        return x, np.empty((0, reduced), np.float32)
+    return x, _unit(svd.transform(fitted.transform(others)))
 
 
 def _fourier(x: Matrix, x_test: Matrix, size: int, seed: int) -> tuple[Matrix, Matrix]:
@@ -105,7 +110,7 @@ def _square_distances(x: Matrix) -> Matrix:
 
 def _flat(x: Any) -> Matrix:
     dense = x.toarray() if hasattr(x, "toarray") else np.asarray(x)
-    return dense.reshape(len(dense), -1).astype(np.float32)
+    return dense.reshape(len(dense), int(np.prod(dense.shape[1:]))).astype(np.float32)  # there may be no rows
 
 
 def _unit(x: NDArray[np.floating]) -> Matrix:

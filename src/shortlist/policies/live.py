@@ -72,7 +72,8 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Pat
     table.flush()
     first = loop.next_items(n)
     # while typical items come first the others follow, so that a crowd of annotators never runs dry
-    np.save(target / "order.npy", np.concatenate([first, np.setdiff1d(loop.open_items(), first)]))
+    rest = loop.rng.permutation(np.setdiff1d(loop.open_items(), first))  # data often comes sorted by class
+    np.save(target / "order.npy", np.concatenate([first, rest]))
     content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy)}
     atomic_write(root / CURRENT, json.dumps(content) + "\n")
     for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-keep]:

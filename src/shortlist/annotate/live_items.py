@@ -1,0 +1,107 @@
+"""A project's items as features: texts by TF-IDF, images by their pixels; and others, known, to score on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, func, select
+
+from shortlist.annotate.schema import Item, LabelClass
+from shortlist.errors import InputError
+from shortlist.policies.features import Matrix, features
+
+SMALL, SIDE = 32, 16
+"""Images of one size, at most SMALL wide and high, stay as they are; others become SIDE x SIDE."""
+
+
+@dataclass(frozen=True)
+class LiveItems:
+    """The N items to ask about, and those to score on (gold, or test data), whose answers are never trained on."""
+
+    names: list[str]
+    ids: list[int]
+    x: Matrix
+    num_classes: int
+    x_score: Matrix
+    y_score: NDArray[np.int64]
+    scored_on: str
+
+
+def shape(connection: Connection) -> tuple[int, int]:
+    """How many items and classes there are: what a trainer must start anew for when it changes."""
+    counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in (Item, LabelClass)]
+    return counts[0], counts[1]
+
+
+def kind_of(connection: Connection) -> str:
+    """text or image.
+
+    Raises:
+        InputError: a model cannot be trained on these items.
+    """
+    kinds = sorted(connection.execute(select(Item.kind).distinct()).scalars())
+    if kinds not in (["text"], ["image"]):
+        raise InputError(f"model-chosen shortlists need all items to be texts, or all images; here: {', '.join(kinds)}")
+    return str(kinds[0])
+
+
+def read_project(connection: Connection, media: Path, size: int, seed: int, test: str | None) -> LiveItems:
+    """Everything the trainer needs of the items."""
+    kind = kind_of(connection)
+    rows = connection.execute(select(Item.id, Item.name, Item.text, Item.file, Item.gold).order_by(Item.id)).all()
+    names = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
+    asked, gold = [row for row in rows if row.gold is None], [row for row in rows if row.gold is not None]
+    if not asked:
+        raise InputError("every item is gold: there is nothing to ask about")
+    x = _inputs(kind, asked, media)
+    if test is not None:
+        x_score, y_score = _test_data(test, kind, names, x)
+    else:
+        x_score, y_score = _inputs(kind, gold, media, like=x), np.array([row.gold for row in gold], np.int64)
+    ready, ready_score = features(kind, x, x_score, size=size, seed=seed)
+    where = "test data" if test is not None else "gold"
+    return LiveItems([r.name for r in asked], [r.id for r in asked], ready, len(names), ready_score, y_score, where)
+
+
+def _inputs(kind: str, rows: list[Any], media: Path, like: Any = None) -> Any:
+    if kind == "text":
+        return [row.text for row in rows]
+    return _images([media / row.file for row in rows], None if like is None else like.shape[1:])
+
+
+def _images(paths: list[Path], form: tuple[int, ...] | None) -> NDArray[np.uint8]:
+    """(N, C, H, W); `form` is the (C, H, W) of others, to be like them."""
+    from PIL import Image
+
+    from shortlist.data.images import read_images
+
+    if form is not None:
+        return read_images(paths, (form[1], form[2]), form[0])
+    sizes = set()
+    for path in paths:
+        with Image.open(path) as image:
+            sizes.add(image.size)
+    keep = len(sizes) == 1 and max(next(iter(sizes))) <= SMALL
+    return read_images(paths, None if keep else SIDE)
+
+
+def _test_data(test: str, kind: str, names: list[str], x: Any) -> tuple[Any, NDArray[np.int64]]:
+    """The labelled part of other data, its classes by the project's names."""
+    from shortlist.data import UNLABELLED, load
+
+    image_size = (x.shape[2], x.shape[3]) if kind == "image" else None
+    data = load(test, image_size=image_size) if Path(test).exists() else load(test)
+    split = data.test if data.test is not None else data.train
+    if data.kind != kind or split.y is None:
+        raise InputError(f"{test}: expected labelled items of the kind {kind} to score on")
+    place = {name: k for k, name in enumerate(names)}
+    missing = [name for name in data.class_names if name not in place]
+    if missing:
+        raise InputError(f"{test}: class {missing[0]!r} is not one of the project's")
+    split = split.take(split.y != UNLABELLED)
+    assert split.y is not None  # take keeps what is there
+    if kind == "image" and np.shape(split.x)[1:] != x.shape[1:]:
+        raise InputError(f"{test}: images of the form {np.shape(split.x)[1:]}, the project's are {x.shape[1:]}")
+    return split.x, np.array([place[name] for name in data.class_names], np.int64)[split.y]

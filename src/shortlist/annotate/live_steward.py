@@ -1,0 +1,165 @@
+"""The server's side thread: keeps the trainer running, takes in what it publishes, puts the wanted items in front.
+
+All writing to the database is done here, in the server's process and in small transactions, so the trainer can hold up
+nobody.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan
+from shortlist.annotate.live_items import kind_of
+from shortlist.annotate.project import Project
+from shortlist.annotate.queue import Queue
+from shortlist.annotate.rows import batches
+from shortlist.annotate.schema import Measure, items, slots
+
+POLL_SECONDS = 0.1
+FRONT = 500
+"""At least so many items are put in front after a training; more where more were answered since the one before."""
+AT_ONCE = 50
+"""Slots moved in one transaction: a few milliseconds."""
+PATIENCE = 5.0
+BACKOFF = (1.0, 60.0)
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+_MOVE = (
+    update(slots)
+    .where(slots.c.item_id == bindparam("item"), slots.c.gold.is_(False), slots.c.state.in_(("free", "closed")))
+    .values(rank=bindparam("to_rank"), state="free")
+)
+_REOPEN = update(items).where(items.c.id == bindparam("item"), items.c.state == "closed").values(state="open")
+
+
+class Steward:
+    """Watches one trainer and what it publishes."""
+
+    def __init__(self, project: Project, plan: LivePlan) -> None:
+        self.project, self.plan = project, plan
+        with project.store.read() as connection:
+            kind_of(connection)
+        self.folder = project.folder / FOLDER
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.chooser = LiveChooser(self.folder, plan)
+        self.chooser.refresh()
+        self.queue: Queue | None = None
+        self.trainer: subprocess.Popen[bytes] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="live", daemon=True)
+        self._again_at, self._backoff = 0.0, BACKOFF[0]
+        history = self.folder / HISTORY
+        self._read_up_to = history.stat().st_size if history.exists() else 0
+        self._answers, self._gained = 0, 0
+
+    def start(self, queue: Queue) -> None:
+        """Begin; the queue is the one whose slots are moved."""
+        self.queue = queue
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and the trainer; waits for neither longer than it must."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+        if self.trainer is not None:
+            _end(self.trainer)
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._supervise()
+                fresh = self.chooser.refresh()
+                self._report()
+                if fresh:
+                    self._backoff = BACKOFF[0]
+                    self._put_in_front()
+            except Exception as error:  # the loop must outlive a full disk or a database away for a while
+                print(f"live: {type(error).__name__}: {error}", file=sys.stderr)
+                self._stop.wait(1.0)
+            self._stop.wait(POLL_SECONDS)
+
+    def _supervise(self) -> None:
+        """Start the trainer; again when it died, sooner or later."""
+        if self.trainer is not None and self.trainer.poll() is None:
+            return
+        if time.monotonic() < self._again_at or self._stop.is_set():
+            return
+        self._again_at = time.monotonic() + self._backoff
+        self._backoff = min(2 * self._backoff, BACKOFF[1])
+        if self.trainer is not None:
+            _end(self.trainer)
+        command = [sys.executable, "-m", "shortlist.annotate.live_trainer", str(self.project.folder)]
+        command.append(json.dumps(self.plan.to_dict()))
+        self.trainer = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **THREADS})
+
+    def _put_in_front(self) -> None:
+        """Give the items that the trainer wants asked next ranks before all others (closed ones are opened again)."""
+        loaded, queue = self.chooser.loaded, self.queue
+        if loaded is None or queue is None:
+            return
+        front = loaded.ids[loaded.snapshot.order[: max(FRONT, 4 * self._gained)]].tolist()
+        store = self.project.store
+        with store.read() as connection:
+            lowest = connection.execute(select(func.min(slots.c.rank))).scalar() or 0
+        moves = [{"item": item, "to_rank": lowest - len(front) + place} for place, item in enumerate(front)]
+        for batch in batches(moves, AT_ONCE):
+            with store.write() as connection:
+                connection.execute(_MOVE, list(batch))
+                connection.execute(_REOPEN, [{"item": move["item"]} for move in batch])
+            queue.leases.forget_hints()
+            if self._stop.is_set():
+                return
+
+    def _report(self) -> None:
+        """Put the trainer's figures where the admin page looks for them."""
+        history = self.folder / HISTORY
+        if not history.exists() or history.stat().st_size <= self._read_up_to:
+            return
+        with history.open("rb") as file:
+            file.seek(self._read_up_to)
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        self._read_up_to += len(whole)
+        rows: list[dict[str, Any]] = []
+        for line in map(json.loads, whole.splitlines()):
+            self._gained, self._answers = max(0, line["answers"] - self._answers), line["answers"]
+            at = {"at": line["ended"], "answers": line["answers"]}
+            rows += [{**at, "name": n, "value": line[n]} for n in ("accuracy", "resolved") if line[n] is not None]
+        if rows:
+            with self.project.store.write() as connection:
+                connection.execute(insert(Measure), rows)
+
+
+def _end(trainer: "subprocess.Popen[bytes]") -> None:
+    if trainer.stdin is not None:
+        with suppress(OSError):
+            trainer.stdin.close()
+    if trainer.poll() is None:
+        trainer.terminate()
+        try:
+            trainer.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            trainer.kill()
+            trainer.wait()
+
+
+@contextmanager
+def stewarding(project: Project, plan: LivePlan | None) -> Iterator[Steward | None]:
+    """A steward that is stopped in the end; None where there is nothing to train."""
+    if plan is None:
+        yield None
+        return
+    steward = Steward(project, plan)
+    try:
+        yield steward
+    finally:
+        steward.stop()
