@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=2 flock /tmp/shortlist-heavy.lock python benchmarks/loop_step.py
 
 100,000 items, K = 1,000 classes, 400 features, dense float32; half of the items answered, half None after a list of 8.
-The training is warm-started from the last step's weights, as in the loop. Writes results/loop_step.json: seconds, also
+The training is warm-started from the last step's weights, as in the loop. Adds to results/loop_step.json, every run kept: seconds, also
 of processor time (the machine may be shared: see load_average), and the peak of resident memory of the whole process,
 features and evidence included.
 """
@@ -93,7 +93,9 @@ def main() -> None:
     }
     print(json.dumps(result, indent=1))
     if (options.items, options.classes, options.features) == (100_000, 1_000, 400):
-        atomic_write(RESULTS / "loop_step.json", json.dumps(result, indent=1) + "\n")
+        path = RESULTS / "loop_step.json"
+        runs = json.loads(path.read_text())["runs"] if path.exists() else []
+        atomic_write(path, json.dumps({"runs": [*runs, result]}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
