@@ -4,8 +4,8 @@
 
 100,000 items, K = 1,000 classes, 400 features, dense float32; half of the items answered, half None after a list of 8.
 The training is warm-started from the last step's weights, as in the loop. Adds to results/loop_step.json, where every
-run is kept: seconds, also of processor time (the machine may be shared: see load_average), and the peak of resident memory of the whole process,
-features and evidence included.
+run is kept: seconds, also of processor time (the machine may be shared: see load_average), and the peak of resident
+memory of the whole process, features and evidence included.
 """
 
 import argparse
