@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image
 from sqlalchemy import select
 
+from shortlist.annotate.demo import CLASSES as DIGITS
 from shortlist.annotate.importing import add_classes, add_items
 from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.schema import Answer, Item, Question
@@ -60,7 +61,7 @@ def digit_pictures(folder: Path, count: int) -> dict[str, str]:
     for i in range(count):
         name = f"{i:04}.png"
         Image.fromarray(data.x[i, 0]).save(folder / name)
-        truth[name] = str(data.y[i])
+        truth[name] = DIGITS[data.y[i]]
     return truth
 
 

@@ -11,14 +11,14 @@ from shortlist import StochasticLabels
 from shortlist.annotate.importing import add_items
 from shortlist.annotate.sources import find_sources
 
-from .projects import digit_pictures, item_name, stored
+from .projects import DIGITS, digit_pictures, item_name, stored
 
 pytestmark = pytest.mark.browser
 
 
 def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     truth = digit_pictures(tmp_path / "digits", 40)
-    site = run_project(items=0, classes=list("0123456789"), size=5, title="Digits")
+    site = run_project(items=0, classes=list(DIGITS), size=5, title="Digits")
     add_items(site.project, find_sources(tmp_path / "digits"), strict=True)
 
     # Both browsers are at ordinary windows; the admin's link works once.

@@ -1,0 +1,131 @@
+"""docs/annotate.md tells the truth: its commands run, in order; its Python runs; its figures are those of results/."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from shortlist.annotate.project import Project
+from shortlist.annotate.setup import make_invitation
+from shortlist.cli import app
+
+from .browser.projects import digit_pictures, picture, sound
+from .conftest import new_database
+from .running import Caller, Server, free_port
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "annotate.md").read_text()
+ADDRESS = "127.0.0.1:8080"
+
+
+def blocks() -> list[tuple[str, str]]:
+    return re.findall(r"^```(sh|python)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """What the page says you have."""
+    monkeypatch.chdir(tmp_path)
+    truth = digit_pictures(tmp_path / "images", 30)
+    names = sorted(set(truth.values()))
+    Path("classes.txt").write_text("\n".join(names))
+    Path("more-classes.txt").write_text("wren\n")
+    Path("gold.csv").write_text("item,gold\n" + "".join(f"{item},{name}\n" for item, name in list(truth.items())[:4]))
+    Path("tickets.csv").write_text("item,message\n" + "".join(f"t{i},My card number {i} is lost\n" for i in range(9)))
+    Path("topics.txt").write_text("card\nloan\nrate\nlogin\nother\n")
+    Path("animals.txt").write_text("cat\ndog\nemu\n")
+    for folder, ending, make in (("more-images", "png", picture), ("sounds", "wav", sound)):
+        Path(folder).mkdir()
+        for i in range(3):
+            Path(folder, f"{i}.{ending}").write_bytes(make(i))
+    Path("runs").mkdir()
+    return tmp_path
+
+
+def answer_all(port: int, folder: Path) -> None:
+    """What the people do who open the links."""
+    with Project.open(folder) as project:
+        caller = Caller(port, make_invitation(project, "eve", True, ""))
+    while questions := caller.post("/next", {"hold": 1})[1]["questions"]:
+        shown = [choice["class"] for choice in questions[0]["shortlist"]]
+        body = {"question": questions[0]["id"], "answer": shown[0] if questions[0]["id"] % 2 else None}
+        assert caller.post("/answers", body)[0] == 200
+    caller.close()
+
+
+def test_the_commands_run_in_order(files, request):
+    servers: list[Server] = []
+    printed = ""
+    try:
+        for language, block in blocks():
+            if language == "python":
+                token, here = printed.strip(), f"127.0.0.1:{servers[-1].port}"
+                exec(compile(block.replace(ADDRESS, here), "docs/annotate.md", "exec"), {"TOKEN": token})
+                continue
+            for line in block.splitlines():
+                printed = run(line, servers, request)
+    finally:
+        for server in servers:
+            server.kill()
+    assert len(Path("classes.csv").read_text().splitlines()) == 31
+    assert Path("runs/birds/card.md").is_file()
+
+
+def run(line: str, servers: list[Server], request: pytest.FixtureRequest) -> str:
+    words = shlex.split(line)
+    assert words[0] == "shortlist"
+    if words[1:3] == ["annotate", "demo"]:
+        return ""  # run by test_demo_app.py
+    if words[1:3] == ["annotate", "serve"]:
+        servers.append(Server(Path(words[3]), free_port()))
+        servers[-1].wait()
+        answer_all(servers[-1].port, Path(words[3]))
+        return ""
+    if any(word.startswith("postgresql://") for word in words):
+        try:
+            url = new_database(request.getfixturevalue("postgres"))
+        except pytest.skip.Exception:
+            return ""  # no PostgreSQL here
+        words = [url if word.startswith("postgresql://") else word for word in words]
+    done = CliRunner().invoke(app, words[1:])
+    assert done.exit_code == 0, f"{line}: {done.output} {done.exception}"
+    return done.stdout
+
+
+def test_every_command_is_on_the_page():
+    for command in ("init", "add", "serve", "invite", "status", "export", "import", "backup", "restore", "demo"):
+        assert f"shortlist annotate {command}" in PAGE
+
+
+def test_pictures_and_links_are_there():
+    for link in re.findall(r"\]\(([^)#\s]+)\)", PAGE):
+        assert (ROOT / "docs" / link).exists(), link
+    for file in ("annotate_load.json", "annotate_crash.json"):
+        assert f"results/{file}" in PAGE
+
+
+def test_the_figures_are_those_of_the_results():
+    load = json.loads((ROOT / "results" / "annotate_load.json").read_text())
+    rows = re.findall(r"^\| (SQLite|PostgreSQL) \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert [(name.lower(), int(items.replace(",", "")), *map(int, rest)) for name, items, *rest in rows] == [
+        (
+            run["database"],
+            run["items"],
+            round(run["calm"]["pair"]["p50_ms"]),
+            round(run["calm"]["pair"]["p99_ms"]),
+            round(run["fastest"]["pairs_per_second"]),
+        )
+        for run in load["runs"]
+    ]
+    assert f"{load['start_to_first_question_shown']['median']:.1f} s" in PAGE
+    assert all(
+        run["calm"]["errors"] == run["fastest"]["errors"] == run["fastest_later"]["errors"] == 0 for run in load["runs"]
+    )
+    assert f"{max(run['fastest_later']['server_megabytes'] for run in load['runs'])} MB" in PAGE
+    crash = json.loads((ROOT / "results" / "annotate_crash.json").read_text())
+    for run in crash["runs"]:
+        assert (run["rounds"] >= 50, run["clients"]) == (True, 16)
+        assert f"{sum(run['acknowledged'].values()):,} acknowledged" in PAGE
