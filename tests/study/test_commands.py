@@ -287,6 +287,22 @@ def test_kill_9_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path, monkey
     assert {row["key"]: row for row in rows}.items() >= seen.items()
 
 
+def test_ctrl_c_keeps_what_is_done(tmp_path):
+    words = [*WORDS, "--methods", "sl,rc", "--epochs", "100", "--results", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shortlist", *words], env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 120
+    while not rows_of(tmp_path) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == "stopped: the runs that were finished are stored; run the same command to go on"
+    assert "Traceback" not in err
+    assert 1 <= len(rows_of(tmp_path)) < 6
+
+
 def test_the_path_of_the_gpu_machine_needs_no_absent_package(tmp_path):
     """That machine has no pooch, sqlalchemy, fastapi, nor pydantic (which this machine's typer needs for itself)."""
     absent = ("pooch", "sqlalchemy", "fastapi", "uvicorn", "alembic", "argon2", "psycopg", "ray", "tqdm")

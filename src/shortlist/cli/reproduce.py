@@ -119,6 +119,9 @@ def _with_engine(work: dict[str, Any], do: Any) -> "Report":
     try:
         report: Report = do(made)
         clean = True
+    except KeyboardInterrupt:
+        note("stopped: the runs that were finished are stored; run the same command to go on")
+        raise typer.Exit(130) from None
     finally:
         made.close(clean)
     return report

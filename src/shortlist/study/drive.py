@@ -109,7 +109,9 @@ def drive(
                 break
             _take(waiting, len(pack.runs))
             configs = tuple(run.config for run in pack.runs)
-            engine.submit(number, Order(pack.dataset, configs, device, kind == "run", score_every))
+            # a choice looks at the last ten epochs only, and they are always scored
+            every = score_every if kind == "run" else max(config.epochs for config in configs)
+            engine.submit(number, Order(pack.dataset, configs, device, kind == "run", every))
             under_way[number] = pack
             number += 1
         if under_way:

@@ -227,7 +227,7 @@ def glance(dataset: str, results: Results) -> Glance | None:
             best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
         ]),
         ("likelihood with flip + crop, ours", [ours("likelihood+aug", size) for size in sizes]),
-        ("OL, all labels (the better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
     ]  # fmt: skip
     if not any(figure for name, figures in rows if name.endswith("ours") and "OL" not in name for figure in figures):
         return None
