@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, false, func, insert, or_, select, update
 
 from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan
 from shortlist.annotate.live_items import kind_of
@@ -24,9 +24,9 @@ from shortlist.annotate.rows import batches
 from shortlist.annotate.schema import Measure, items, slots
 
 POLL_SECONDS = 0.1
-FRONT = 500
+FRONT = 100
 """At least so many items are put in front after a training; more where more were answered since the one before."""
-AT_ONCE = 50
+AT_ONCE = 25
 """Slots moved in one transaction: a few milliseconds."""
 PATIENCE = 5.0
 BACKOFF = (1.0, 60.0)
@@ -34,9 +34,11 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 _MOVE = (
     update(slots)
-    .where(slots.c.item_id == bindparam("item"), slots.c.gold.is_(False), slots.c.state.in_(("free", "closed")))
+    .where(slots.c.item_id == bindparam("item"), slots.c.gold == false())
+    .where(or_(slots.c.state == "free", slots.c.state == "closed"))
     .values(rank=bindparam("to_rank"), state="free")
 )
+_CLOSED = select(items.c.id).where(items.c.state == "closed")
 _REOPEN = update(items).where(items.c.id == bindparam("item"), items.c.state == "closed").values(state="open")
 
 
@@ -83,7 +85,7 @@ class Steward:
                     self._backoff = BACKOFF[0]
                     self._put_in_front()
             except Exception as error:  # the loop must outlive a full disk or a database away for a while
-                print(f"live: {type(error).__name__}: {error}", file=sys.stderr)
+                print(f"live: {type(error).__name__}: {error}".splitlines()[0][:300], file=sys.stderr)
                 self._stop.wait(1.0)
             self._stop.wait(POLL_SECONDS)
 
@@ -110,11 +112,13 @@ class Steward:
         store = self.project.store
         with store.read() as connection:
             lowest = connection.execute(select(func.min(slots.c.rank))).scalar() or 0
+            closed = set(connection.execute(_CLOSED).scalars())
         moves = [{"item": item, "to_rank": lowest - len(front) + place} for place, item in enumerate(front)]
         for batch in batches(moves, AT_ONCE):
             with store.write() as connection:
                 connection.execute(_MOVE, list(batch))
-                connection.execute(_REOPEN, [{"item": move["item"]} for move in batch])
+                if reopened := [{"item": move["item"]} for move in batch if move["item"] in closed]:
+                    connection.execute(_REOPEN, reopened)
             queue.leases.forget_hints()
             if self._stop.is_set():
                 return

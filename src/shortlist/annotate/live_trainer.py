@@ -27,8 +27,8 @@ from shortlist.policies.live import current, publish
 from shortlist.policies.loop import Loop
 
 POLL_SECONDS = 0.1
-LEAST = 10
-"""No training for fewer answers than that, before `LivePlan.seconds` are over."""
+EARLY = 5
+"""So many answers are worth a training until the typical items are resolved."""
 HELD_OUT = 10
 """Of the answers that are there at the start, one in so many (the latest) is held out for the temperature."""
 
@@ -67,9 +67,9 @@ class Trainer:
         waiting = self.log.waiting(connection)
         if not waiting:
             return False
-        # typical items first: as soon as they are answered, the model knows more than nothing
-        typical = len(np.intersect1d(self.loop.first, self.loop.open_items())) or waiting + 1
-        wanted = min(self.loop.batch_size(), max(LEAST, typical))
+        # while typical items are open every few answers count: little is known, and training on little is quick
+        early = np.intersect1d(self.loop.first, self.loop.open_items()).size
+        wanted = min(self.loop.batch_size(), EARLY) if early else self.loop.batch_size()
         return waiting >= wanted or time.monotonic() - self.trained_at > self.plan.seconds
 
     # -- the loop ----------------------------------------------------------------------------------------------------
