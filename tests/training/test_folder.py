@@ -139,7 +139,7 @@ def test_channels_last_weights_are_saved_in_the_usual_order(tmp_path):
 
     _, trained = trained_on(blobs(shape=(3, 16, 16)), model="lenet")
     save_folder(tmp_path / "a", trained)
-    FlatParameters(trained.model, channels_last=True)
+    FlatParameters(trained.model)
     save_folder(tmp_path / "b", trained)
     assert (tmp_path / "a" / "weights.safetensors").read_bytes() == (
         tmp_path / "b" / "weights.safetensors"

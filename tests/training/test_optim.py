@@ -19,11 +19,10 @@ def network():
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.03])
-@pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_steps_are_those_of_torch_optim(name, weight_decay, channels_last, dtype):
+def test_steps_are_those_of_torch_optim(name, weight_decay, dtype):
     ours, theirs = network().to(dtype), network().to(dtype)
-    flat = FlatParameters(ours, channels_last)
+    flat = FlatParameters(ours)
     optimiser = optimiser_of(name, flat.value, weight_decay, momentum=0.9)
     options = {"lr": 0.05, "weight_decay": weight_decay}
     reference = (
@@ -49,7 +48,7 @@ def test_steps_are_those_of_torch_optim(name, weight_decay, channels_last, dtype
 def test_parameters_are_views_of_one_vector():
     model = network()
     values = [p.detach().clone() for p in model.parameters()]
-    flat = FlatParameters(model, channels_last=True)
+    flat = FlatParameters(model)
     for p, before in zip(model.parameters(), values, strict=True):
         assert torch.equal(p, before)
         assert p.untyped_storage().data_ptr() == flat.value.untyped_storage().data_ptr()

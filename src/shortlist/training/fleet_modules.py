@@ -73,12 +73,11 @@ class ModuleFleet:
 
     def _stack(self) -> tuple[Tensor, Tensor, Tensor]:
         """Move every module's parameters, gradients and float buffers into rows of common matrices."""
-        channels_last = self.device.type == "cuda"
-        flats = [FlatParameters(model, channels_last) for model in self.models]
+        flats = [FlatParameters(model) for model in self.models]
         value = torch.stack([flat.value for flat in flats])
         grad = torch.zeros_like(value)
         for row, model in enumerate(self.models):
-            FlatParameters(model, channels_last, into=(value[row], grad[row]))
+            FlatParameters(model, into=(value[row], grad[row]))
         floats = [[b for b in model.buffers() if b.is_floating_point()] for model in self.models]
         width = sum(b.numel() for b in floats[0])
         buffers = torch.zeros(len(self.models), width, device=self.device)
@@ -105,7 +104,7 @@ class ModuleFleet:
                     x = source.gather(index[run])
                     if moves is not None:
                         x = move_images(x, moves[run])
-                    if self.device.type == "cuda" and x.dim() == 4:
+                    if x.dim() == 4:
                         x = x.contiguous(memory_format=torch.channels_last)
                     outputs.append(self._call(model, x).float())
             self._join()

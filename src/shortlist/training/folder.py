@@ -256,4 +256,4 @@ def _network(
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
-    return model.eval()
+    return model.to(memory_format=torch.channels_last).eval()  # as it was trained: the same bits come out

@@ -13,13 +13,11 @@ from shortlist.errors import InputError
 class FlatParameters:
     """The trainable parameters of a model as one vector `value`, their gradients as another, `grad`.
 
-    The model's own tensors become views of these; images' convolution weights are laid out channels last. `into` gives
-    vectors to use instead of new ones (a fleet's rows).
+    The model's own tensors become views of these; convolution weights are laid out channels last, which is faster on
+    every device. `into` gives vectors to use instead of new ones (a fleet's rows).
     """
 
-    def __init__(
-        self, model: nn.Module, channels_last: bool = False, into: tuple[Tensor, Tensor] | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, into: tuple[Tensor, Tensor] | None = None) -> None:
         parameters = [p for p in model.parameters() if p.requires_grad]
         if not parameters:
             raise InputError("the model has no parameters to train")
@@ -32,15 +30,15 @@ class FlatParameters:
         start = 0
         for p in parameters:
             stop = start + p.numel()
-            view = _view_as(self.value[start:stop], p, channels_last)
+            view = _view_as(self.value[start:stop], p)
             view.copy_(p.detach())
             p.data = view
-            p.grad = _view_as(self.grad[start:stop], p, channels_last)
+            p.grad = _view_as(self.grad[start:stop], p)
             start = stop
 
 
-def _view_as(flat: Tensor, like: Tensor, channels_last: bool) -> Tensor:
-    if channels_last and like.dim() == 4:
+def _view_as(flat: Tensor, like: Tensor) -> Tensor:
+    if like.dim() == 4:
         outputs, inputs, height, width = like.shape
         return flat.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
     return flat.view_as(like)

@@ -61,7 +61,7 @@ class Run:
         if config.augment and len(inputs.shape) != 3:
             raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
         self.model = model.to(self.device)
-        self.flat = FlatParameters(self.model, channels_last=self.device.type == "cuda")
+        self.flat = FlatParameters(self.model)
         self.optimiser = optimiser_of(config.optimiser, self.flat.value, config.weight_decay, config.momentum)
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
@@ -141,7 +141,7 @@ class Run:
             x = self.inputs.gather(self.feed.rows[index])
         if self.config.augment:
             x = move_images(x, self._moves[index])
-        if self.device.type == "cuda" and x.dim() == 4:
+        if x.dim() == 4:
             x = x.contiguous(memory_format=torch.channels_last)
         batch = self.feed.batch(index)
         self.flat.grad.zero_()
