@@ -76,8 +76,9 @@ class TestPacks:
         pack = next_pack(group, pace, usual, float("inf"), None)
         assert pack.runs == tuple(group[: len(pack.runs)])
         assert len(pack.runs) == 1 or pace.seconds(pack) <= usual
-        if len(pack.runs) < len(group):
-            assert pace.seconds(Pack(tuple(group[: len(pack.runs) + 1]))) > 0.8 * usual
+        if 1 < len(pack.runs) < len(group):
+            assert pace.seconds(Pack(tuple(group[: 2 * len(pack.runs)]))) > usual
+            assert pack.runs == next_pack(group, pace, 1.02 * usual, float("inf"), None).runs  # packs come again alike
 
     def test_nothing_is_begun_that_would_end_too_late(self):
         pace = Pace(cuda=True)

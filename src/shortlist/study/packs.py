@@ -131,5 +131,15 @@ def next_pack(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float
     pack = Pack(tuple(group[: most or len(group)]))
     while len(pack.runs) > 1 and pace.seconds(pack) > min(usual, left):
         fit = int(len(pack.runs) * min(usual, left) / pace.seconds(pack))
-        pack = Pack(pack.runs[: max(1, min(fit, len(pack.runs) - 1))])
+        pack = Pack(pack.runs[: _round(max(1, min(fit, len(pack.runs) - 1)), group)])
     return pack if pace.seconds(pack) <= left else None
+
+
+def _round(count: int, group: Sequence[PlannedRun]) -> int:
+    """Fewer runs, so that packs of a group are alike: as many of each method, in steps that come again.
+
+    The objectives are compiled for a number of runs a method; packs of ever new sizes would compile ever again.
+    """
+    methods = len({(run.config.method, repr(run.config.method_options)) for run in group})
+    steps = [step for power in range(8) for step in (2**power, 3 * 2**power) if methods * step <= count]
+    return methods * max(steps) if steps else count
