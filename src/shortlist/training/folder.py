@@ -39,6 +39,7 @@ from shortlist.training.evaluation import class_probabilities, predict_logits
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.loop import EpochScores
 from shortlist.training.measures import Measures
+from shortlist.training.optim import FlatParameters
 
 FORMAT = "shortlist-model-1"
 WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"
@@ -256,4 +257,5 @@ def _network(
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
-    return model.to(memory_format=torch.channels_last).eval()  # as it was trained: the same bits come out
+    FlatParameters(model)  # lays the weights out as in training, so the same bits come out
+    return model.eval()
