@@ -166,6 +166,6 @@ def about() -> dict[str, Any]:
 
     versions["sqlite"] = sqlite3.sqlite_version
     if shutil.which("postgres"):
-        versions["postgresql"] = subprocess.check_output(["postgres", "--version"], text=True).split()[-1]
+        versions["postgresql"] = subprocess.check_output(["postgres", "--version"], text=True).split()[2]
     load = [round(value, 2) for value in os.getloadavg()]
     return {**found, "versions": versions, "load_average_at_start": load}

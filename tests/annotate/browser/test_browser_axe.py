@@ -17,7 +17,7 @@ def check(who) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_violation(run_project, person, scheme):
-    site = run_project(items=3, kinds="image text audio", size=4, overlap=2, title="Animals")
+    site = run_project(items=3, kinds="text image audio", size=4, overlap=2, title="Animals")
     add_items(site.project, [Source("gold", "gold", text="Text", gold="cat")])
     auth = Auth(site.project)
 
@@ -31,7 +31,8 @@ def test_no_violation(run_project, person, scheme):
     assert (background == "rgb(255, 255, 255)") == (scheme == "light")
     for place in range(3):
         check(ada)
-        ada.picture(f"{scheme}-{place + 1}")
+        if scheme == "dark" and "text" in ada.page.locator("#announce").inner_text().lower():
+            ada.picture("dark")
         if place < 2:
             ada.decide("1")
     ada.context.set_offline(True)

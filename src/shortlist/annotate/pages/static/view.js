@@ -68,7 +68,8 @@ export function showMessage(text) {
 export function showProgress({ done, total }, mine, perMinute) {
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
-  const parts = [`${done} of ${total} answered`, `${mine} by you just now`];
+  const parts = [`${done} of ${total} answered`];
+  if (mine) parts.push(`${mine} by you just now`);
   if (perMinute !== null) parts.push(`${perMinute} per minute`);
   at("progress").textContent = parts.join(" · ");
 }
