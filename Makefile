@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # what `make check` and `make test` install beside the package itself; tests of what is left out skip
-EXTRAS ?= annotate,dev,activeml
+EXTRAS ?= annotate,dev,activeml,ray
 WORKERS ?= 2
 
 comma := ,

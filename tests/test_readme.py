@@ -56,7 +56,7 @@ def test_commands_exist() -> None:
     assert named <= known, f"not commands: {named - known}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/design.md", "docs/files.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/design.md", "docs/files.md", "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for link in re.findall(r"\]\(([^)#\s]+)\)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text):
