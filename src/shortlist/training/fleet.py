@@ -132,7 +132,7 @@ class Fleet:
         compile: bool = False,
     ) -> None:
         self.net, self.test, self.graph = net, test, graph
-        self._slopes = torch.compile(risks_and_slopes, dynamic=False) if compile else risks_and_slopes
+        self._slopes = compiled_slopes() if compile else risks_and_slopes
         self.device = net.device
         self.results = [FleetResult(task.config) for task in tasks]
         self.epoch = 0
@@ -383,6 +383,15 @@ def risks_and_slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tens
 
     slopes, (_, risks) = torch.func.grad_and_value(total, has_aux=True)(logits)
     return risks, slopes
+
+
+def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]]:
+    """`risks_and_slopes`, compiled anew for each method and number of runs."""
+    import torch._dynamo
+
+    # a study has dozens of these; past its limit (8) torch would fall back on the slow path without a word
+    torch._dynamo.config.cache_size_limit = max(256, torch._dynamo.config.cache_size_limit)
+    return torch.compile(risks_and_slopes, dynamic=False)
 
 
 def _groups(tasks: Sequence[Task]) -> list[tuple[slice, Method]]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.methods import Batch
 from shortlist.training.config import Engine
-from shortlist.training.fleet import risks_and_slopes
+from shortlist.training.fleet import compiled_slopes, risks_and_slopes
 from shortlist.training.fleet_pack import kernel_net
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
@@ -26,7 +26,7 @@ class KernelRun(Run):
         super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
         self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
         self._active = torch.ones(1, device=self.device)
-        self._slopes = torch.compile(risks_and_slopes, dynamic=False) if engine.compile else risks_and_slopes
+        self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
 
     def train_epoch(self) -> Tensor:
         """Train one epoch; the mean risk of its batches, still on the device."""
