@@ -41,12 +41,14 @@ class LivePlan:
         floor: the least chance of each class still possible to be shown.
         order: which items come next, as in `policies.items`.
         mistakes: model annotators' mistakes: refused classes are down-weighted, not left out.
-        retrain_every: at most so many answers between two trainings, where people answer faster than it trains.
+        retrain_every: train after at most so many answers.
+        retrain_least: and after at least so many, or a tenth of those there are.
         seconds: train after so long also on fewer answers.
         l2: the penalty on the weights.
         features: so many are made of each item.
         seed: of everything drawn.
         test: labelled data to score on: a name or a path that `shortlist.data.load` takes.
+        nice: how far the trainer stands back for others (0 to 19).
     """
 
     policy: str = "adaptive"
@@ -63,6 +65,7 @@ class LivePlan:
     features: int = 400
     seed: int = 0
     test: str | None = None
+    nice: int = 19
 
     def __post_init__(self) -> None:
         self.settings()
@@ -70,6 +73,8 @@ class LivePlan:
             raise InputError(f"seconds {self.seconds!r}: expected a time above 0 between two trainings")
         if self.features < 2:
             raise InputError(f"features {self.features!r}: expected at least 2")
+        if not 0 <= self.nice <= 19:
+            raise InputError(f"nice {self.nice!r}: expected 0 to 19")
 
     @classmethod
     def parse(cls, content: dict[str, Any]) -> "LivePlan":

@@ -155,10 +155,11 @@ def main() -> None:
     """The process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the server decides
     threading.Thread(target=_end_with_input, daemon=True).start()
-    os.nice(19)
     folder, content = sys.argv[1:]
     try:
-        run(Path(folder), LivePlan.parse(json.loads(content)))
+        plan = LivePlan.parse(json.loads(content))
+        os.nice(plan.nice)
+        run(Path(folder), plan)
     except InputError as error:
         print(f"trainer: {error}", file=sys.stderr)
         sys.exit(2)

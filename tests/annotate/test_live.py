@@ -1,0 +1,442 @@
+"""The live loop: what the chooser shows, what the trainer learns, and the two with a real server and robots."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select, update
+
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan, live_plan
+from shortlist.annotate.live_answers import AnswerLog, Given, rounds
+from shortlist.annotate.live_items import kind_of, read_project
+from shortlist.annotate.live_steward import Steward, stewarding
+from shortlist.annotate.live_trainer import Trainer
+from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.schema import Item, Question, Slot
+from shortlist.annotate.sources import Source
+from shortlist.annotate.stats import Stats
+from shortlist.errors import InputError
+
+from .conftest import people
+
+WORDS = ["cat mouse fur", "dog bark fur", "emu egg feather", "fly wing buzz", "gnu horn grass", "hen egg coop"]
+
+
+@pytest.fixture
+def words(make_project):
+    """A project of texts that give their class away: item i is of class i % 6."""
+
+    def make(database=None, count=60, **settings):
+        project = make_project(database, items=0, **settings)
+        texts = [f"{WORDS[i % 6]} number{i}" for i in range(count)]
+        add_items(project, [Source(f"text {i}", f"text {i}", text=text) for i, text in enumerate(texts)])
+        return project
+
+    return make
+
+
+def truth(project, question):
+    with project.store.read() as connection:
+        name = connection.execute(select(Item.name).where(Item.id == question.item_id)).scalar_one()
+    return int(name.split()[1]) % 6
+
+
+def answer_all(project, chooser, who, most=10_000):
+    """Ask and answer rightly until nothing is left; the questions."""
+    queue, asked = project.queue(chooser), []
+    while len(asked) < most and (held := queue.next(who)):
+        (question,) = held
+        right = truth(project, question)
+        queue.answer(who, question.id, question.attempt, right if right in question.shortlist else None, 1.0)
+        asked.append(question)
+    return asked
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_comes_from_the_project_and_from_what_is_said_now():
+    plain = Settings("t", 4)
+    assert live_plan(plain) is None
+    assert live_plan(plain, "uniform") is None
+    found = live_plan(plain, "top", 0.1)
+    assert found is not None
+    assert (found.policy, found.size, found.epsilon, found.mistakes) == ("top", 4, 0.1, False)
+    kept = Settings("t", 4, overlap=2, live={"policy": "adaptive", "hit": 0.9})
+    found = live_plan(kept, test="digits")
+    assert found is not None
+    assert (found.policy, found.hit, found.mistakes, found.test) == ("adaptive", 0.9, True, "digits")
+    assert live_plan(kept, "uniform") is None
+    assert LivePlan.parse(json.loads(json.dumps(found.to_dict()))) == found
+
+
+@pytest.mark.parametrize(
+    "bad", [{"policy": "best"}, {"hit": 2.0}, {"seconds": 0}, {"features": 1}, {"colour": 1}, {"size": 0}]
+)
+def test_a_bad_plan_is_refused_in_one_line(bad):
+    with pytest.raises(InputError) as refused:
+        LivePlan.parse({"policy": "adaptive", **bad})
+    assert "\n" not in str(refused.value)
+
+
+def test_options_of_the_policy_without_a_policy_are_refused():
+    with pytest.raises(InputError, match="--policy"):
+        live_plan(Settings("t", 3), epsilon=0.1)
+
+
+# -- the chooser -------------------------------------------------------------------------------------------------------
+
+
+def test_before_the_first_publication_lists_are_uniform_and_none_is_asked_again(words, tmp_path):
+    project = words(count=3)
+    chooser = LiveChooser(tmp_path, LivePlan(size=2))
+    assert not chooser.refresh()
+    choice = chooser.choose("text 0", 6, [1], seed=3)
+    assert (choice.policy, choice.probabilities) == ("uniform", (2 / 5, 2 / 5))
+    assert 1 not in choice.shortlist
+    assert chooser.asks_again("text 0", 6, [0, 1, 2, 3])
+    assert not chooser.asks_again("text 0", 6, [0, 1, 2, 3, 4]), "it is the class left"
+    (ada,) = people(project, "ada")
+    asked = answer_all(project, chooser, ada)
+    shown = {}
+    for question in asked:
+        assert not shown.setdefault(question.item_id, set()) & set(question.shortlist), "refused classes are left out"
+        shown[question.item_id] |= set(question.shortlist)
+    assert {item: truth(project, q) for q in asked for item in [q.item_id]}.keys() == shown.keys()
+
+
+def test_the_model_chooses_after_a_training(words):
+    project = words()
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=50)
+    trainer = Trainer(project, plan)
+    assert trainer.step(), "the order of the items is published before any answer"
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    assert chooser.refresh()
+    answer_all(project, chooser, ada, most=40)
+    assert trainer.step()
+    assert not trainer.step(), "nothing new"
+    assert chooser.refresh()
+    assert not chooser.refresh()
+    later = answer_all(project, chooser, ada)
+    with project.store.read() as connection:
+        rows = {row["id"]: row for row in connection.execute(select(Question)).mappings()}
+        states = set(connection.execute(select(Item.state)).scalars())
+    assert states == {"done"}
+    assert np.mean([truth(project, q) in q.shortlist for q in later]) > 0.8
+    assert np.mean([len(q.shortlist) for q in later]) < 2.5
+    for question in later:
+        row = rows[question.id]
+        assert (row["policy"], row["policy_version"]) == ("adaptive", chooser.loaded.snapshot.policy_version)
+        assert row["probabilities"] == [1.0] * len(row["shortlist"])
+        again = chooser.choose(f"text {question.item_id - 1}", 6, [], row["seed"])
+        assert row["turn"] > 0 or list(again.shortlist) == row["shortlist"], (
+            "most likely first; the seed gives it again"
+        )
+
+
+def test_epsilon_is_mixed_in_and_its_probabilities_stored(words):
+    project = words()
+    (ada,) = people(project, "ada")
+    plan = LivePlan(policy="top", size=2, epsilon=0.5, features=50)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    answer_all(project, chooser, ada, most=30)
+    with project.store.read() as connection:
+        first = [row for row in connection.execute(select(Question)).mappings() if row["turn"] == 0]
+    found = {p for row in first for p in row["probabilities"]}
+    expected = {0.5 + 0.5 * 2 / 6, 0.5 * 2 / 6}
+    assert all(min(abs(p - e) for e in expected) < 1e-9 for p in found)
+    assert len(found) == 2
+
+
+def test_items_and_classes_added_later_are_asked_at_once_and_learned_next(words):
+    project = words(count=12)
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=2, features=20)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    add_items(project, [Source("text 12", "text 12", text="cat mouse")])
+    assert chooser.choose("text 12", 6, [], 1).policy == "uniform"
+    assert trainer.step(), "more items: everything from the start"
+    assert chooser.refresh()
+    assert chooser.choose("text 12", 6, [], 1).policy == "adaptive"
+    add_classes(project, ["newt"])
+    assert chooser.choose("text 12", 7, [], 1).policy == "uniform"
+    assert trainer.step()
+    assert chooser.refresh()
+    assert chooser.choose("text 12", 7, [], 1).policy == "adaptive"
+    answer_all(project, chooser, ada)
+
+
+def test_where_mistakes_are_modelled_refused_classes_are_less_likely_and_sure_items_closed(words):
+    project = words(overlap=2)
+    ada, bob = people(project, "ada", "bob")
+    plan = live_plan(project.settings, "top")
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    first = chooser.choose("text 0", 6, [], 1).shortlist
+    after = chooser.choose("text 0", 6, list(first), 1).shortlist
+    assert not set(first) & set(after), "others first"
+    assert chooser.choose("text 0", 6, list(range(6)), 1) is not None, "none is ruled out for good"
+    answer_all(project, chooser, ada)
+    trainer.step()
+    chooser.refresh()
+    answer_all(project, chooser, bob)
+    with project.store.read() as connection:
+        states = list(connection.execute(select(Slot.state).where(Slot.number == 1)).scalars())
+    assert states.count("closed") > 30, "one answer is enough where the model agrees"
+
+
+def test_an_undone_answer_is_forgotten_and_its_item_asked(words):
+    project = words(count=24)
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=20)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    asked = answer_all(project, chooser, ada, most=20)
+    trainer.trained_at = -1e9
+    assert trainer.step()
+    chooser.refresh()
+    questions = trainer.loop.state.questions
+    queue = project.queue(chooser)
+    last = asked[-1]
+    queue.undo(ada, last.id)
+    trainer.trained_at = -1e9
+    assert trainer.step()
+    assert trainer.loop.state.questions == questions - 1
+    (held,) = queue.next(ada)
+    assert held.id == last.id
+    queue.answer(ada, held.id, held.attempt, None, 1.0)
+    answer_all(project, chooser, ada)
+    with project.store.read() as connection:
+        assert "closed" not in set(connection.execute(select(Item.state)).scalars())
+
+
+# -- reading the log ---------------------------------------------------------------------------------------------------
+
+
+def test_rounds_give_each_item_at_most_once():
+    given = [Given(7, (1, 2), -1, False), Given(8, (0,), 0, False), Given(7, (3,), 3, False), Given(9, (1,), 1, False)]
+    found = [
+        (rows.tolist(), lists.tolist(), sizes.tolist(), answer.tolist())
+        for rows, lists, sizes, answer in rounds(given, {7: 0, 8: 1})
+    ]
+    assert found == [([0, 1], [[1, 2], [0, -1]], [2, 1], [-1, 0]), ([0], [[3]], [1], [3])]
+
+
+def test_the_log_gives_what_is_new_and_all_after_an_undo(make_project, database):
+    project = make_project(database, items=6)
+    (ada,) = people(project, "ada")
+    queue, log = project.queue(), AnswerLog()
+
+    def read():
+        with project.store.read() as connection:
+            found, again = log.read(connection)
+        return len(found), again
+
+    def answer():
+        (question,) = queue.next(ada)
+        queue.answer(ada, question.id, question.attempt, None, 1.0)
+
+    assert read() == (0, False)
+    answer()
+    answer()
+    assert read() == (2, False)
+    answer()
+    (question,) = queue.next(ada)
+    queue.skip(ada, question.id, 0)
+    assert read() == (1, False)
+    assert read() == (0, False)
+    answer()
+    queue.undo(ada)
+    assert read() == (0, False), "what came and went in between is nothing"
+    answer()
+    read()
+    queue.undo(ada)
+    assert read() == (3, True)
+
+
+# -- items as features -------------------------------------------------------------------------------------------------
+
+
+def test_gold_items_are_scored_on_and_not_asked_about(make_project):
+    project = make_project(items=0)
+    add_items(project, [Source(f"i{i}", f"i{i}", text=WORDS[i % 6]) for i in range(30)])
+    known = [Source(f"g{i}", f"g{i}", text=WORDS[i % 6], gold=f"class {i % 6}") for i in range(12)]
+    add_items(project, known)
+    with project.store.read() as connection:
+        items = read_project(connection, project.media, 20, 0, None)
+    assert items.names == [f"i{i}" for i in range(30)]
+    assert items.y_score.tolist() == [i % 6 for i in range(12)]
+    assert len(items.x_score) == 12
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=20)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    with project.store.read() as connection:
+        names = dict(connection.execute(select(Item.id, Item.name)).all())
+    queue = project.queue(seeds=iter(range(1, 10**6)).__next__)
+    for _ in range(30):
+        (question,) = queue.next(ada)
+        right = int(names[question.item_id][1:]) % 6
+        queue.answer(ada, question.id, 0, right if right in question.shortlist else None, 1.0)
+    trainer.trained_at = -1e9
+    trainer.step()
+    line = json.loads((project.folder / FOLDER / HISTORY).read_text().splitlines()[-1])
+    assert line["scored_on"] == "gold"
+    assert line["accuracy"] > 0.6
+    assert line["answers"] == 30
+    assert line["questions"] < 30, "gold answers are not trained on"
+
+
+def test_images_of_any_size_and_sounds_not(make_project, tmp_path):
+    from PIL import Image
+
+    project = make_project(items=0)
+    for i, size in enumerate([(40, 30), (64, 64), (10, 90)]):
+        Image.new("RGB", size, (50 * i, 0, 0)).save(tmp_path / f"{i}.png")
+    add_items(project, [Source(f"{i}.png", f"{i}.png", path=tmp_path / f"{i}.png") for i in range(3)])
+    with project.store.read() as connection:
+        items = read_project(connection, project.media, 10, 0, None)
+    assert items.x.shape == (3, 10)
+    with project.store.write() as connection:
+        connection.execute(update(Item).where(Item.id == 1).values(kind="audio"))
+    with project.store.read() as connection, pytest.raises(InputError, match="texts, or all images"):
+        kind_of(connection)
+
+
+# -- thread and process ------------------------------------------------------------------------------------------------
+
+
+def wait_for(ready, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_steward_puts_items_in_front_and_reopens_closed_ones(words):
+    project = words(count=40)
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=20)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    steward = Steward(project, plan)
+    steward.queue = project.queue(steward.chooser)
+    steward.queue.next(ada)
+    steward.queue.release(ada)
+    wanted = steward.chooser.loaded.snapshot.order
+    with project.store.write() as connection:
+        connection.execute(update(Slot).where(Slot.item_id == int(wanted[0]) + 1).values(state="closed"))
+        connection.execute(update(Item).where(Item.id == int(wanted[0]) + 1).values(state="closed"))
+    steward._put_in_front()
+    held = steward.queue.next(ada, hold=5)
+    assert [question.item_id for question in held] == [int(row) + 1 for row in wanted[:5]]
+    with project.store.read() as connection:
+        assert set(connection.execute(select(Item.state)).scalars()) == {"open"}
+
+
+def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(words):
+    project = words(count=30)
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=20, seconds=0.2, nice=0)
+    with stewarding(project, plan) as steward:
+        steward.start(project.queue(steward.chooser))
+        wait_for(lambda: steward.chooser.loaded is not None)
+        version = steward.chooser.loaded.snapshot.version
+        first = steward.trainer
+        first.kill()
+        answer_all(project, steward.chooser, ada, most=20)
+        wait_for(lambda: steward.chooser.loaded.snapshot.version > version)
+        assert steward.trainer is not first
+        wait_for(
+            lambda: any(
+                m["name"] == "resolved" and m["answers"] >= 20 for m in Stats(project.store).status()["measures"]
+            )
+        )
+        last = steward.trainer
+    assert last.poll() is not None
+
+
+def test_the_trainer_ends_when_the_server_is_killed(words):
+    project = words(count=10)
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live import LivePlan\n"
+        "from shortlist.annotate.live_steward import Steward\nfrom shortlist.annotate.project import Project\n"
+        "p = Project.open(Path(sys.argv[1])); s = Steward(p, LivePlan(size=3, features=5, nice=0))\n"
+        "s.start(p.queue(s.chooser))\n"
+        "while s.chooser.loaded is None: time.sleep(0.05)\n"
+        "print(s.trainer.pid, 'torch' in sys.modules, 'scipy' in sys.modules, flush=True); time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(project.folder)], stdout=subprocess.PIPE, text=True)
+    pid, torch, scipy = process.stdout.readline().split()
+    assert (torch, scipy) == ("False", "False")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    wait_for(lambda: not _alive(int(pid)), 20)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_robots_label_digits_live(tmp_path):
+    """A short version of benchmarks/annotate_live.py: the command, robots through the API, the curve."""
+    from PIL import Image
+
+    from shortlist.annotate.demo import load_digits
+    from shortlist.annotate.robots import Manner, reader, run_crowd
+
+    from .running import Server, free_port
+
+    digits, names = load_digits(), list("0123456789")
+    plan = LivePlan(size=3, l2=0.03, retrain_every=1000, seconds=1.0, test="digits", nice=0)
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for i in range(300):
+        Image.fromarray(digits.x[i]).save(pictures / digits.names[i])
+    folder = tmp_path / "project"
+    with Project.create(folder, Settings("digits", 3, live=plan.to_dict())) as project:
+        add_classes(project, names)
+        add_items(project, [Source(n, n, path=pictures / n) for n in digits.names[:300]], strict=True)
+        auth = Auth(project)
+        tokens = [auth.make_token("robot", auth.invite(f"robot {i}")[0]) for i in range(6)]
+    server = Server(folder, free_port())
+    try:
+        server.wait()
+        history = folder / FOLDER / HISTORY
+        wait_for(history.exists)
+        known = {p.tobytes(): names[k] for p, k in zip(digits.x, digits.y, strict=True)}
+        run_crowd(f"http://127.0.0.1:{server.port}", tokens, reader(known), Manner(0.05, 0, 0))
+        lines = lambda: [json.loads(line) for line in history.read_text().splitlines()]  # noqa: E731
+        wait_for(lambda: lines()[-1]["resolved"] > 0.98)
+        with Project.open(folder) as project:
+            wait_for(lambda: Stats(project.store).status()["measures"])
+    finally:
+        server.process.terminate()
+        server.process.wait(20)
+        server.process.stdout.close()
+    last = lines()[-1]
+    assert last["accuracy"] > 0.85
+    assert last["reads"] < 0.5 * 300 * 10, "full labels read all ten"
+    assert len(lines()) > 2
