@@ -3,8 +3,8 @@
     python benchmarks/fleet_tune.py                     # about 4 minutes on an H200; microseconds a run and step
     python benchmarks/fleet_tune.py --only resnet       # or any of conv,conv_back,weights,first,first_weights,pool
 
-What wins goes into `fleet_lenet.Tiles` and `fleet_resnet.TILES`; the story is in docs/fleet-notes.md. One stage means
-ordinary loads through the first-level cache; more stages copy ahead into shared memory and pass that cache by.
+What wins goes into `fleet_layout.Tiles` and `fleet_resnet_layout.TILES`; the story is in docs/fleet-notes.md. One stage
+means ordinary loads through the first-level cache; more stages copy ahead into shared memory and pass that cache by.
 """
 
 import argparse
@@ -17,8 +17,10 @@ from typing import Any
 import torch
 
 from shortlist import models
-from shortlist.training.fleet_lenet import LeNetFleet, Tiles
-from shortlist.training.fleet_resnet import TILES, Conv, ResNetFleet
+from shortlist.training.fleet_layout import Tiles
+from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_resnet import ResNetFleet
+from shortlist.training.fleet_resnet_layout import TILES, Conv
 
 B, REPEATS = 256, 10
 # BLOCK_M, BLOCK_K, warps, stages of a convolution

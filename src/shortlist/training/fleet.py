@@ -23,6 +23,7 @@ from shortlist.methods import Batch, Method
 from shortlist.training.augment import draw_moves
 from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
+from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.loop import LAST, EpochScores, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.run import WARM_UP
@@ -171,7 +172,7 @@ class Fleet:
             rates = learning_rates(task.config, n // self.batch_size)
             self.rates[run, : len(rates)] = rates.to(self.device)
         self.weighted = any(task.feed.weight is not None for task in tasks)
-        self.groups = _groups(tasks)
+        self.groups = groups_of([task.method for task in tasks])
         second = [float(task.method.refresh == "after") for task in tasks]
         self.second = (
             torch.tensor(second, device=device) if any(second) else None
@@ -372,34 +373,3 @@ class Fleet:
         else:
             self.tasks = []
         return True
-
-
-def risks_and_slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """(R,) the objective of each run, and (R, B, K) its gradient by the logits."""
-
-    def total(z: Tensor) -> tuple[Tensor, Tensor]:
-        risks = method.objective(z, batch)
-        return risks.sum(), risks
-
-    slopes, (_, risks) = torch.func.grad_and_value(total, has_aux=True)(logits)
-    return risks, slopes
-
-
-def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]]:
-    """`risks_and_slopes`, compiled anew for each method and number of runs."""
-    import torch._dynamo
-
-    # a study has dozens of these; past its limit (8) torch would fall back on the slow path without a word
-    torch._dynamo.config.cache_size_limit = max(256, torch._dynamo.config.cache_size_limit)
-    return torch.compile(risks_and_slopes, dynamic=False)
-
-
-def _groups(tasks: Sequence[Task]) -> list[tuple[slice, Method]]:
-    """Neighbours of one method: their objective is one call."""
-    groups: list[tuple[slice, Method]] = []
-    start = 0
-    for run in range(1, len(tasks) + 1):
-        if run == len(tasks) or tasks[run].method != tasks[start].method:
-            groups.append((slice(start, run), tasks[start].method))
-            start = run
-    return groups

@@ -1,6 +1,7 @@
-"""How the LeNet fleet lays out images and parameters; see `kernels` for why."""
+"""How the LeNet fleet lays out images and parameters (`kernels` says why), and the block sizes of its kernels."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,26 @@ ROWS2 = 640
 """Rows of conv2's weight matrix: 25 places of 24 channels, filled up to whole blocks."""
 ROWS2_BACK = 1408
 """The same of its turned window: 25 places of 56 channels."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Block sizes of the kernels, as benchmarks/fleet_tune.py found them on an H200."""
+
+    conv: tuple[int, int, int, int] = (128, 32, 4, 1)
+    """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""
+    conv_back: tuple[int, int, int, int] = (256, 64, 8, 1)
+    weights: tuple[int, int, int, int] = (64, 8, 4, 1)
+    """BLOCK_M, splits, warps, stages of the gradient by conv2's weights."""
+    first: tuple[int, int] = (64, 4)
+    """BLOCK_M, warps."""
+    first_weights: tuple[int, int, int] = (32, 32, 1)
+    """BLOCK_M, splits, warps."""
+    pool: tuple[int, int] = (32, 4)
+
+
+FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 8, 4, 1))
+"""For checks in float32, whose tiles are twice as large."""
 
 
 def round_up(value: int, multiple: int) -> int:

@@ -12,7 +12,6 @@ made again for less than reading it back. What is exploited:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from shortlist.training.fleet_layout import (
     C1_PAD,
     C2,
     C2_PAD,
+    FLOAT_TILES,
     HIDDEN_PAD,
     K1,
     N1,
@@ -33,6 +33,7 @@ from shortlist.training.fleet_layout import (
     ROWS2,
     ROWS2_BACK,
     TAPS,
+    Tiles,
     from_state,
     image_moments,
     moment_places,
@@ -47,26 +48,6 @@ EPS = 1e-5
 BN_MOMENTUM = 0.1
 SLACK = 4096
 """Elements behind a map with a halo: padded rows of the weight matrix read past the last window."""
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """Block sizes of the kernels, as benchmarks/fleet_tune.py found them on an H200."""
-
-    conv: tuple[int, int, int, int] = (128, 32, 4, 1)
-    """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""
-    conv_back: tuple[int, int, int, int] = (256, 64, 8, 1)
-    weights: tuple[int, int, int, int] = (64, 8, 4, 1)
-    """BLOCK_M, splits, warps, stages of the gradient by conv2's weights."""
-    first: tuple[int, int] = (64, 4)
-    """BLOCK_M, warps."""
-    first_weights: tuple[int, int, int] = (32, 32, 1)
-    """BLOCK_M, splits, warps."""
-    pool: tuple[int, int] = (32, 4)
-
-
-FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 8, 4, 1))
-"""For checks in float32, whose tiles are twice as large."""
 
 
 class LeNetFleet:

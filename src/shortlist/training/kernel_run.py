@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.methods import Batch
 from shortlist.training.config import Engine
-from shortlist.training.fleet import compiled_slopes, risks_and_slopes
+from shortlist.training.fleet_objectives import compiled_slopes, risks_and_slopes
 from shortlist.training.fleet_pack import kernel_net
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
