@@ -230,7 +230,8 @@ def crowd_simulation(data: LoopData, settings: LoopSettings, seed: int) -> Curve
     """
     loop = Loop(data.x, data.num_classes, settings, seed)
     held: list[tuple[int, list[int]]] = []
-    order, waiting, points = np.empty(0, np.int64), 0, []
+    order, waiting = np.empty(0, np.int64), 0
+    points: list[Point] = []
     while True:
         if not waiting:
             first = loop.next_items(len(data.y))
