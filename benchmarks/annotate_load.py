@@ -207,7 +207,17 @@ def main() -> None:
             if cluster is not None:
                 result["runs"].append(one(cluster.new_database(), items, options.seconds))
     options.out.write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    print("\n".join(table(result)))
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The rows for docs/annotate.md."""
+    names = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+    return [
+        f"| {names[run['database']]} | {run['items']:,} | {run['calm']['pair']['p50_ms']:.0f} "
+        f"| {run['calm']['pair']['p99_ms']:.0f} | {run['fastest']['pairs_per_second']:.0f} |"
+        for run in result["runs"]
+    ]
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_every_command_is_on_the_page():
 
 
 def test_pictures_and_links_are_there():
-    for link in re.findall(r"\]\(([^)#\s]+)\)", PAGE):
+    for link in re.findall(r"\]\(([^)#\s]+)\)", PAGE) + re.findall(r'src="([^"]+)"', PAGE):
         assert (ROOT / "docs" / link).exists(), link
     for file in ("annotate_load.json", "annotate_crash.json"):
         assert f"results/{file}" in PAGE

@@ -11,11 +11,12 @@ import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
 import { openQuestions, sameShowing } from "./questions.js";
 import { Stopwatch } from "./stopwatch.js";
-import { showMessage, showProgress, showQuestion, stage, toggleSound } from "./view.js";
+import { showBroken, showMessage, showProgress, showQuestion, stage, toggleSound } from "./view.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
 const RENEW_MS = 60_000; // leases last five minutes
 const ASK_AGAIN_MS = 10_000; // when there was nothing left
+const TRY_PICTURE_MS = 3000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
 const outbox = new Outbox();
@@ -47,12 +48,23 @@ function render() {
     shown = null;
   } else if (!sameShowing(question, shown)) {
     shown = question;
-    delete at("item").dataset.ready;
-    stopwatch.start(showQuestion(question, answer)).then((painted) => {
-      if (painted) at("item").dataset.ready = `${question.id}.${question.attempt}`;
-    });
+    present(question);
   }
   showProgress(progress, mine, pace.perMinute());
+}
+
+async function present(question) {
+  delete at("item").dataset.ready;
+  while (shown === question) {
+    const painted = await stopwatch.start(showQuestion(question, answer));
+    if (shown !== question) return;
+    if (painted) {
+      at("item").dataset.ready = `${question.id}.${question.attempt}`;
+      return;
+    }
+    showBroken(question); // a picture that did not come may come yet
+    await new Promise((resolve) => setTimeout(resolve, TRY_PICTURE_MS));
+  }
 }
 
 function saved() {
@@ -68,7 +80,7 @@ function decide(path, body) {
   if (shown === null) return;
   const question = shown;
   const seconds = stopwatch.stop();
-  history.push(question);
+  history.push(question, path === "/answers");
   send({ path, body: { question: question.id, attempt: question.attempt, seconds, ...body }, question });
 }
 
@@ -84,7 +96,7 @@ const skip = () => decide("/skips", {});
 function undo() {
   const question = history.pop();
   if (!question) return undoLatest();
-  mine = Math.max(0, mine - 1);
+  if (question.counted) mine = Math.max(0, mine - 1);
   send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
 }
 

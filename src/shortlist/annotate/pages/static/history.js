@@ -16,9 +16,10 @@ export class History {
     }
   }
 
-  push(question) {
+  // `counted`: an answer, not a skip.
+  push(question, counted) {
     this.#memory.set(question.id, question);
-    this.#list = [...this.#list, { id: question.id, attempt: question.attempt }].slice(-MOST);
+    this.#list = [...this.#list, { id: question.id, attempt: question.attempt, counted }].slice(-MOST);
     if (this.#memory.size > MOST) this.#memory.delete(this.#memory.keys().next().value);
     this.#save();
   }

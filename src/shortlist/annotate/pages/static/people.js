@@ -29,7 +29,9 @@ function fill({ row, cells, button, remove }, who) {
 function makeRow(who, link) {
   const cells = Array.from({ length: 7 }, () => element("td"));
   const button = element("button", { type: "button", class: "small", "aria-label": `New link for ${who.name}` });
-  button.addEventListener("click", () => act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made)));
+  button.addEventListener("click", () => {
+    act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));
+  });
   const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${who.name}` }, "Remove");
   remove.addEventListener("click", () => {
     if (!confirm(`Sign ${who.name} out for good? Their answers stay.`)) return;

@@ -19,9 +19,6 @@ function makeItem(item) {
   }
   const image = element("img", { src: item.media, alt: "The item to label", decoding: "async" });
   image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalHeight < TINY));
-  image.addEventListener("error", () => {
-    image.replaceWith(element("p", {}, "This picture cannot be shown. Skip it with S."));
-  });
   return image;
 }
 
@@ -36,6 +33,11 @@ export function showQuestion(question, choose) {
   at("announce").textContent = announcement(question);
   if (item instanceof HTMLAudioElement) item.play().catch(() => {}); // browsers may want a click first
   return item;
+}
+
+export function showBroken(question) {
+  staged.delete(question.id);
+  at("item").replaceChildren(element("p", {}, "This picture cannot be shown. Trying again; S skips it."));
 }
 
 function makeButton(choice, place, choose) {
