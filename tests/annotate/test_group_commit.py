@@ -56,7 +56,7 @@ def test_each_is_on_the_disk_when_its_block_is_left(group):
 
 def test_those_who_wait_share_a_commit(group):
     with ThreadPoolExecutor(16) as pool:
-        first = pool.submit(add, group, 0, 0.05)
+        first = pool.submit(add, group, 0, 0.4)  # time for the others to queue, also on a busy machine
         time.sleep(0.02)
         rest = [pool.submit(add, group, x) for x in range(1, 12)]
         for future in [first, *rest]:

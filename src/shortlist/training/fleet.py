@@ -6,6 +6,7 @@ loop up to floating-point noise. The paper's LeNet has a path of its own (`fleet
 `fleet_modules`. Without a GPU the runs are trained one after another by the single loop.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from shortlist.training.augment import draw_moves
 from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
-from shortlist.training.loop import LAST, EpochScores, fit
+from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.run import WARM_UP
 from shortlist.training.schedules import learning_rates
@@ -102,12 +103,14 @@ def train_fleet(
 def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int) -> FleetResult:
     """A run by the single loop; one that breaks is recorded as such."""
     prepared = prepare(dataset, config, engine=engine)
-    result = FleetResult(config)
+    result, stopped = FleetResult(config), threading.Event()
     try:
-        fit(prepared, on_epoch=result.history.append, score_every=score_every)
+        fit(prepared, on_epoch=result.history.append, on_stop=stopped.set, score_every=score_every)
     except InputError as error:  # the risk is no longer finite
         result.failed = str(error)
         return result
+    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin
+        raise Interrupted(config.epochs)
     result.state = {name: tensor.cpu() for name, tensor in prepared.run.model.state_dict().items()}
     return result
 
