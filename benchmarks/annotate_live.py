@@ -12,7 +12,7 @@ each cost, twice the standard error of the difference of the two means over the 
 runs (at least one test digit of 360). A robot looks at the picture, thinks 1 s on average, answers rightly.
 The simulation asks in rounds and every question knows all answers before it. Twenty people cannot: their questions were
 chosen before the others answered. `crowd_simulation` has 20 in hand, too, and trains in no time: the fair comparison.
-Busy: 20,000 texts and 77 classes, the trainer told to train without a pause; every request counts.
+Busy: 20,000 texts and 77 classes, the trainer told to train without a pause. Control: the same without a trainer.
 
 Figures: results/annotate_live.json (hardware, versions, commit and the load of the machine are in the file).
 """
@@ -114,15 +114,16 @@ def live_curve(folder: Path, seed: int) -> Curve:
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / FOLDER / HISTORY).read_text().splitlines()]
+    path = folder / FOLDER / HISTORY
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 # -- a large project, always training ----------------------------------------------------------------------------------
 
 
-def make_busy(folder: Path, items: int) -> Project:
+def make_busy(folder: Path, items: int, plan: LivePlan | None) -> Project:
     """Texts of words that depend on the class, which the item's text starts with, for the robots."""
-    project = Project.create(folder, Settings("busy", BUSY.size, live=BUSY.to_dict()))
+    project = Project.create(folder, Settings("busy", BUSY.size, live=None if plan is None else plan.to_dict()))
     add_classes(project, [f"class {k}" for k in range(77)])
     dice = random.Random(0)
     words = [[f"word{dice.randrange(3000)}" for _ in range(30)] for _ in range(77)]
@@ -139,10 +140,10 @@ def text_reader() -> Callable[[bytes, str], str]:
     return lambda encoded, text: text.split(":")[0]
 
 
-def keep_busy(items: int, seconds: float) -> dict[str, Any]:
-    """The trainer trains all the time; what do annotators notice?"""
+def keep_busy(items: int, seconds: float, plan: LivePlan | None) -> dict[str, Any]:
+    """The trainer trains all the time; what do annotators notice? Without a plan: uniform lists, no trainer."""
     with tempfile.TemporaryDirectory(prefix="annotate-live-") as made:
-        project = make_busy(Path(made) / "project", items)
+        project = make_busy(Path(made) / "project", items, plan)
         return {"items": items, "classes": 77, **drive(project, "texts", 0, seconds)}
 
 
@@ -157,12 +158,13 @@ def robots(port: int, tokens: list[str], what: str, seed: int, seconds: float | 
 
 def drive(project: Project, what: str, seed: int, seconds: float | None = None) -> dict[str, Any]:
     """Serve the project, let the robots work; what they and the trainer saw."""
-    tokens, folder = make_tokens(project, ROBOTS), project.folder
+    tokens, folder, live = make_tokens(project, ROBOTS), project.folder, project.settings.live is not None
     project.close()
     server = Server(folder, free_port())
     try:
         server.wait()
-        wait_for(lambda: (folder / FOLDER / HISTORY).exists(), 300)
+        if live:
+            wait_for(lambda: (folder / FOLDER / HISTORY).exists(), 300)
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         process = context.Process(target=robots, args=(server.port, tokens, what, seed, seconds, results))
@@ -184,7 +186,7 @@ def drive(project: Project, what: str, seed: int, seconds: float | None = None) 
         **{"robots": ROBOTS, "think_seconds": THINK, "seconds": round(ended - begun, 1)},
         **{"answers": answers, "errors": len(errors), "first_error": errors[0] if errors else None},
         **{"trainings": len(trainings), "training_share": round(sum(b - a for a, b in inside) / (ended - begun), 2)},
-        "longest_training_seconds": round(max(b - a for a, b in trainings), 2),
+        "longest_training_seconds": round(max((b - a for a, b in trainings), default=0.0), 2),
         "all": latencies(requests, None),
         "while_training": latencies(requests, trainings),
         **{"server_megabytes": round(memory), "server_has_torch": torch},
@@ -312,8 +314,10 @@ def table(result: dict[str, Any]) -> str:
     runs = [(f"digits, seed {run['seed']}", run) for run in result["digits"]]
     if result.get("busy"):
         runs.append((f"{result['busy']['items']:,} texts, 77 classes, no pause", result["busy"]))
+        runs.append(("the same, uniform lists, no trainer", result["control"]))
     for name, run in runs:
-        asked, pair = run["while_training"]["next"], run["while_training"]["pair"]
+        found = run["while_training"] or run["all"]
+        asked, pair = found["next"], found["pair"]
         cells = [name, *(f"{asked[k]:.0f} ms" for k in ("p50_ms", "p99_ms", "max_ms")), f"{pair['p99_ms']:.0f} ms"]
         cells += [f"{run['training_share']:.0%} of the time", f"{run['server_megabytes']} MB"]
         lines.append(f"| {' | '.join(cells)} |")
@@ -340,16 +344,18 @@ def main() -> None:
         result["digits"].append({"seed": seed, **found})
         end = curve.points[-1]
         print(f"live seed {seed}: {end.accuracy:.4f} at {end.reads} reads, {found['while_training']}", file=sys.stderr)
-    data = loop_data(load("digits"), size=DIGITS.features)
-    simulated = [run_loop(data, DIGITS.settings(), way="simulated", seed=s) for s in range(options.simulated)]
-    crowds = [crowd_simulation(data, DIGITS.settings(), s) for s in range(options.simulated)]
+    # a seed decides the features as well, live and simulated
+    data = [loop_data(load("digits"), size=DIGITS.features, seed=s) for s in range(options.simulated)]
+    simulated = [run_loop(x, DIGITS.settings(), way="simulated", seed=s) for s, x in enumerate(data)]
+    crowds = [crowd_simulation(x, DIGITS.settings(), s) for s, x in enumerate(data)]
     result["accuracy"] = compare(live, simulated)
     result["accuracy_with_20_in_hand"] = compare(live, crowds)
     result["curves"] = {
         f"{c.way} {c.seed}": [[p.reads, round(p.accuracy, 4)] for p in c.points] for c in (*live, *simulated, *crowds)
     }
     if options.busy_seconds:
-        result["busy"] = keep_busy(options.busy_items, options.busy_seconds)
+        result["busy"] = keep_busy(options.busy_items, options.busy_seconds, BUSY)
+        result["control"] = keep_busy(options.busy_items, options.busy_seconds, None)
     result["load_average_at_end"] = [round(value, 2) for value in os.getloadavg()]
     atomic_write(options.out, json.dumps(result) + "\n")
     print(table(result))

@@ -331,8 +331,8 @@ def wait_for(ready, seconds=60.0):
         time.sleep(0.05)
 
 
-def test_the_steward_puts_items_in_front_and_reopens_closed_ones(words):
-    project = words(count=40)
+def test_the_steward_puts_items_in_front_and_reopens_closed_ones(words, database):
+    project = words(database, count=40)
     (ada,) = people(project, "ada")
     plan = LivePlan(size=3, features=20)
     trainer = Trainer(project, plan)

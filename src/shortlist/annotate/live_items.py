@@ -30,9 +30,9 @@ class LiveItems:
 
 
 def shape(connection: Connection) -> tuple[int, int]:
-    """How many items and classes there are: what a trainer must start anew for when it changes."""
-    counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in (Item, LabelClass)]
-    return counts[0], counts[1]
+    """The last item and class: what a trainer must start anew for when it changes. Both are added, never removed."""
+    last = [connection.execute(select(func.max(table.id))).scalar() for table in (Item, LabelClass)]
+    return int(last[0] or 0), -1 if last[1] is None else int(last[1])
 
 
 def kind_of(connection: Connection) -> str:

@@ -40,7 +40,8 @@ class Trainer:
         self.project, self.plan = project, plan
         self.folder = project.folder / FOLDER
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self.shape = (0, 0)
+        self.shape = (0, -1)
+        self.early = True
         self.items: LiveItems
         self.loop: Loop
         self.trained_at = 0.0
@@ -68,8 +69,7 @@ class Trainer:
         if not waiting:
             return False
         # while typical items are open every few answers count: little is known, and training on little is quick
-        early = np.intersect1d(self.loop.first, self.loop.open_items()).size
-        wanted = min(self.loop.batch_size(), EARLY) if early else self.loop.batch_size()
+        wanted = min(self.loop.batch_size(), EARLY) if self.early else self.loop.batch_size()
         return waiting >= wanted or time.monotonic() - self.trained_at > self.plan.seconds
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Trainer:
 
     def _replay(self, given: list[Given]) -> None:
         """A new loop that learns the earlier answers, then is calibrated on the latest ones."""
-        published = current(self.folder)
+        before = _version(self.folder)
         self.loop = Loop(self.items.x, self.items.num_classes, self.plan.settings(), self.plan.seed)
         self.answers = 0
         cut = len(given) - len(given) // HELD_OUT
@@ -98,8 +98,7 @@ class Trainer:
         if given[cut:]:
             self._record(given[cut:])
             self.loop.retrain()
-        if published is not None:
-            self.loop.version = max(self.loop.version, published.version + 1)
+        self.loop.version = max(self.loop.version, before + 1)
 
     def _record(self, given: list[Given]) -> None:
         self.answers += len(given)
@@ -111,7 +110,8 @@ class Trainer:
     def _publish(self, begun: float) -> None:
         publish(self.loop, self.folder)
         state = self.loop.state
-        open_items = len(self.loop.open_items())
+        open_items = self.loop.open_items()
+        self.early = bool(np.intersect1d(self.loop.first, open_items).size)
         line = {
             "version": self.loop.version,
             "answers": self.answers,
@@ -119,7 +119,7 @@ class Trainer:
             "reads": state.reads,
             "accuracy": self._accuracy(),
             "scored_on": self.items.scored_on,
-            "resolved": 1 - open_items / state.num_items,
+            "resolved": 1 - len(open_items) / state.num_items,
             "temperature": self.loop.temperature,
             "begun": begun,
             "ended": time.time(),
@@ -133,6 +133,15 @@ class Trainer:
         if not len(self.items.y_score) or not self.loop.state.questions:
             return None
         return float(np.mean(self.loop.model.predict(self.items.x_score) == self.items.y_score))
+
+
+def _version(folder: Path) -> int:
+    """The version that was published last; -1 where there is none, or a damaged one."""
+    try:
+        published = current(folder)
+    except (InputError, OSError, KeyError, TypeError, ValueError):
+        return -1
+    return -1 if published is None else published.version
 
 
 def run(folder: Path, plan: LivePlan) -> None:

@@ -2,7 +2,8 @@
 
 The trainer owns a `Loop`, feeds it new answers, retrains and writes a snapshot: what is believed of every item and in
 which order to ask them. A snapshot is a folder of plain arrays swapped in by one rename, so the server reads the old
-one or the new one, never a mixture, and never waits. Needs numpy only (the server has no torch).
+one or the new one, never a mixture, and never waits. After a power cut it may be damaged; it holds nothing that a
+training does not make again. Needs numpy only (the server has no torch).
 """
 
 import json
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
 from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.linear import chunks
 from shortlist.policies.loop import Loop
@@ -69,13 +69,15 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Pat
     table = np.lib.format.open_memmap(target / "beliefs.npy", mode="w+", dtype=np.float16, shape=(n, K))
     for part in chunks(n, K):
         table[part] = loop.beliefs(np.arange(part.start, part.stop)).astype(np.float16)
-    table.flush()
+    del table  # unmapped, not forced to the disk: that would hold up whoever else waits for it, such as a database
     first = loop.next_items(n)
     # while typical items come first the others follow, so that a crowd of annotators never runs dry
     rest = loop.rng.permutation(np.setdiff1d(loop.open_items(), first))  # data often comes sorted by class
     np.save(target / "order.npy", np.concatenate([first, rest]))
     content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy)}
-    atomic_write(root / CURRENT, json.dumps(content) + "\n")
+    temporary = root / f".{CURRENT}.{os.getpid()}"
+    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    temporary.replace(root / CURRENT)
     for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return target
