@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import bindparam, false, func, insert, or_, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan
 from shortlist.annotate.live_items import kind_of
@@ -32,10 +32,10 @@ PATIENCE = 5.0
 BACKOFF = (1.0, 60.0)
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+# free or closed, said so that SQLite looks the item up and does not walk through all free slots
 _MOVE = (
     update(slots)
-    .where(slots.c.item_id == bindparam("item"), slots.c.gold == false())
-    .where(or_(slots.c.state == "free", slots.c.state == "closed"))
+    .where(slots.c.item_id == bindparam("item"), slots.c.state != "leased", slots.c.state != "done")
     .values(rank=bindparam("to_rank"), state="free")
 )
 _CLOSED = select(items.c.id).where(items.c.state == "closed")
