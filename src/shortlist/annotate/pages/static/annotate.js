@@ -243,7 +243,9 @@ at("sign-out").addEventListener("click", async () => {
 addEventListener("online", run);
 document.addEventListener("visibilitychange", renew);
 addEventListener("beforeunload", (event) => {
-  if (outbox.entries.length && !outbox.kept) event.preventDefault();
+  // a moment passes before an entry is on the disk: that is not yet the time to close
+  const unstored = outbox.entries.some((entry) => entry.key === undefined);
+  if (outbox.entries.length && (!outbox.kept || unstored)) event.preventDefault();
 });
 setInterval(renew, RENEW_MS);
 
