@@ -116,6 +116,7 @@ CHANGES = {
     "schedule": ["step"],
     "optimiser": ["adam"],
     "augment": [True],
+    "ema": [0.9, 0.99],
     "holdout": [0.1],
     "seed": [1, 2],
 }
@@ -138,10 +139,10 @@ def test_a_setting_added_later_does_not_change_old_keys(monkeypatch):
     config = canonical(RunConfig(method="sl", size=5), 10)
     before = key_of("mnist", config)
     whole = RunConfig.to_dict
-    monkeypatch.setattr(RunConfig, "to_dict", lambda self: {**whole(self), "ema": 0.0})
+    monkeypatch.setattr(RunConfig, "to_dict", lambda self: {**whole(self), "later": 0.0})
     assert key_of("mnist", config) == before
-    new = {**config.to_dict(), "ema": 0.9}
-    monkeypatch.setattr(RunConfig, "to_dict", lambda self: new if self is config else {**whole(self), "ema": 0.0})
+    new = {**config.to_dict(), "later": 0.9}
+    monkeypatch.setattr(RunConfig, "to_dict", lambda self: new if self is config else {**whole(self), "later": 0.0})
     assert key_of("mnist", config) != before
 
 
@@ -149,6 +150,9 @@ def test_trials_share_their_settings_key():
     rows = [{"dataset": "mnist", "config": RunConfig(seed=seed).to_dict()} for seed in (0, 1)]
     assert settings_key(rows[0]) == settings_key(rows[1])
     assert settings_key(rows[0]) != settings_key({**rows[0], "config": RunConfig(lr=0.3).to_dict()})
+    older = {**rows[0], "config": {k: v for k, v in rows[0]["config"].items() if k != "ema"}}
+    assert settings_key(older) == settings_key(rows[0])
+    assert settings_key({**rows[0], "config": RunConfig(ema=0.9).to_dict()}) != settings_key(rows[0])
 
 
 def test_a_cell_survives_its_row():

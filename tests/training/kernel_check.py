@@ -3,6 +3,7 @@
 Run by test_fleet_kernels.py with TRITON_INTERPRET=1.
 """
 
+import copy
 import json
 import sys
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from shortlist.training.loop import fit
 from shortlist.training.prepare import plan, prepare
 
 K, SIZE, R = 10, 8, 2
-LR, DECAY = (0.05, 0.1), (1e-3, 1e-2)
+LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)
 ITEMS, BATCH = 40, 6
 
 
@@ -53,7 +54,8 @@ def small_resnet() -> nn.Module:
 def compare(
     fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: Tensor, test: object, errors: dict[str, float]
 ) -> None:
-    """Steps of the fleet beside torch.optim's; a run that is told to stand still does."""
+    """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does."""
+    averages = [copy.deepcopy(net) for net in nets]
     optimisers = [
         torch.optim.SGD(net.parameters(), lr=LR[i], momentum=0.9, weight_decay=DECAY[i]) for i, net in enumerate(nets)
     ]
@@ -68,9 +70,13 @@ def compare(
             optimisers[i].zero_grad()
             (out * slope[i]).sum().backward()
             optimisers[i].step()
+            follow(averages[i], net, min(EMA[i], (1 + step) / (10 + step)))
             errors[f"logits {i} step {step}"] = gap(logits[i].detach(), out.detach())
     for i, net in enumerate(nets):
         states(fleet.state_dict(i), net.state_dict(), f"run {i}", errors)
+    with fleet.averaged():
+        for i, net in enumerate(averages):
+            states(fleet.state_dict(i), net.state_dict(), f"average {i}", errors)
     before = [tensor.clone() for tensor in fleet.state()]
     fleet.forward(index, torch.zeros(R), train=True)
     fleet.backward(slope)
@@ -78,10 +84,21 @@ def compare(
     errors["stands still"] = float(any(not torch.equal(a, b) for a, b in zip(before, fleet.state(), strict=True)))
     rows = torch.arange(9).expand(R, 9).contiguous()
     scores = fleet.forward(rows, torch.zeros(R), train=False, inputs=test)
+    with fleet.averaged():
+        averaged = fleet.forward(rows, torch.zeros(R), train=False, inputs=test)
     for i, net in enumerate(nets):
         errors[f"evaluation {i}"] = gap(scores[i].detach(), net.eval()(floats[:9]).detach())
+        errors[f"averaged evaluation {i}"] = gap(averaged[i].detach(), averages[i].eval()(floats[:9]).detach())
     fleet.keep(torch.tensor([1]))
     states(fleet.state_dict(0), nets[1].state_dict(), "kept", errors)
+    with fleet.averaged():
+        states(fleet.state_dict(0), averages[1].state_dict(), "average kept", errors)
+
+
+def follow(average: nn.Module, net: nn.Module, decay: float) -> None:
+    for ours, theirs in zip(average.state_dict().values(), net.state_dict().values(), strict=True):
+        if ours.is_floating_point():
+            ours.copy_(decay * ours + (1 - decay) * theirs)
 
 
 def states(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], name: str, errors: dict[str, float]) -> None:
@@ -94,7 +111,9 @@ def states(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], name: str, 
 def lenet(errors: dict[str, float]) -> None:
     images = torch.randn(ITEMS, 1, SIZE, SIZE)
     nets = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)) for i in range(R)]
-    fleet = LeNetFleet([net.state_dict() for net in nets], images, torch.tensor(DECAY), 0.9, torch.float32)
+    fleet = LeNetFleet(
+        [net.state_dict() for net in nets], images, torch.tensor(DECAY), 0.9, torch.float32, ema=torch.tensor(EMA)
+    )
     compare(fleet, nets, images, with_halo(images, torch.float32), errors)
 
 
@@ -104,7 +123,8 @@ def resnet(errors: dict[str, float]) -> None:
     floats = (images.float() - mean.view(3, 1, 1)) / deviation.view(3, 1, 1)
     nets = [stir(small_resnet()) for _ in range(R)]
     states_of = [net.state_dict() for net in nets]
-    fleet = ResNetFleet(states_of, images, mean, deviation, torch.tensor(DECAY), 0.9, torch.float32)
+    ema = torch.tensor(EMA)
+    fleet = ResNetFleet(states_of, images, mean, deviation, torch.tensor(DECAY), 0.9, torch.float32, ema=ema)
     compare(fleet, nets, floats, images, errors)
 
 
@@ -114,8 +134,8 @@ def run(errors: dict[str, float]) -> None:
     assert digits.test is not None
     data = Dataset("digits", digits.train.take(range(32)), digits.test.take(range(20)), digits.class_names, "image")
     engine = Engine(device="cpu").resolve(1)
-    for method in ("rc", "proden"):
-        config = RunConfig(method=method, size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
+    for method, ema in (("rc", 0.0), ("proden", 0.9)):
+        config = RunConfig(method=method, size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, ema=ema, seed=3)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)
         kernels.run = KernelRun(plan(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)

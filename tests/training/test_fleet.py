@@ -86,6 +86,19 @@ def test_batch_norm_and_augmentation(digits: Dataset) -> None:
     )
 
 
+def test_averaged_weights(digits: Dataset) -> None:
+    """Averages of several decays, and none, in one pack; runs that end early or stand still, and batch norm."""
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)))  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32)
+    configs = [
+        replace(lenet, ema=0.9, method="rc"),
+        replace(lenet, ema=0.999, seed=1, method="lw", protocol="paper", epochs=3),
+        replace(lenet, seed=2),
+    ]
+    assert_twins(small, configs)
+    assert_twins(digits, [replace(BASE, size=5, ema=0.9, optimiser="adam"), replace(BASE, size=5, optimiser="adam")])
+
+
 def test_a_broken_run_ends_alone(digits: Dataset) -> None:
     configs = [replace(BASE, size=5), replace(BASE, size=5, method="sl", lr=1e20), replace(BASE, size=5, seed=9)]
     results = lockstep(digits, configs)

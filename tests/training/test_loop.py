@@ -32,14 +32,15 @@ def prepared(model=None, data=None, **settings):
     return prepare(data, config, engine=CPU, model=model() if model else None)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+@pytest.mark.parametrize(("optimiser", "ema"), [("sgd", 0.0), ("sgd", 0.9), ("adam", 0.0)])
 @pytest.mark.parametrize("method", ["likelihood", "rc", "proden", "lw"])
-def test_a_stopped_run_goes_on_bit_for_bit(tmp_path, method, optimiser):
-    whole = prepared(method=method, optimiser=optimiser, augment=True)
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path, method, optimiser, ema):
+    settings = {"method": method, "optimiser": optimiser, "ema": ema, "augment": True}
+    whole = prepared(**settings)
     history = fit(whole)
     path = tmp_path / "checkpoint.safetensors"
     for stop in (2, 4):
-        part = prepared(method=method, optimiser=optimiser, augment=True)
+        part = prepared(**settings)
 
         def interrupt(scores, stop=stop):
             if scores.epoch == stop:
@@ -48,9 +49,12 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path, method, optimiser):
         with pytest.raises(Interrupted) as stopped:
             fit(part, checkpoint=path, resume=True, on_epoch=interrupt)
         assert stopped.value.epoch == stop
-    last = prepared(method=method, optimiser=optimiser, augment=True)
+    last = prepared(**settings)
     resumed = fit(last, checkpoint=path, resume=True)
     assert same(whole.run.state_dict(), last.run.state_dict())
+    ended = prepared(**settings)
+    fit(ended, checkpoint=path, resume=True)  # nothing left to train: the model is there all the same
+    assert same(whole.run.model.state_dict(), ended.run.model.state_dict())
     assert [row.epoch for row in resumed] == list(range(1, EPOCHS + 1))
     for a, b in zip(history, resumed, strict=True):
         assert (a.risk, a.test_accuracy, a.validation_log_likelihood) == (
@@ -90,6 +94,17 @@ def test_the_second_ctrl_c_stops_at_once_and_the_handler_comes_back():
         fit(prepared(), on_epoch=twice, on_stop=lambda: told.append("stopping"))
     assert told == ["stopping"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_checkpoint_older_than_a_setting_goes_on_with_its_default(tmp_path):
+    path = tmp_path / "c.safetensors"
+    fit(prepared(epochs=1), checkpoint=path)
+    tensors, content = read_checkpoint(path)
+    del content["config"]["ema"]
+    write_checkpoint(path, tensors, content)
+    assert len(fit(prepared(epochs=1), checkpoint=path, resume=True)) == 1
+    with pytest.raises(InputError, match=r"a run with ema = 0.0, this one has 0.9"):
+        fit(prepared(epochs=1, ema=0.9), checkpoint=path, resume=True)
 
 
 def test_a_checkpoint_of_other_settings_or_labels_is_refused(tmp_path):

@@ -102,6 +102,35 @@ def trained(seed, model=None, method="rc", epochs=3):
     return run.state_dict()
 
 
+def test_the_model_is_the_average_of_the_network():
+    """By a plain loop over the steps: weights and running statistics, and training itself is not changed."""
+    settings = {"size": 2, "seed": 3, "epochs": 2, "batch_size": 16}
+    torch.manual_seed(7)
+    run = prepare(blobs(), RunConfig(**settings, ema=0.5), engine=CPU, model=Dropping()).run
+    expected = {name: tensor.clone() for name, tensor in run.network.state_dict().items()}
+    step = run._step
+
+    def counted():
+        t = run.steps_done
+        step()
+        for name, tensor in run.network.state_dict().items():
+            decay = min(0.5, (1 + t) / (10 + t))
+            expected[name] = decay * expected[name] + (1 - decay) * tensor
+
+    run._step = counted
+    for _ in range(2):
+        run.train_epoch()
+        for name, tensor in run.model.state_dict().items():
+            if tensor.is_floating_point():
+                torch.testing.assert_close(tensor, expected[name], rtol=1e-5, atol=1e-6)
+    torch.manual_seed(7)
+    plain = prepare(blobs(), RunConfig(**settings), engine=CPU, model=Dropping()).run
+    for _ in range(2):
+        plain.train_epoch()
+    assert torch.equal(plain.flat.value, run.flat.value)
+    assert not same(plain.model.state_dict(), run.model.state_dict())
+
+
 def same(a, b):
     return all(torch.equal(a[name], b[name]) for name in a)
 

@@ -38,14 +38,17 @@ def canonical(config: RunConfig, num_classes: int) -> RunConfig:
 
 def key_of(dataset: str, config: RunConfig) -> str:
     """The key of a canonical configuration on a dataset of the study."""
-    defaults = RunConfig().to_dict()
-    values = {name: value for name, value in config.to_dict().items() if name in _ALWAYS or value != defaults[name]}
-    return digest({"version": RESULTS_VERSION, "dataset": dataset, **values})
+    return digest({"version": RESULTS_VERSION, "dataset": dataset, **_deciding(config.to_dict())})
 
 
 def settings_key(row: Mapping[str, Any]) -> str:
     """What the trials of a cell share: everything but the seed."""
-    return digest({"dataset": row["dataset"], **{k: v for k, v in row["config"].items() if k != "seed"}})
+    return digest({"dataset": row["dataset"], **{k: v for k, v in _deciding(row["config"]).items() if k != "seed"}})
+
+
+def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = RunConfig().to_dict()
+    return {name: value for name, value in values.items() if name in _ALWAYS or value != defaults.get(name)}
 
 
 def digest(values: Mapping[str, Any]) -> str:

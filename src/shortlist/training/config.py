@@ -42,6 +42,8 @@ class RunConfig:
     schedule: Schedule = "cosine"
     augment: bool = False
     """Random crops with 4 pixels of padding, and flips where the dataset allows them."""
+    ema: float = 0.0
+    """The decay by step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
     holdout: float = 0.0
     """The share of labelled items held out for validation."""
     seed: int = 0
@@ -59,7 +61,7 @@ class RunConfig:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise InputError(f"{name}: expected a number of at least 0, got {value}")
-        for name in ("momentum", "holdout"):
+        for name in ("momentum", "ema", "holdout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}: expected a number from 0 to below 1, got {getattr(self, name)}")
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -49,6 +50,9 @@ class FleetNet(Protocol):
 
     def update(self, lr: Tensor) -> None:
         """One optimiser step; a negative lr stands still."""
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the networks are the averaged ones: what is scored and saved."""
 
     def keep(self, runs: Tensor) -> None:
         """Free all runs but these."""
@@ -305,8 +309,9 @@ class Fleet:
 
     def _score(self, score_every: int, began: float) -> None:
         due = [self.epoch % score_every == 0 or self.epoch > t.config.epochs - LAST for t in self.tasks]
-        accuracies = self._test_accuracies() if any(due) and self.test is not None else None
-        held = self._held_logits() if any(due) and any(t.held is not None for t in self.tasks) else None
+        with self.net.averaged():
+            accuracies = self._test_accuracies() if any(due) and self.test is not None else None
+            held = self._held_logits() if any(due) and any(t.held is not None for t in self.tasks) else None
         risks = (self.risk / self.steps).tolist()  # the one wait for the device in an epoch
         seconds = (time.perf_counter() - began) / len(self.tasks)
         for run, task in enumerate(self.tasks):
@@ -354,15 +359,19 @@ class Fleet:
 
     def _release(self) -> bool:
         """Record and free the runs that are done or broken; whether there were any."""
-        ended = []
+        ended, finished = [], []
         for run, task in enumerate(self.tasks):
             result = self.results[self.places[run]]
             if not np.isfinite(result.history[-1].risk):
                 result.failed = f"the risk is {result.history[-1].risk} after epoch {self.epoch}"
                 ended.append(run)
             elif self.epoch >= task.config.epochs:
-                result.state = self.net.state_dict(run)
-                ended.append(run)
+                finished.append(run)
+        if finished:
+            with self.net.averaged():
+                for run in finished:
+                    self.results[self.places[run]].state = self.net.state_dict(run)
+        ended += finished
         if not ended:
             return False
         left = [run for run in range(len(self.tasks)) if run not in ended]

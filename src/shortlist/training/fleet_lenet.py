@@ -11,13 +11,15 @@ made again for less than reading it back. What is exploited:
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.training.average import Average
 from shortlist.training.fleet_layout import (
     BLOCK_K,
     C1,
@@ -60,6 +62,7 @@ class LeNetFleet:
         momentum: of SGD.
         dtype: of activations and weight copies in the kernels (float32 for checks).
         tiles: block sizes.
+        ema: (R,) the decay of averaged weights.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class LeNetFleet:
         momentum: float,
         dtype: torch.dtype = torch.bfloat16,
         tiles: Tiles | None = None,
+        ema: Tensor | None = None,
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (Tiles() if dtype == torch.bfloat16 else FLOAT_TILES)
@@ -84,6 +88,7 @@ class LeNetFleet:
         self.slots, self.small_size = small_slots(self.N4)
         self.turn = turned_places(self.slots).to(self.device)
         self.load(states)
+        self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
         self.buffers: dict[Any, Tensor] = {}
 
     # -- parameters ----------------------------------------------------------------------------------------------------
@@ -124,7 +129,7 @@ class LeNetFleet:
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """One run's network as a state dict of `models.lenet`."""
-        values = {slot: self._target(slot)[run].cpu() for slot in ("w3", *self.slots, *self.running)}
+        values = {slot: self._target(slot)[run].to("cpu", copy=True) for slot in ("w3", *self.slots, *self.running)}
         return to_state(values, self.H, self.W, self.K)
 
     def keep(self, runs: Tensor) -> None:
@@ -132,6 +137,7 @@ class LeNetFleet:
         for name in ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: value[runs].contiguous() for name, value in self.running.items()}
+        self.average.keep(runs)
         self.R = len(self.small)
         self.buffers.clear()
 
@@ -145,7 +151,23 @@ class LeNetFleet:
             self.big_copy,
             self.small_copy,
             *self.running.values(),
+            *self.average.state().values(),
         ]
+
+    def _averaged(self) -> list[Tensor]:
+        return [self.big, self.small, *self.running.values()]
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the networks are the averaged ones."""
+        with self.average.shown_in(self._averaged()):
+            self._copy()
+            yield
+        self._copy()
+
+    def _copy(self) -> None:
+        self.big_copy.copy_(self.big)
+        self.small_copy.copy_(self.small)
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
@@ -382,3 +404,4 @@ class LeNetFleet:
             momentum_kernel[(-(-P // 4096), self.R)](
                 value, velocity, grad, copy, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
             )
+        self.average.step(self._averaged(), lr >= 0)

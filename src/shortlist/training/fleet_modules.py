@@ -5,11 +5,13 @@ Inside a captured graph the streams become branches that the device runs at the 
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
 from shortlist.training.augment import move_images
+from shortlist.training.average import Average
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import Adam, FlatParameters, Momentum, optimiser_of
 
@@ -28,6 +30,7 @@ class ModuleFleet:
         momentum: of SGD.
         amp: bf16 autocast.
         compile: compile the forward and backward pass, once for all runs.
+        ema: (R,) the decay of averaged weights.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class ModuleFleet:
         momentum: float,
         amp: bool,
         compile: bool = False,
+        ema: Tensor | None = None,
     ) -> None:
         self.device, self.inputs, self.amp = inputs.device, inputs, amp
         self.settings = (optimiser, momentum)
@@ -46,6 +50,7 @@ class ModuleFleet:
         self.models = [model.to(self.device) for model in models]
         self.value, self.grad, self.buffers = self._stack()
         self.optimiser = self._new_optimiser()
+        self.average = Average(torch.zeros(len(models)) if ema is None else ema, [self.value, self.buffers])
         self._call = torch.compile(_call, dynamic=False) if compile else _call
         self.streams: list[torch.cuda.Stream] = []
         if self.device.type == "cuda":
@@ -70,6 +75,7 @@ class ModuleFleet:
         self.optimiser = self._new_optimiser()
         for name, tensor in self.optimiser.state().items():
             tensor.copy_(states[name])
+        self.average.keep(runs)
 
     def _stack(self) -> tuple[Tensor, Tensor, Tensor]:
         """Move every module's parameters, gradients and float buffers into rows of common matrices."""
@@ -127,10 +133,15 @@ class ModuleFleet:
         self.optimiser.step(self.value, self.grad, lr.clamp(min=0).unsqueeze(1))
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(torch.where(active, tensor, old))
+        self.average.step([self.value, self.buffers], lr >= 0)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the networks are the averaged ones."""
+        return self.average.shown_in([self.value, self.buffers])
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
-        return [self.value, self.buffers, *self.optimiser.state().values()]
+        return [self.value, self.buffers, *self.optimiser.state().values(), *self.average.state().values()]
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """One run's model."""

@@ -94,6 +94,7 @@ def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
             first.config.momentum,
             amp=bool(engine.amp),
             compile=bool(engine.compile),
+            ema=_ema(tasks),
         )
         inputs_of = partial(Inputs, device=engine.device)
     test_set = None
@@ -118,6 +119,10 @@ def kernel_net(tasks: Sequence[Task], decay: Tensor, engine: Engine) -> "LeNetNe
     return (LeNetNet if tasks[0].config.model == "lenet" else ResNetNet)(tasks, decay, engine)
 
 
+def _ema(tasks: Sequence[Task]) -> Tensor:
+    return torch.tensor([task.config.ema for task in tasks])
+
+
 def _split(tasks: Sequence[Task]) -> tuple[Normalise, list[dict[str, Tensor]]]:
     """The normalising layer that all tasks share, and the states of the networks behind it."""
     layers = [cast(nn.Sequential, task.model) for task in tasks]
@@ -138,7 +143,7 @@ class LeNetNet(LeNetFleet):
         self.normalise = normalise.to(engine.device)
         dtype = torch.bfloat16 if engine.amp else torch.float32
         images = self.normalise(torch.from_numpy(tasks[0].dataset.train.x).to(engine.device))
-        super().__init__(states, images, decay, tasks[0].config.momentum, dtype)
+        super().__init__(states, images, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
 
     def inputs_of(self, x: object) -> Tensor:
         """Other images as `forward` takes them."""
@@ -158,7 +163,7 @@ class ResNetNet(ResNetFleet):
         images = torch.from_numpy(tasks[0].dataset.train.x).to(engine.device)
         mean, deviation = self.normalise.mean, self.normalise.deviation
         dtype = torch.bfloat16 if engine.amp else torch.float32
-        super().__init__(states, images, mean, deviation, decay, tasks[0].config.momentum, dtype)
+        super().__init__(states, images, mean, deviation, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
 
     def inputs_of(self, x: object) -> Tensor:
         """Other images as `forward` takes them."""

@@ -6,13 +6,15 @@ from maps with a halo, so nothing is ever unfolded; with 16 to 64 channels the w
 few times as the batch statistics allow.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from shortlist.training.augment import move_images
+from shortlist.training.average import Average
 from shortlist.training.fleet_layout import round_up
 from shortlist.training.fleet_resnet_layout import (
     FLOAT_TILES,
@@ -45,6 +47,7 @@ class ResNetFleet:
         momentum: of SGD.
         dtype: of activations and weight copies (float32 for checks).
         tiles: block sizes.
+        ema: (R,) the decay of averaged weights.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class ResNetFleet:
         momentum: float,
         dtype: torch.dtype = torch.bfloat16,
         tiles: ResNetTiles | None = None,
+        ema: Tensor | None = None,
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
@@ -68,6 +72,7 @@ class ResNetFleet:
         self.decay = weight_decay.to(self.device, torch.float32)
         self.buffers: dict[Any, Tensor] = {}
         self._load(states)
+        self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -172,12 +177,24 @@ class ResNetFleet:
         for name in ("value", "velocity", "grad", "copy", "decay"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: tensor[runs].contiguous() for name, tensor in self.running.items()}
+        self.average.keep(runs)
         self.R = len(self.value)
         self.buffers.clear()
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
-        return [self.value, self.velocity, self.copy, *self.running.values()]
+        return [self.value, self.velocity, self.copy, *self.running.values(), *self.average.state().values()]
+
+    def _averaged(self) -> list[Tensor]:
+        return [self.value, *self.running.values()]
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside, the networks are the averaged ones."""
+        with self.average.shown_in(self._averaged()):
+            self.copy.copy_(self.value)
+            yield
+        self.copy.copy_(self.value)
 
     def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """A buffer kept between steps; it starts as zeros (halos stay so) and has slack behind it."""
@@ -409,3 +426,4 @@ class ResNetFleet:
         momentum_kernel[(-(-self.size // 2048), self.R)](
             self.value, self.velocity, self.grad, self.copy, lr, self.decay, self.size, self.momentum, BLOCK=2048
         )
+        self.average.step(self._averaged(), lr >= 0)

@@ -28,16 +28,13 @@ class KernelRun(Run):
         self._active = torch.ones(1, device=self.device)
         self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
 
-    def train_epoch(self) -> Tensor:
-        """Train one epoch; the mean risk of its batches, still on the device."""
-        risk = super().train_epoch()
-        self._update_module()
-        return risk
-
-    def _update_module(self) -> None:
+    def _show(self) -> None:
+        """Bring `model` up to date."""
         counted = {n: b for n, b in self.model.named_buffers() if n.endswith("num_batches_tracked")}
         passes = self.steps * (2 if self.method.refresh == "after" else 1)
-        self.model.load_state_dict({**self.net.state_dict(0), **{n: b + passes for n, b in counted.items()}})
+        with self.net.averaged():
+            state = self.net.state_dict(0)
+        self.model.load_state_dict({**state, **{n: b + passes for n, b in counted.items()}})
 
     def _step(self, x: Tensor | None = None) -> None:
         start = (self._step_number % self.steps) * self.batch_size
@@ -65,11 +62,6 @@ class KernelRun(Run):
             "step": self._step_number,
             "risk": self._risk,
         }
-
-    def load_state_dict(self, state: "dict[str, Tensor]", epoch: int) -> None:  # type: ignore[override]
-        """Go on from where `state_dict` was taken, after `epoch` epochs."""
-        super().load_state_dict(state, epoch)
-        self._update_module()
 
 
 def _fleet_of_one(batch: Batch) -> Batch:

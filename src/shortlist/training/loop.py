@@ -14,6 +14,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.config import RunConfig
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
 from shortlist.training.prepare import Prepared
 
@@ -143,7 +144,7 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
 def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
     tensors, content = read_checkpoint(path)
     ours: dict[str, Any] = prepared.run.config.to_dict()
-    theirs = content["config"]
+    theirs = {**RunConfig().to_dict(), **content["config"]}  # written before a setting was added: its default
     changed = [name for name in ours if theirs.get(name) != ours[name]]
     if changed:
         name = changed[0]

@@ -4,6 +4,7 @@ Nothing inside an epoch waits for the device: indices, learning rates and the me
 step is captured once as a graph and replayed.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from shortlist.errors import InputError
 from shortlist.methods import Batch, Feed, Method
 from shortlist.training.augment import draw_moves, move_images
+from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig, generator, stream_seed
 from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs
@@ -61,7 +63,11 @@ class Run:
         if config.augment and len(inputs.shape) != 3:
             raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
         self.model = model.to(self.device)
-        self.flat = FlatParameters(self.model)
+        """What is scored and saved; `network` is what is trained, another only where weights are averaged."""
+        self.network = copy.deepcopy(self.model) if config.ema else self.model
+        self.flat = FlatParameters(self.network)
+        self.average = Average(torch.tensor(config.ema), self._averaged())
+        self._shown = [FlatParameters(self.model).value, *_float_buffers(self.model)] if config.ema else []
         self.optimiser = optimiser_of(config.optimiser, self.flat.value, config.weight_decay, config.momentum)
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
@@ -74,7 +80,7 @@ class Run:
         self._replay: Callable[[], None] | None = None
 
     def _prepare_forward(self) -> Callable[[Tensor, Batch], tuple[Tensor, Tensor]]:
-        network = self.group.wrap(self.model)
+        network = self.group.wrap(self.network)
 
         def forward(x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
             with self._autocast():
@@ -95,7 +101,7 @@ class Run:
         """Train one epoch; the mean risk of its batches, still on the device."""
         with self._random_numbers():
             order = self._shuffle()
-            self.model.train()
+            self.network.train()
             self._risk.zero_()
             self._order.copy_(order)
             if self.config.augment:
@@ -109,6 +115,7 @@ class Run:
                 mine = torch.stack([self.group.slice(part) for part in rows])
                 for x in self.inputs.stream(mine):
                     self._step(x)
+        self._show()
         self.epoch += 1
         return self._risk / self.steps
 
@@ -149,6 +156,7 @@ class Run:
         risk.backward()  # type: ignore[no-untyped-call]
         lr = self.rates[self._step_number.view(1)]  # an index without a dimension would wait for the device
         self.optimiser.step(self.flat.value, self.flat.grad, lr)
+        self.average.step(self._averaged())
         self._risk.add_(risk.detach())
         self._step_number.add_(1)
         if self.method.refresh != "never":
@@ -158,8 +166,16 @@ class Run:
     def _renew(self, x: Tensor, logits: Tensor, batch: Batch, whole: Tensor) -> None:
         if self.method.refresh == "after":
             with self._autocast():
-                logits = self.model(x)
+                logits = self.network(x)
         self.feed.renew(whole, self.group.gather(self.method.confidence(logits, batch)))
+
+    def _averaged(self) -> list[Tensor]:
+        return [self.flat.value, *_float_buffers(self.network)]
+
+    def _show(self) -> None:
+        """Bring `model` up to date."""
+        for shown, value in zip(self._shown, self.average.values, strict=True):
+            shown.copy_(value)
 
     # -- CUDA graphs --------------------------------------------------------------------------------------------------
 
@@ -186,8 +202,9 @@ class Run:
         """Everything that a step changes."""
         return {
             "parameters": self.flat.value,
-            **{f"buffer.{name}": buffer for name, buffer in self.model.named_buffers()},
+            **{f"buffer.{name}": buffer for name, buffer in self.network.named_buffers()},
             **{f"optimiser.{name}": tensor for name, tensor in self.optimiser.state().items()},
+            **{f"average.{name}": tensor for name, tensor in self.average.state().items()},
             **{f"feed.{name}": tensor for name, tensor in self.feed.state_dict().items()},
             "step": self._step_number,
             "risk": self._risk,
@@ -206,4 +223,9 @@ class Run:
     def load_state_dict(self, state: Mapping[str, Tensor], epoch: int) -> None:
         """Go on from where `state_dict` was taken, after `epoch` epochs."""
         self._restore(state)
+        self._show()
         self.epoch = epoch
+
+
+def _float_buffers(module: nn.Module) -> list[Tensor]:
+    return [buffer for buffer in module.buffers() if buffer.is_floating_point()]
