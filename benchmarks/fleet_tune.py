@@ -1,39 +1,55 @@
 """Block sizes of the fleets' kernels: each candidate timed alone, batch 256, bf16.
 
-    python benchmarks/fleet_tune.py                     # about 4 minutes on an H200; microseconds a run and step
-    python benchmarks/fleet_tune.py --only resnet       # or any of conv,conv_back,weights,first,first_weights,pool
+    python benchmarks/fleet_tune.py                # about 2 minutes on an H200; microseconds a run and step
+    python benchmarks/fleet_tune.py --only lenet   # or resnet, or act
 
-What wins goes into `fleet_layout.Tiles` and `fleet_resnet_layout.TILES`; the story is in docs/fleet-notes.md. One stage
-means ordinary loads through the first-level cache; more stages copy ahead into shared memory and pass that cache by.
+What wins goes into `fleet_conv.CONV_TILES` and `WEIGHT_TILES`; the story is in docs/fleet-notes.md.
 """
 
 import argparse
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from shortlist import models
-from shortlist.training.fleet_layout import Tiles
+from shortlist.training.fleet_conv import (
+    CONV_TILES,
+    WEIGHT_TILES,
+    ConvShape,
+    CudaTiles,
+    Receiver,
+    conv_constants,
+    conv_memory,
+    weight_constants,
+    weight_memory,
+)
+from shortlist.training.fleet_layout import N1, ROWS2_BACK, Tiles
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_resnet import ResNetFleet
-from shortlist.training.fleet_resnet_layout import TILES, Conv
+from shortlist.training.fleet_resnet_layout import TILES
+from shortlist.training.kernels.nvrtc import compiled
 
 B, REPEATS = 256, 10
-# BLOCK_M, BLOCK_K, warps, stages of a convolution
-CONVS = [(256, 64, 8, 2), (256, 64, 8, 3), (128, 64, 4, 1), (256, 64, 8, 1), (128, 32, 4, 1), (256, 32, 8, 1)]
-SMALL_CONVS = [(256, 16, 4, 4), (256, 16, 4, 1), (128, 16, 4, 1), (256, 16, 8, 1), (512, 16, 8, 4), (512, 16, 8, 1)]
-RESNET_CONVS = {
-    16: [*SMALL_CONVS, (256, 32, 4, 1), (128, 32, 4, 1)],
-    32: [(256, 32, 4, 3), (256, 32, 4, 1), (128, 32, 4, 1), (256, 32, 8, 1), (128, 64, 4, 1)],
-    64: [(128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 4, 1), (64, 64, 4, 1), (128, 32, 4, 1)],
-}
-# BLOCK_M, splits, warps, stages of a weight gradient
-WEIGHTS = [(64, 8, 8, 3), (64, 8, 4, 1), (128, 8, 4, 1), (64, 16, 8, 1), (32, 8, 4, 1)]
-RESNET_WEIGHTS = [(64, 16, 4, 3), (64, 16, 4, 1), (128, 16, 4, 1), (64, 32, 4, 1), (32, 32, 4, 1), (64, 64, 2, 1)]
+CONVS = [
+    CudaTiles(w, t)
+    for w, t in ((4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (4, 8), (12, 2), (16, 1), (16, 2), (7, 2), (7, 4))
+]
+
+
+def weight_tiles(shape: ConvShape) -> list[CudaTiles]:
+    """Ways to share the rows of a weight gradient among warps."""
+    tiles = -(-shape.real_rows // 16)
+    found = []
+    for across, along, pixels in itertools.product((1, 3, 5, 6, 9, 10, 12), (1, 2, 4, 8), (64, 128, 256)):
+        each = -(-tiles // across)
+        if -(-tiles // each) == across and 4 <= across * along <= 12 and each * shape.outputs // 8 * 4 <= 128:
+            found.append(CudaTiles(across * along, each, pixels))
+    return found
 
 
 def microseconds(call: Callable[[], Any], runs: int) -> float:
@@ -47,74 +63,111 @@ def microseconds(call: Callable[[], Any], runs: int) -> float:
     return float(start.elapsed_time(stop)) * 1000 / REPEATS / runs
 
 
-def best(name: str, options: Sequence[Any], call: Callable[[Any], Any], runs: int) -> None:
+def best(name: str, options: Sequence[Any], use: Callable[[Any], None], call: Callable[[], Any], runs: int) -> None:
     """Time every option and print them, the best first."""
     found = []
     for option in options:
+        use(option)
         try:
-            found.append((microseconds(lambda option=option: call(option), runs), option))  # type: ignore[misc]
+            found.append((microseconds(call, runs), option))
         except Exception as error:  # out of shared memory or registers: not a candidate
-            print(name, option, type(error).__name__, flush=True)
-    row = "   ".join(f"{time:.2f} {option}" for time, option in sorted(found, key=lambda row: row[0])[:5])
-    print(f"{name:14} {row}", flush=True)
+            if "out of resources" not in str(error) and "invalid" not in str(error):
+                print(name, option, error, flush=True)
+    found.sort(key=lambda row: row[0])
+    if found:
+        use(found[0][1])
+    print(f"{name:22}", "   ".join(f"{time:.2f} {_short(option)}" for time, option in found[:4]), flush=True)
 
 
-def tune_stage(net: ResNetFleet, conv: Conv, x: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> None:
-    """One convolution, its input gradient and its weight gradient."""
-    channels, runs, back = conv.inputs, net.R, torch.empty_like(y)
-
-    def use(part: str, option: Any) -> None:
-        table: Any = {**getattr(TILES, part), channels: option}
-        net.tiles = replace(TILES, **{part: table})
-
-    def forward(option: Any) -> None:
-        use("conv", option)
-        net._conv(x, conv)
-
-    def backward(option: Any) -> None:
-        use("conv", option)
-        net._input_gradient(dy, conv, back, add=False)
-
-    def weights(option: Any) -> None:
-        use("weights", option)
-        net._weights(x, dy, conv)
-
-    best(f"conv {channels}", RESNET_CONVS[channels], forward, runs)
-    best(f"conv_back {channels}", RESNET_CONVS[channels], backward, runs)
-    best(f"weights {channels}", RESNET_WEIGHTS, weights, runs)
+def _short(option: Any) -> str:
+    return f"({option.warps}, {option.tiles}, {option.pixels})" if isinstance(option, CudaTiles) else str(option)
 
 
-def resnet(runs: int = 12) -> None:
+def _use(table: dict[tuple[int, int, int], CudaTiles], shape: ConvShape) -> Callable[[Any], None]:
+    def use(option: Any) -> None:
+        table[shape.places, shape.inputs, shape.outputs] = option
+
+    return use
+
+
+def tune(
+    net: LeNetFleet | ResNetFleet, shape: ConvShape, turned: ConvShape, x: Tensor, receiver: Receiver | None
+) -> None:
+    """One convolution, its input gradient (with what it does for a residual network's norm) and its weight gradient."""
+    runs, limit = net.R, torch.cuda.get_device_properties().shared_memory_per_block_optin  # type: ignore[attr-defined]
+    forwards = [of for of in CONVS if conv_memory(shape, of) <= limit]
+    backwards = [of for of in CONVS if conv_memory(turned, of) <= limit]
+    weights = [of for of in weight_tiles(shape) if weight_memory(shape, of) <= limit]
+    mask = 0 if receiver is None else 2 if receiver.act is None else 1
+    jobs: list[tuple[Any, ...]] = [
+        *(("conv", conv_constants(shape, of, 1, False, 0), of, conv_memory(shape, of)) for of in forwards),
+        *(
+            ("conv", conv_constants(turned, of, 2 * bool(mask), bool(mask), mask), of, conv_memory(turned, of))
+            for of in backwards
+        ),
+        *(("conv_weight", weight_constants(shape, of), of, weight_memory(shape, of)) for of in weights),
+    ]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda job: compiled("conv.cu", job[0], job[1], job[2].warps * 32, job[3]), jobs))
+    w = torch.randn(runs, shape.rows, shape.columns, device="cuda", dtype=torch.bfloat16)
+    back = torch.randn(runs, turned.rows, turned.columns, device="cuda", dtype=torch.bfloat16)
+    y = torch.zeros(runs, B, shape.height, shape.width, shape.outputs, device="cuda", dtype=torch.bfloat16)
+    halo = shape.places - 1
+    sides = (shape.height * shape.stride + halo, shape.width * shape.stride + halo)
+    dy = torch.randn(runs, B, *sides, shape.outputs, device="cuda", dtype=torch.bfloat16)
+    dx = torch.zeros(runs, B, turned.height, turned.width, turned.outputs, device="cuda", dtype=torch.bfloat16)
+    grad = torch.zeros(runs, shape.rows, shape.columns, device="cuda")
+    name = f"{shape.inputs}-{shape.outputs}"
+    conv = net.convolver
+    best(f"conv {name}", forwards, _use(CONV_TILES, shape), lambda: conv.forward(x, w, y, shape, statistics=True), runs)
+
+    def backward() -> None:
+        conv.backward(dy, back, dx, turned, add=receiver is not None, to=receiver)
+
+    best(f"back {name}", backwards, _use(CONV_TILES, turned), backward, runs)
+    best(
+        f"weights {name}",
+        weights,
+        _use(WEIGHT_TILES, shape),
+        lambda: conv.weights(x, dy, grad, shape),
+        runs,
+    )
+
+
+def resnet_net(runs: int) -> ResNetFleet:
     states = [models.build("resnet32", (3, 32, 32), 10, seed=i).state_dict() for i in range(runs)]
     images = torch.randint(0, 256, (2000, 3, 32, 32), dtype=torch.uint8, device="cuda")
     ones = torch.ones(3, device="cuda")
     net = ResNetFleet(states, images, 127 * ones, 70 * ones, torch.zeros(runs), 0.9)
-    index = torch.randint(0, 2000, (runs, B), device="cuda")
-    net.forward(index, torch.ones(runs, device="cuda"), train=True)
+    net.forward(torch.randint(0, 2000, (runs, B), device="cuda"), torch.ones(runs, device="cuda"), train=True)
     net.backward(torch.randn(runs, B, 10, device="cuda") / B)
+    return net
+
+
+def resnet(runs: int = 24) -> None:
+    net = resnet_net(runs)
     for place in (1, 6, 11):
-        conv = net.blocks[place].second
-        _, _, _, a1, y2, norm2, out = net._kept[place + 1][:7]
-        dy = net._norm_back(torch.randn_like(y2), out, y2, norm2, conv.norm, conv, mask=1)
-        tune_stage(net, conv, a1, y2, dy)
-    a0, _, _, a1, y2, norm2, out = net._kept[2]
+        kept, block = net._kept[place + 1], net.blocks[place]
+        tune(net, block.first.shape, block.first.turned, kept[0], net._receiver(place))
+
+
+def act(runs: int = 24) -> None:
+    """The passes between convolutions of 16 channels."""
+    net = resnet_net(runs)
+    a0, _, _, _, y2, norm2, _ = net._kept[2]
     conv, d = net.blocks[1].second, torch.randn_like(y2)
+    options = [(64, 4), (128, 4), (256, 4), (256, 8), (512, 8)]
 
-    def act(option: Any) -> None:
+    def use(option: Any) -> None:
         net.tiles = replace(TILES, act=option)
-        net._act(y2, norm2, conv, 1, a0, None)
 
-    def act_back(option: Any, mask: int) -> None:
-        net.tiles = replace(TILES, act=option)
-        net._norm_back(d, out, y2, norm2, conv.norm, conv, mask=mask)
-
-    acts = [(64, 4), (128, 4), (256, 8)]
-    best("act", acts, act, runs)
-    for mask in (1, 2):
-        best(f"act_back {mask}", acts, partial(act_back, mask=mask), runs)
+    sums = net._sums(d, net._receiver(2))
+    best("act", options, use, lambda: net._act(y2, norm2, conv, 1, a0, None), runs)
+    best("norm_back", options, use, lambda: net._norm_back(d, sums, y2, norm2, conv.norm, conv), runs)
+    best("sums", options, use, lambda: net._sums(d, net._receiver(2)), runs)
 
 
-def lenet(only: Sequence[str], runs: int = 30) -> None:
+def lenet(runs: int = 60) -> None:
     images = torch.randn(10_000, 1, 28, 28, device="cuda")
     states = [models.build("lenet", (1, 28, 28), 10, seed=i).state_dict() for i in range(runs)]
     net = LeNetFleet(states, images, torch.zeros(runs), 0.9)
@@ -123,33 +176,27 @@ def lenet(only: Sequence[str], runs: int = 30) -> None:
     net.forward(index, active, train=True)
     net.backward(torch.randn(runs, B, 10, device="cuda") / B)
     index, h1, y2, norm, h2, _, _ = net._kept
+    tune(net, net.second, net.second.turned(ROWS2_BACK, N1), h1, None)
     dy2 = net._pool_back(y2, norm, torch.randn_like(h2))
     folded, dh1 = net._fold(index, active, True), net._second_back(dy2)
-    candidates: dict[str, tuple[list[Any], Callable[[], Any]]] = {
-        "conv": (CONVS, lambda: net._second(h1, B, active, True)),
-        "conv_back": (CONVS, lambda: net._second_back(dy2)),
-        "weights": (WEIGHTS, lambda: net._second_weights(h1, dy2)),
+    others: dict[str, tuple[list[Any], Callable[[], Any]]] = {
         "first": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._first(folded, index, net.images, True)),
         "first_weights": ([*itertools.product((32, 64), (16, 32), (1, 2))], lambda: net._first_back(index, dh1)),
         "pool": ([*itertools.product((8, 16, 32, 64), (2, 4))], lambda: net._pool_back(y2, norm, h2)),
     }
-    for name in only:
-        options, call = candidates[name]
+    for name, (options, call) in others.items():
 
-        def one(option: Any, name: str = name, call: Callable[[], Any] = call) -> None:
+        def use(option: Any, name: str = name) -> None:
             net.tiles = replace(Tiles(), **{name: option})
-            call()
 
-        best(name, options, one, runs)
+        best(name, options, use, call, runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="conv,conv_back,weights,first,first_weights,pool,resnet")
-    only = parser.parse_args().only.split(",")
-    lenet([name for name in only if name != "resnet"])
-    if "resnet" in only:
-        resnet()
+    parser.add_argument("--only", default="lenet,resnet,act")
+    for name in parser.parse_args().only.split(","):
+        {"lenet": lenet, "resnet": resnet, "act": act}[name]()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.training.fleet_conv import ConvShape
+
 C1, C1_PAD, N1 = 20, 24, 32
 C2, C2_PAD, N2 = 50, 56, 64
 HIDDEN, HIDDEN_PAD = 500, 512
@@ -22,7 +24,7 @@ ROWS2_BACK = 1408
 
 @dataclass(frozen=True)
 class Tiles:
-    """Block sizes of the kernels, as benchmarks/fleet_tune.py found them on an H200."""
+    """Block sizes of the Triton kernels, as benchmarks/fleet_tune.py found them on an H200."""
 
     conv: tuple[int, int, int, int] = (128, 32, 4, 1)
     """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""
@@ -38,6 +40,11 @@ class Tiles:
 
 FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 8, 4, 1))
 """For checks in float32, whose tiles are twice as large."""
+
+
+def second_shape(H: int, W: int) -> ConvShape:
+    """conv2 on maps of H x W."""
+    return ConvShape(PLACES, 1, H, W, C1_PAD, C2_PAD, ROWS2, N2)
 
 
 def round_up(value: int, multiple: int) -> int:

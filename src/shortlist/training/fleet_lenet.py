@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.training.average import Average
+from shortlist.training.fleet_conv import Convolver, CudaConv, TritonConv
 from shortlist.training.fleet_layout import (
     BLOCK_K,
     C1,
@@ -31,8 +32,6 @@ from shortlist.training.fleet_layout import (
     K1,
     N1,
     N2,
-    PLACES,
-    ROWS2,
     ROWS2_BACK,
     TAPS,
     Tiles,
@@ -40,6 +39,7 @@ from shortlist.training.fleet_layout import (
     image_moments,
     moment_places,
     round_up,
+    second_shape,
     small_slots,
     to_state,
     turned_places,
@@ -78,7 +78,7 @@ class LeNetFleet:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (Tiles() if dtype == torch.bfloat16 else FLOAT_TILES)
         self.H, self.W = images.shape[2] // 4, images.shape[3] // 4  # after both pools
-        self.places = self.H * self.W
+        self.places, self.second = self.H * self.W, second_shape(2 * self.H, 2 * self.W)
         self.flat = round_up(self.places * C2, 8)
         self.images, self.moments = with_halo(images, dtype), image_moments(images)
         self.moment_places = moment_places(self.device)
@@ -90,6 +90,10 @@ class LeNetFleet:
         self.load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
         self.buffers: dict[Any, Tensor] = {}
+        by_inputs = {C1_PAD: self.tiles.conv, C2_PAD: self.tiles.conv_back}
+        self.convolver: Convolver = TritonConv(self._zeros, by_inputs, {C1_PAD: self.tiles.weights}, BLOCK_K)
+        if CudaConv.suits(self.device, dtype, [self.second]):
+            self.convolver = CudaConv(self._zeros)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -171,13 +175,16 @@ class LeNetFleet:
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
-    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, halo: bool = False) -> Tensor:
-        """A buffer kept between steps. Those with a halo start as zeros and have slack behind them."""
+    def _zeros(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        return self._buffer(name, *shape, dtype=dtype, zeros=True)
+
+    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, zeros: bool = False) -> Tensor:
+        """A buffer kept between steps. Those that start as zeros, such as maps with a halo, have slack behind them."""
         key = (name, shape)
         if key not in self.buffers:
             size = torch.Size(shape).numel()
-            make = torch.zeros if halo else torch.empty
-            whole = make(size + (SLACK if halo else 0), dtype=dtype or self.dtype, device=self.device)
+            make = torch.zeros if zeros else torch.empty
+            whole = make(size + (SLACK if zeros else 0), dtype=dtype or self.dtype, device=self.device)
             self.buffers[key] = whole[:size].view(shape)
         return self.buffers[key]
 
@@ -226,7 +233,7 @@ class LeNetFleet:
         from shortlist.training.kernels.lenet import first_kernel
 
         H, W, B = 2 * self.H, 2 * self.W, index.shape[1]
-        h1 = self._buffer("h1", self.R, B, H + 4, W + 4, C1_PAD, halo=True)
+        h1 = self._buffer("h1", self.R, B, H + 4, W + 4, C1_PAD, zeros=True)
         code = self._buffer("code", self.R, B, H, W, C1_PAD, dtype=torch.uint8) if train else h1
         M = B * H * W
         block, warps = self.tiles.first
@@ -237,32 +244,23 @@ class LeNetFleet:
         return h1
 
     def _second(self, h1: Tensor, B: int, active: Tensor, train: bool) -> tuple[Tensor, Tensor]:
-        from shortlist.training.kernels.conv import conv_kernel
         from shortlist.training.kernels.norm import stats_kernel
 
-        H, W = 2 * self.H, 2 * self.W
-        block, block_k, warps, stages = self.tiles.conv
-        M = B * H * W
-        tiles = -(-M // block)
-        y2 = self._buffer("y2", self.R, B, H, W, C2_PAD)
-        stats = self._buffer("stats", self.R, tiles, 2, N2, dtype=torch.float32)
-        w2 = self.part(self.small_copy, "w2")
-        conv_kernel[(tiles, self.R)](
-            h1, w2, y2, stats, h1.stride(0), w2.stride(0), y2.stride(0), M,
-            H=H, W=W, PLACES=PLACES, CI=C1_PAD, CO=C2_PAD, N=N2, BLOCK_K=block_k, BLOCKS_K=ROWS2 // block_k,
-            BLOCK_M=block, STATS=train, num_warps=warps, num_stages=stages,
-        )  # fmt: skip
+        shape = self.second
+        y2 = self._buffer("y2", self.R, B, shape.height, shape.width, C2_PAD)
+        sums = self.convolver.forward(h1, self.part(self.small_copy, "w2"), y2, shape, statistics=train)
         norm = self._buffer("norm", self.R, 4, N2, dtype=torch.float32)
         stats_kernel[(self.R,)](
-            stats, *self._parts("gamma2", "beta2", "b2"), norm, self.running["m2"], self.running["v2"], active, M,
-            self.small_size, TILES=tiles, N=N2, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=train, BLOCK=64, num_warps=8,
+            sums, *self._parts("gamma2", "beta2", "b2"), norm, self.running["m2"], self.running["v2"], active,
+            B * shape.height * shape.width, self.small_size, TILES=sums.shape[1], N=N2, EPS=EPS, MOMENTUM=BN_MOMENTUM,
+            TRAIN=train, BLOCK=64, num_warps=8,
         )  # fmt: skip
         return y2, norm
 
     def _pool(self, y2: Tensor, norm: Tensor, B: int) -> Tensor:
         from shortlist.training.kernels.lenet import pool_kernel
 
-        h2 = self._buffer("h2", self.R, B, self.flat, halo=True)  # zeros in the padded columns
+        h2 = self._buffer("h2", self.R, B, self.flat, zeros=True)  # zeros in the padded columns
         M = B * self.places
         block, warps = self.tiles.pool
         pool_kernel[(-(-M // block), self.R)](
@@ -301,7 +299,7 @@ class LeNetFleet:
         self.big_grad = torch.bmm(h2.transpose(1, 2), dx3)
         dh2 = torch.bmm(dx3, self.big_copy.transpose(1, 2))
         dy2 = self._pool_back(y2, norm, dh2)
-        self._second_weights(h1, dy2)
+        self.convolver.weights(h1, dy2, self._grad("w2"), self.second)
         self._first_back(index, self._second_back(dy2))
 
     def _grad(self, name: str) -> Tensor:
@@ -327,7 +325,7 @@ class LeNetFleet:
         M = B * self.places
         block, warps = self.tiles.pool
         tiles = -(-M // block)
-        dy2 = self._buffer("dy2", self.R, B, 2 * H + 4, 2 * W + 4, C2_PAD, halo=True)
+        dy2 = self._buffer("dy2", self.R, B, 2 * H + 4, 2 * W + 4, C2_PAD, zeros=True)
         sums = self._buffer("sums", self.R, tiles, 2, N2, dtype=torch.float32)
         means = self._buffer("means", self.R, 2, N2, dtype=torch.float32)
         for apply in (False, True):
@@ -342,36 +340,11 @@ class LeNetFleet:
                 )  # fmt: skip
         return dy2
 
-    def _second_weights(self, h1: Tensor, dy2: Tensor) -> None:
-        from shortlist.training.kernels.conv import add_parts_kernel, conv_weight_kernel
-
-        block, splits, warps, stages = self.tiles.weights
-        H, W, B = 2 * self.H, 2 * self.W, h1.shape[1]
-        parts = self._buffer("w2_parts", self.R, splits, ROWS2, N2, dtype=torch.float32)
-        conv_weight_kernel[(ROWS2 // BLOCK_K, splits, self.R)](
-            h1, dy2, parts, h1.stride(0), dy2.stride(0), B * H * W,
-            H=H, W=W, PLACES=PLACES, CI=C1_PAD, CO=C2_PAD, N=N2, BLOCK_K=BLOCK_K, BLOCKS_K=ROWS2 // BLOCK_K,
-            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * W // (block * splits)), num_warps=warps,
-            num_stages=stages,
-        )  # fmt: skip
-        # rows behind the last place are padding: what was read there is not a gradient
-        add_parts_kernel[(ROWS2 * N2 // 1024, self.R)](
-            parts, self._grad("w2"), ROWS2 * N2, TAPS * C1_PAD * N2, self.small_size, SPLITS=splits, BLOCK=1024
-        )
-
     def _second_back(self, dy2: Tensor) -> Tensor:
-        from shortlist.training.kernels.conv import conv_kernel
-
-        H, W, B = 2 * self.H, 2 * self.W, dy2.shape[1]
-        block, block_k, warps, stages = self.tiles.conv_back
-        w2 = self.small_copy.index_select(1, self.turn)
-        dh1 = self._buffer("dh1", self.R, B, H, W, C1_PAD)
-        M = B * H * W
-        conv_kernel[(-(-M // block), self.R)](
-            dy2, w2, dh1, dh1, dy2.stride(0), w2.stride(0), dh1.stride(0), M,
-            H=H, W=W, PLACES=PLACES, CI=C2_PAD, CO=C1_PAD, N=N1, BLOCK_K=block_k, BLOCKS_K=ROWS2_BACK // block_k,
-            BLOCK_M=block, STATS=False, num_warps=warps, num_stages=stages,
-        )  # fmt: skip
+        shape = self.second.turned(ROWS2_BACK, N1)
+        w2 = self.small_copy.index_select(1, self.turn).view(self.R, ROWS2_BACK, N1)
+        dh1 = self._buffer("dh1", self.R, dy2.shape[1], shape.height, shape.width, C1_PAD)
+        self.convolver.backward(dy2, w2, dh1, shape)
         return dh1
 
     def _first_back(self, index: Tensor, dh1: Tensor) -> None:

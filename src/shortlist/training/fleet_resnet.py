@@ -15,6 +15,7 @@ from torch import Tensor
 
 from shortlist.training.augment import move_images
 from shortlist.training.average import Average
+from shortlist.training.fleet_conv import Convolver, CudaConv, Receiver, TritonConv
 from shortlist.training.fleet_layout import round_up
 from shortlist.training.fleet_resnet_layout import (
     FLOAT_TILES,
@@ -71,6 +72,9 @@ class ResNetFleet:
         self.K = int(states[0][f"{self.head}.bias"].shape[0])
         self.decay = weight_decay.to(self.device, torch.float32)
         self.buffers: dict[Any, Tensor] = {}
+        self.convolver: Convolver = TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
+        if CudaConv.suits(self.device, dtype, [conv.shape for conv in self.convs]):
+            self.convolver = CudaConv(self._buffer)
         self._load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
 
@@ -250,32 +254,22 @@ class ResNetFleet:
 
     def _conv(self, x: Tensor, conv: Conv) -> tuple[Tensor, Tensor]:
         """The convolution's output and its batch norm (R, 4, outputs)."""
-        from shortlist.training.kernels.conv import conv_kernel
-
         B, H = x.shape[1], conv.size
-        block, block_k, warps, stages = self.tiles.conv[conv.inputs]
-        M = B * H * H
-        tiles = -(-M // block)
         y = self._buffer(f"y {conv.conv}", self.R, B, H, H, conv.outputs)
-        stats = self._buffer("stats", self.R, tiles, 2, conv.outputs, dtype=torch.float32)
         w = self.part(self.copy, conv.conv)
-        conv_kernel[(tiles, self.R)](
-            x, w, y, stats, x.stride(0), w.stride(0), y.stride(0), M,
-            H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=conv.outputs, N=conv.outputs, BLOCK_K=block_k,
-            BLOCKS_K=-(-TAPS * conv.inputs // block_k), BLOCK_M=block, STATS=self._train, STRIDE=conv.stride,
-            num_warps=warps, num_stages=stages,
-        )  # fmt: skip
-        return y, self._norm(stats, conv.norm, conv.outputs, tiles, M)
+        sums = self.convolver.forward(x, w, y, conv.shape, statistics=self._train)
+        return y, self._norm(sums, conv.norm, conv.outputs, B * H * H)
 
-    def _norm(self, stats: Tensor, name: str, outputs: int, tiles: int, count: int) -> Tensor:
+    def _norm(self, sums: Tensor, name: str, outputs: int, count: int) -> Tensor:
         from shortlist.training.kernels.norm import stats_kernel
 
         norm = self._buffer(f"norm {name}", self.R, 4, outputs, dtype=torch.float32)
         gamma, beta = self.part(self.value, f"{name}.weight"), self.part(self.value, f"{name}.bias")
+        parts = sums.shape[1]
         stats_kernel[(self.R,)](
-            stats, gamma, beta, self.part(self.value, "nothing"), norm, self.running[f"{name}.running_mean"],
+            sums, gamma, beta, self.part(self.value, "nothing"), norm, self.running[f"{name}.running_mean"],
             self.running[f"{name}.running_var"], self._active, count, self.size,
-            TILES=tiles, N=outputs, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=self._train, BLOCK=sum_block(outputs),
+            TILES=parts, N=outputs, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=self._train, BLOCK=sum_block(outputs, parts),
             num_warps=8,
         )  # fmt: skip
         return norm
@@ -304,8 +298,8 @@ class ResNetFleet:
         small = a[:, :, 1:-1:2, 1:-1:2].reshape(self.R, B * H * H, block.first.inputs)
         ys = torch.bmm(small, self.part(self.copy, name))
         values = ys.float()
-        stats = torch.stack([values.sum(1), (values * values).sum(1)], 1)
-        return small, ys, self._norm(stats, norm_name, C, 1, B * H * H)
+        sums = torch.stack([values.sum(1), (values * values).sum(1)], 1)
+        return small, ys, self._norm(sums.unsqueeze(1), norm_name, C, B * H * H)
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
@@ -320,104 +314,96 @@ class ResNetFleet:
         spread = torch.bmm(d, self.part(self.copy, "head").transpose(1, 2)) / side**2
         d = self._buffer(f"d {side}", self.R, B, side, side, 64)
         d.copy_(spread[:, :, None, None].expand_as(d))
-        for block, kept in zip(reversed(self.blocks), reversed(self._kept[1:]), strict=True):
-            d = self._block_back(d, block, kept)
-        x, y, norm, a = self._kept[0]
-        dy = self._norm_back(d, a, y, norm, self.stem.norm, self.stem, mask=2)
+        sums = self._sums(d, self._receiver(len(self.blocks)))
+        for i in reversed(range(len(self.blocks))):
+            d, sums = self._block_back(d, sums, self.blocks[i], self._kept[i + 1], self._receiver(i))
+        x, y, norm, _ = self._kept[0]
+        dy = self._norm_back(d, sums, y, norm, self.stem.norm, self.stem)
         self._weights(x, dy, self.stem)
 
-    def _block_back(self, d: Tensor, block: Block, kept: tuple[Tensor, ...]) -> Tensor:
-        a, y1, norm1, a1, y2, norm2, out = kept[:7]
-        dy2 = self._norm_back(d, out, y2, norm2, block.second.norm, block.second, mask=1)
+    def _receiver(self, i: int) -> Receiver:
+        """The norm and ReLU that gave block i its input; only the stem's has no shortcut in between."""
+        if i == 0:
+            _, y, norm, _ = self._kept[0]
+            return Receiver(y, norm, None)
+        _, _, _, _, y2, norm2, out = self._kept[i][:7]
+        return Receiver(y2, norm2, out)
+
+    def _block_back(
+        self, d: Tensor, sums: Tensor, block: Block, kept: tuple[Tensor, ...], before: Receiver
+    ) -> tuple[Tensor, Tensor]:
+        """From the gradient by the last sum of a block to that of the block before it, with the sums for its norm."""
+        a, y1, norm1, a1, y2, norm2 = kept[:6]
+        dy2 = self._norm_back(d, sums, y2, norm2, block.second.norm, block.second)
         self._weights(a1, dy2, block.second)
         inner = self._buffer(f"inner {block.second.size}", *y1.shape)
-        self._input_gradient(dy2, block.second, inner, add=False)
-        dy1 = self._norm_back(inner, a1, y1, norm1, block.first.norm, block.first, mask=2)
+        to = Receiver(y1, norm1, None)
+        sums = self.convolver.backward(dy2, self._turned(block.second), inner, block.second.turned, to=to)
+        dy1 = self._norm_back(inner, sums, y1, norm1, block.first.norm, block.first)
         self._weights(a, dy1, block.first)
-        if block.shortcut is None:
-            self._input_gradient(dy1, block.first, d, add=True)
-            return d
-        side = block.first.size * 2
-        wide = self._buffer(f"d {side}", self.R, y1.shape[1], side, side, block.first.inputs)
-        self._input_gradient(dy1, block.first, wide, add=False)
-        small, ys, norm_s = kept[7:]
-        self._shortcut_back(d, small, ys, norm_s, block, wide)
-        return wide
+        if block.shortcut is not None:
+            d = self._shortcut_back(d, block, *kept[7:])
+        sums = self.convolver.backward(dy1, self._turned(block.first), d, block.first.turned, add=True, to=before)
+        return d, sums
 
-    def _shortcut_back(self, d: Tensor, small: Tensor, ys: Tensor, norm: Tensor, block: Block, wide: Tensor) -> None:
+    def _shortcut_back(self, d: Tensor, block: Block, small: Tensor, ys: Tensor, norm: Tensor) -> Tensor:
+        """The shortcut's share of the gradient by the block's input."""
         assert block.shortcut is not None
         name, norm_name = block.shortcut
-        dys = self._norm_back(d, d, ys.view_as(d), norm, norm_name, block.first, mask=0, halo=False)
-        dys = dys.view_as(ys)
+        sums = self._sums(d, Receiver(ys.view_as(d), norm, None))
+        dys = self._norm_back(d, sums, ys.view_as(d), norm, norm_name, block.first, halo=False).view_as(ys)
         self.part(self.grad, name).copy_(torch.bmm(small.transpose(1, 2), dys))
         back = torch.bmm(dys, self.part(self.copy, name).transpose(1, 2))
-        B, H = d.shape[1], block.first.size
-        wide[:, :, ::2, ::2] += back.view(self.R, B, H, H, block.first.inputs)
+        B, H, side = d.shape[1], block.first.size, block.first.size * 2
+        wide = self._buffer(f"d {side}", self.R, B, side, side, block.first.inputs).zero_()
+        wide[:, :, ::2, ::2] = back.view(self.R, B, H, H, block.first.inputs)
+        return wide
 
-    def _norm_back(
-        self, d: Tensor, a: Tensor, y: Tensor, norm: Tensor, name: str, conv: Conv, *, mask: int, halo: bool = True
-    ) -> Tensor:
-        """The gradient by y, in a map like the convolution's input (or without a halo); `mask` as the kernel's.
+    def _sums(self, d: Tensor, to: Receiver) -> Tensor:
+        """The sums that a norm's way back needs, where no convolution made them; d first passes the ReLU of `act`."""
+        from shortlist.training.kernels.residual import sums_kernel
 
-        Mask 1 leaves in d what passed the ReLU, for the shortcut.
-        """
-        from shortlist.training.kernels.norm import stats_back_kernel
-        from shortlist.training.kernels.residual import act_back_kernel
-
-        B, H, C = y.shape[1], conv.size, conv.outputs
+        _, B, H, _, C = d.shape
         block, warps = self.tiles.act
         M = B * H * H
-        tiles = -(-M // block)
+        sums = self._buffer("sums", self.R, -(-M // block), 2, C, dtype=torch.float32)
+        act = d if to.act is None else to.act
+        sums_kernel[(-(-M // block), self.R)](
+            d, act, to.before, to.norm, sums, d.stride(0), act.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, MASK=to.act is not None, num_warps=warps,
+        )  # fmt: skip
+        return sums
+
+    def _norm_back(
+        self, d: Tensor, sums: Tensor, y: Tensor, norm: Tensor, name: str, conv: Conv, *, halo: bool = True
+    ) -> Tensor:
+        """The gradient by y from that by the normalised y, in a map like the convolution's input, or without a halo."""
+        from shortlist.training.kernels.norm import stats_back_kernel
+        from shortlist.training.kernels.residual import norm_back_kernel
+
+        B, H, C, parts = y.shape[1], conv.size, conv.outputs, sums.shape[1]
+        M = B * H * H
+        means = self._buffer("means", self.R, 2, C, dtype=torch.float32)
+        dgamma, dbeta = self.part(self.grad, f"{name}.weight"), self.part(self.grad, f"{name}.bias")
+        stats_back_kernel[(self.R,)](
+            sums, means, dgamma, dbeta, M, self.size, TILES=parts, N=C, BLOCK=sum_block(C, parts), num_warps=8
+        )
+        block, warps = self.tiles.act
         stride = conv.stride if halo else 0
         side = H * stride + 2 if halo else H
         out = self._buffer(f"dy {stride}", self.R, B, side, side, C)
-        sums = self._buffer("sums", self.R, tiles, 2, C, dtype=torch.float32)
-        means = self._buffer("means", self.R, 2, C, dtype=torch.float32)
-        for apply in (False, True):
-            act_back_kernel[(tiles, self.R)](
-                d, a, y, norm, means, out, sums, d.stride(0), a.stride(0), out.stride(0), M,
-                H=H, W=H, C=C, BLOCK_M=block, MASK=0 if apply and mask == 1 else mask, APPLY=apply, KEEP=mask == 1,
-                STRIDE=stride, num_warps=warps,
-            )  # fmt: skip
-            if not apply:
-                dgamma, dbeta = self.part(self.grad, f"{name}.weight"), self.part(self.grad, f"{name}.bias")
-                stats_back_kernel[(self.R,)](
-                    sums, means, dgamma, dbeta, M, self.size, TILES=tiles, N=C, BLOCK=sum_block(C), num_warps=8
-                )
+        norm_back_kernel[(-(-M // block), self.R)](
+            d, y, norm, means, out, d.stride(0), out.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, STRIDE=stride, num_warps=warps,
+        )  # fmt: skip
         return out
 
     def _weights(self, x: Tensor, dy: Tensor, conv: Conv) -> None:
-        from shortlist.training.kernels.conv import add_parts_kernel, conv_weight_kernel
+        self.convolver.weights(x, dy, self.part(self.grad, conv.conv), conv.shape)
 
-        block, splits, warps, stages = self.tiles.weights[conv.inputs]
-        B, H, N = x.shape[1], conv.size, conv.outputs
-        parts = self._buffer("parts", self.R, splits, conv.rows, N, dtype=torch.float32)
-        conv_weight_kernel[(conv.rows // ROW_BLOCK, splits, self.R)](
-            x, dy, parts, x.stride(0), dy.stride(0), B * H * H,
-            H=H, W=H, PLACES=PLACES, CI=conv.inputs, CO=N, N=N, BLOCK_K=ROW_BLOCK, BLOCKS_K=conv.rows // ROW_BLOCK,
-            BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * H // (block * splits)), STRIDE=conv.stride,
-            num_warps=warps, num_stages=stages,
-        )  # fmt: skip
-        size = conv.rows * N
-        add_parts_kernel[(-(-size // 1024), self.R)](
-            parts, self.part(self.grad, conv.conv), size, TAPS * conv.inputs * N, self.size, SPLITS=splits, BLOCK=1024
-        )
-
-    def _input_gradient(self, dy: Tensor, conv: Conv, out: Tensor, *, add: bool) -> None:
-        """The gradient by the convolution's input, written to (or added to) `out`."""
-        from shortlist.training.kernels.conv import conv_kernel
-
-        B, H = dy.shape[1], conv.size * conv.stride
-        block, block_k, warps, stages = self.tiles.conv[conv.outputs]
-        start = self.turned_slots[conv.conv]
-        w = self.turned[:, start:]
-        M = B * H * H
-        conv_kernel[(-(-M // block), self.R)](
-            dy, w, out, out, dy.stride(0), w.stride(0), out.stride(0), M,
-            H=H, W=H, PLACES=PLACES, CI=conv.outputs, CO=conv.inputs, N=conv.inputs, BLOCK_K=block_k,
-            BLOCKS_K=-(-TAPS * conv.outputs // block_k), BLOCK_M=block, STATS=False, ADD=add, num_warps=warps,
-            num_stages=stages,
-        )  # fmt: skip
+    def _turned(self, conv: Conv) -> Tensor:
+        shape, start = conv.turned, self.turned_slots[conv.conv]
+        return self.turned[:, start : start + shape.rows * shape.columns].view(self.R, shape.rows, shape.columns)
 
     def update(self, lr: Tensor) -> None:
         """One step of SGD with momentum; a run whose lr is negative stands still."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from shortlist.training.fleet_conv import ConvShape
 from shortlist.training.fleet_layout import round_up
 
 PLACES, TAPS = 3, 9
@@ -32,6 +33,16 @@ class Conv:
         """Rows of its weight matrix."""
         return round_up(TAPS * self.inputs, ROW_BLOCK)
 
+    @property
+    def shape(self) -> ConvShape:
+        """As the kernels know it."""
+        return ConvShape(PLACES, self.stride, self.size, self.size, self.inputs, self.outputs, self.rows, self.outputs)
+
+    @property
+    def turned(self) -> ConvShape:
+        """The convolution that gives the gradient by its input."""
+        return self.shape.turned(round_up(TAPS * self.outputs, ROW_BLOCK), self.inputs)
+
 
 @dataclass(frozen=True)
 class Block:
@@ -44,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class ResNetTiles:
-    """Block sizes by number of input channels: BLOCK_M, BLOCK_K, warps, stages of the convolutions."""
+    """Block sizes of the Triton kernels, by number of input channels: BLOCK_M, BLOCK_K, warps, stages."""
 
     conv: Mapping[int, tuple[int, int, int, int]]
     weights: Mapping[int, tuple[int, int, int, int]]
@@ -64,9 +75,9 @@ FLOAT_TILES = ResNetTiles(
 """For checks in float32, whose tiles are twice as large."""
 
 
-def sum_block(channels: int) -> int:
+def sum_block(channels: int, parts: int) -> int:
     """How many tiles' sums are added up at a time: few steps, since one program does it for a run."""
-    return 4096 // channels
+    return min(4096 // channels, 1 << (parts - 1).bit_length())
 
 
 def blocks_of(state: Mapping[str, Tensor], size: int) -> tuple[Conv, list[Block]]:

@@ -13,16 +13,15 @@ def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
 
 @triton.jit
 def conv_kernel(
-    x_ptr, w_ptr, y_ptr, stats_ptr, x_run, w_run, y_run, M,
+    x_ptr, w_ptr, y_ptr, sums_ptr, before_ptr, act_ptr, norm_ptr, x_run, w_run, y_run, act_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STATS: tl.constexpr,
-    STRIDE: tl.constexpr = 1, ADD: tl.constexpr = False,
+    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr, SUMS: tl.constexpr,
+    ADD: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
-    """y[m, n] = sum_k x[window(m), k] w[k, n]; and for batch norm the sums of y and y^2 over the tile's rows.
+    """y[m, n] = sum_k x[window(m), k] w[k, n]; what SUMS, ADD and MASK do at the end is said in `conv.cu`.
 
-    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, N), y (R, B, H, W, CO), stats (R, tiles, 2,
-    N). The gradient by x is the same kernel on the gradient by y, with the window turned round and its channels
-    swapped. ADD adds to what y holds.
+    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, N), y (R, B, H, W, CO), sums (R, tiles, 2,
+    N).
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -42,18 +41,30 @@ def conv_kernel(
         a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :])
         w = tl.load(w_ptr + kk[:, None] * N + n[None, :])
         acc = tl.dot(a, w, acc)
-    to = y_ptr + run * y_run + row[:, None] * CO + n[None, :]
+    at = run * y_run + row[:, None] * CO + n[None, :]
     mask = valid[:, None] & (n < CO)[None, :]
+    norm_ptr += run * 4 * CO + n[None, :]
     if ADD:
-        acc += tl.load(to, mask=mask, other=0.0).to(tl.float32)
+        acc += tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    if SUMS == 2:
+        before = tl.load(before_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    if MASK == 1:
+        inside = (((row // (H * W)) * (H + 2) + place // W + 1) * (W + 2) + place % W + 1) * CO
+        act = tl.load(act_ptr + run * act_run + inside[:, None] + n[None, :], mask=mask, other=0.0)
+        acc = tl.where(act > 0, acc, 0.0)
+    if MASK == 2:
+        acc = tl.where(before * tl.load(norm_ptr) + tl.load(norm_ptr + CO) > 0, acc, 0.0)
     out = acc.to(y_ptr.dtype.element_ty)
-    tl.store(to, out, mask=mask)
-    if STATS:
+    tl.store(y_ptr + at, out, mask=mask)
+    if SUMS:
         # of what was stored, so that mean and variance are those of the rounded values
-        kept = tl.where(valid[:, None], out.to(tl.float32), 0.0)
-        at = stats_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
-        tl.store(at, tl.sum(kept, 0))
-        tl.store(at + N, tl.sum(kept * kept, 0))
+        kept = tl.where(mask, out.to(tl.float32), 0.0)
+        other = kept
+        if SUMS == 2:
+            other = (before - tl.load(norm_ptr + 2 * CO)) * tl.load(norm_ptr + 3 * CO)
+        to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
+        tl.store(to, tl.sum(kept, 0))
+        tl.store(to + N, tl.sum(kept * other, 0))
 
 
 @triton.jit
@@ -61,7 +72,7 @@ def conv_weight_kernel(
     x_ptr, d_ptr, out_ptr, x_run, d_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
-    STEPS: tl.constexpr, STRIDE: tl.constexpr = 1,
+    STEPS: tl.constexpr, STRIDE: tl.constexpr,
 ):  # fmt: skip
     """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n]; d lies in a map like x's, STRIDE apart."""
     block = tl.program_id(0)
@@ -95,6 +106,6 @@ def add_parts_kernel(parts_ptr, out_ptr, size, real, small, SPLITS: tl.constexpr
     run = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros((BLOCK,), tl.float32)
-    for split in tl.static_range(SPLITS):
+    for split in range(SPLITS):
         acc += tl.load(parts_ptr + (run * SPLITS + split) * size + i, mask=i < real, other=0.0)
     tl.store(out_ptr + run * small + i, acc, mask=i < size)

@@ -41,43 +41,55 @@ def act_kernel(
 
 
 @triton.jit
-def act_back_kernel(
-    d_ptr, a_ptr, y_ptr, norm_ptr, means_ptr, out_ptr, sums_ptr, d_run, a_run, out_run, M,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, MASK: tl.constexpr, APPLY: tl.constexpr,
-    KEEP: tl.constexpr, STRIDE: tl.constexpr,
+def sums_kernel(
+    d_ptr, a_ptr, y_ptr, norm_ptr, sums_ptr, d_run, a_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
-    """The way back through ReLU and batch norm, in two passes over d (R, B, H, W, C), the gradient by the activation.
+    """Sums (R, tiles, 2, C) of d (R, B, H, W, C) and of d times the normalised y, for batch norm's way back.
 
-    First (APPLY false) sums (R, tiles, 2, C) of d, where the activation is above zero, and of d times the normalised y.
-    Then (APPLY true) the gradient by y into out: STRIDE apart in a map with a halo, or without one where STRIDE is 0.
-    MASK says where the activation was above zero: 0 d is masked already; 1 read it in a, a map with a halo; 2 make it
-    again from y. KEEP leaves the masked d behind, for the second pass and the shortcut.
+    MASK: d is first set to zero, for good, where the activation a, a map with a halo, is not above zero.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
     m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
     mask = (m < M)[:, None]
     n = tl.arange(0, C)
-    at = m[:, None] * C + n[None, :]
-    d = tl.load(d_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
-    norm_ptr += run * 4 * C + n[None, :]
-    y = tl.load(y_ptr + run * d_run + at, mask=mask, other=0.0).to(tl.float32)
-    if MASK == 1:
+    at = run * d_run + m[:, None] * C + n[None, :]
+    d = tl.load(d_ptr + at, mask=mask, other=0.0)
+    if MASK:
         inside = _inside(m, H, W, 1)[:, None] * C + n[None, :]
         d = tl.where(tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0) > 0, d, 0.0)
-    if MASK == 2:
-        d = tl.where(y * tl.load(norm_ptr) + tl.load(norm_ptr + C) > 0, d, 0.0)
+        tl.store(d_ptr + at, d, mask=mask)
+    norm_ptr += run * 4 * C + n[None, :]
+    y = tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
     normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
-    if APPLY:
-        means_ptr += run * 2 * C + n[None, :]
-        g = tl.load(norm_ptr) * (d - tl.load(means_ptr) - normal * tl.load(means_ptr + C))
-        to = at
-        if STRIDE > 0:
-            to = _inside(m, H, W, STRIDE)[:, None] * C + n[None, :]
-        tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)
-    else:
-        if KEEP:
-            tl.store(d_ptr + run * d_run + at, d.to(d_ptr.dtype.element_ty), mask=mask)
-        to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * C + n
-        tl.store(to, tl.sum(tl.where(mask, d, 0.0), 0))
-        tl.store(to + C, tl.sum(tl.where(mask, d * normal, 0.0), 0))
+    d = d.to(tl.float32)
+    to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * C + n
+    tl.store(to, tl.sum(d, 0))
+    tl.store(to + C, tl.sum(d * normal, 0))
+
+
+@triton.jit
+def norm_back_kernel(
+    d_ptr, y_ptr, norm_ptr, means_ptr, out_ptr, d_run, out_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr,
+):  # fmt: skip
+    """The way back through batch norm: from d (R, B, H, W, C) the gradient by y into out.
+
+    out has its pixels STRIDE apart in a map with a halo, or, where STRIDE is 0, is a map without one.
+    """
+    run = tl.program_id(1).to(tl.int64)
+    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    mask = (m < M)[:, None]
+    n = tl.arange(0, C)[None, :]
+    at = run * d_run + m[:, None] * C + n
+    d = tl.load(d_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    y = tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    norm_ptr += run * 4 * C + n
+    means_ptr += run * 2 * C + n
+    normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
+    g = tl.load(norm_ptr) * (d - tl.load(means_ptr) - normal * tl.load(means_ptr + C))
+    to = m[:, None] * C + n
+    if STRIDE > 0:
+        to = _inside(m, H, W, STRIDE)[:, None] * C + n
+    tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)

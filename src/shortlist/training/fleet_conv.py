@@ -1,0 +1,329 @@
+"""The convolutions of a fleet: forward, by the input and by the weights, for all runs at once.
+
+Two ways to do the same: `TritonConv`, the plain one, for every dtype and, interpreted, for the CPU; `CudaConv`, for
+bf16, whose kernels read a map once instead of once per place of the window. Layouts are those of `kernels`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """What a convolution maps; channels are padded to a multiple of 8."""
+
+    places: int
+    """Height and width of its window."""
+    stride: int
+    height: int
+    """Of its output."""
+    width: int
+    inputs: int
+    outputs: int
+    rows: int
+    """Rows of its weight matrix, places times inputs and padding."""
+    columns: int
+    """Columns of its weight matrix, outputs and padding."""
+
+    @property
+    def taps(self) -> int:
+        """Places of the window."""
+        return self.places * self.places
+
+    @property
+    def real_rows(self) -> int:
+        """Rows of the weight matrix that are not padding."""
+        return self.taps * self.inputs
+
+    def turned(self, rows: int, columns: int) -> "ConvShape":
+        """The convolution on the gradient by the output that gives the gradient by the input."""
+        return ConvShape(
+            self.places,
+            1,
+            self.height * self.stride,
+            self.width * self.stride,
+            self.outputs,
+            self.inputs,
+            rows,
+            columns,
+        )
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """The batch norm and ReLU whose output the gradient belongs to that a convolution writes."""
+
+    before: Tensor
+    """(R, B, H, W, C) what batch norm was given."""
+    norm: Tensor
+    """(R, 4, C) scale, shift, mean, 1 / deviation."""
+    act: Tensor | None
+    """(R, B, H + 2, W + 2, C) what the ReLU gave; None where nothing was added in between: it is made again."""
+
+
+class Scratch(Protocol):
+    """Makes buffers that are kept between steps and start as zeros."""
+
+    def __call__(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """The same tensor for the same name and shape."""
+        ...
+
+
+class Convolver(Protocol):
+    """What both ways can do. Maps are channels last, those that are read have a halo; w is (R, rows, columns)."""
+
+    def forward(self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, *, statistics: bool) -> Tensor:
+        """y from x; returns sums (R, parts, 2, columns) of y and of its squares, if asked for."""
+        ...
+
+    def backward(
+        self, dy: Tensor, w: Tensor, out: Tensor, shape: ConvShape, *, add: bool = False, to: Receiver | None = None
+    ) -> Tensor:
+        """By the input into (or added to) `out`: `shape` and w are turned.
+
+        A receiver's ReLU is passed as well, and sums (R, parts, 2, columns) of `out` and of `out` times the receiver's
+        normalised map are returned.
+        """
+        ...
+
+    def weights(self, x: Tensor, dy: Tensor, grad: Tensor, shape: ConvShape) -> None:
+        """By the weights, into grad (R, rows, columns), a view whose runs may lie apart."""
+        ...
+
+
+def _add_parts(parts: Tensor, grad: Tensor, shape: ConvShape) -> None:
+    from shortlist.training.kernels.conv import add_parts_kernel
+
+    runs, splits, size = len(parts), parts.shape[1], shape.rows * shape.columns
+    # rows behind the last place are padding: what was read there is not a gradient
+    add_parts_kernel[(-(-size // 1024), runs)](
+        parts, grad, size, shape.real_rows * shape.columns, grad.stride(0), SPLITS=splits, BLOCK=1024
+    )
+
+
+@dataclass(frozen=True)
+class TritonConv:
+    """By `kernels/conv.py`."""
+
+    scratch: Scratch
+    conv: Mapping[int, tuple[int, int, int, int]]
+    """By number of input channels: BLOCK_M, BLOCK_K, warps, stages."""
+    weight: Mapping[int, tuple[int, int, int, int]]
+    """BLOCK_M, splits, warps, stages."""
+    row_block: int
+    """How many rows of the weight gradient a program has."""
+
+    def forward(self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, *, statistics: bool) -> Tensor:
+        """As `Convolver` says."""
+        return self._conv(x, w, y, shape, 1 if statistics else 0, False, None)
+
+    def backward(
+        self, dy: Tensor, w: Tensor, out: Tensor, shape: ConvShape, *, add: bool = False, to: Receiver | None = None
+    ) -> Tensor:
+        """As `Convolver` says."""
+        return self._conv(dy, w, out, shape, 2 if to else 0, add, to)
+
+    def _conv(
+        self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, sums: int, add: bool, to: Receiver | None
+    ) -> Tensor:
+        from shortlist.training.kernels.conv import conv_kernel
+
+        block, block_k, warps, stages = self.conv[shape.inputs]
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        tiles = -(-M // block)
+        found = self.scratch("sums", runs, tiles, 2, shape.columns, dtype=torch.float32)
+        before, act, norm, mask = _receiver(to, y, found)
+        conv_kernel[(tiles, runs)](
+            x, w, y, found, before, act, norm, x.stride(0), w.stride(0), y.stride(0), act.stride(0), M,
+            H=shape.height, W=shape.width, PLACES=shape.places, CI=shape.inputs, CO=shape.outputs, N=shape.columns,
+            BLOCK_K=block_k, BLOCKS_K=-(-shape.real_rows // block_k), BLOCK_M=block, STRIDE=shape.stride, SUMS=sums,
+            ADD=add, MASK=mask, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        return found
+
+    def weights(self, x: Tensor, dy: Tensor, grad: Tensor, shape: ConvShape) -> None:
+        """As `Convolver` says."""
+        from shortlist.training.kernels.conv import conv_weight_kernel
+
+        block, splits, warps, stages = self.weight[shape.inputs]
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        parts = self.scratch("parts", runs, splits, shape.rows, shape.columns, dtype=torch.float32)
+        conv_weight_kernel[(shape.rows // self.row_block, splits, runs)](
+            x, dy, parts, x.stride(0), dy.stride(0), M,
+            H=shape.height, W=shape.width, PLACES=shape.places, CI=shape.inputs, CO=shape.outputs, N=shape.columns,
+            BLOCK_K=self.row_block, BLOCKS_K=shape.rows // self.row_block, BLOCK_M=block, SPLITS=splits,
+            STEPS=-(-M // (block * splits)), STRIDE=shape.stride, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        _add_parts(parts, grad, shape)
+
+
+def _receiver(to: Receiver | None, y: Tensor, floats: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """What a kernel is given of a receiver, and the MASK: 0 no ReLU, 1 seen in its output, 2 made again."""
+    if to is None:
+        return y, y, floats, 0
+    return to.before, to.before if to.act is None else to.act, to.norm, 2 if to.act is None else 1
+
+
+@dataclass(frozen=True)
+class CudaTiles:
+    """Block sizes of `conv.cu`, as benchmarks/fleet_tune.py found them on an H200."""
+
+    warps: int
+    tiles: int
+    """Tiles of 16 that a warp has: pixels of a convolution, rows of a weight gradient."""
+    pixels: int = 0
+    """Of a weight gradient: pixels that are copied at a time."""
+
+
+# by places, inputs and outputs
+CONV_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 8, 16): CudaTiles(4, 4),
+    (3, 16, 16): CudaTiles(4, 4),
+    (3, 16, 32): CudaTiles(4, 4),
+    (3, 32, 16): CudaTiles(4, 4),
+    (3, 32, 32): CudaTiles(8, 2),
+    (3, 32, 64): CudaTiles(4, 2),
+    (3, 64, 32): CudaTiles(8, 2),
+    (3, 64, 64): CudaTiles(8, 2),
+    (5, 24, 56): CudaTiles(8, 2),
+    (5, 56, 24): CudaTiles(4, 4),
+}
+WEIGHT_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 8, 16): CudaTiles(8, 5, 256),
+    (3, 16, 16): CudaTiles(8, 9, 256),
+    (3, 16, 32): CudaTiles(6, 3, 128),
+    (3, 32, 32): CudaTiles(6, 6, 128),
+    (3, 32, 64): CudaTiles(6, 3, 64),
+    (3, 64, 64): CudaTiles(12, 3, 128),
+    (5, 24, 56): CudaTiles(10, 4, 128),
+}
+
+
+@dataclass(frozen=True)
+class CudaConv:
+    """By `kernels/conv.cu`."""
+
+    scratch: Scratch
+
+    @staticmethod
+    def suits(device: torch.device, dtype: torch.dtype, shapes: Sequence[ConvShape]) -> bool:
+        """Whether there are block sizes for these convolutions that fit the device."""
+        if device.type != "cuda" or dtype != torch.bfloat16 or torch.cuda.get_device_capability(device) < (8, 0):
+            return False
+        limit = getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0)
+        return all(memory is not None and memory <= limit for shape in shapes for memory in shared_memory(shape))
+
+    def forward(self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, *, statistics: bool) -> Tensor:
+        """As `Convolver` says."""
+        return self._conv(x, w, y, shape, 1 if statistics else 0, False, None)
+
+    def backward(
+        self, dy: Tensor, w: Tensor, out: Tensor, shape: ConvShape, *, add: bool = False, to: Receiver | None = None
+    ) -> Tensor:
+        """As `Convolver` says."""
+        return self._conv(dy, w, out, shape, 2 if to else 0, add, to)
+
+    def _conv(
+        self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, sums: int, add: bool, to: Receiver | None
+    ) -> Tensor:
+        from shortlist.training.kernels.nvrtc import compiled
+
+        of = CONV_TILES[shape.places, shape.inputs, shape.outputs]
+        mask = 0 if to is None else 2 if to.act is None else 1
+        constants = conv_constants(shape, of, sums, add, mask)
+        kernel = compiled("conv.cu", "conv", constants, of.warps * 32, conv_memory(shape, of))
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        blocks = blocks_of_run(-(-M // (of.warps * of.tiles * 16)), runs, kernel.blocks_at_once)
+        found = self.scratch("sums", runs, blocks, 2, shape.columns, dtype=torch.float32)
+        before, act, norm, _ = _receiver(to, y, found)
+        kernel(
+            (blocks, runs),
+            x, w, y, found, before, act, norm, x.stride(0), w.stride(0), y.stride(0), act.stride(0), M,
+        )  # fmt: skip
+        return found
+
+    def weights(self, x: Tensor, dy: Tensor, grad: Tensor, shape: ConvShape) -> None:
+        """As `Convolver` says."""
+        from shortlist.training.kernels.nvrtc import compiled
+
+        of = WEIGHT_TILES[shape.places, shape.inputs, shape.outputs]
+        constants = weight_constants(shape, of)
+        kernel = compiled("conv.cu", "conv_weight", constants, of.warps * 32, weight_memory(shape, of))
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        blocks = blocks_of_run(-(-M // of.pixels), runs, kernel.blocks_at_once)
+        parts = self.scratch("parts", runs, blocks, shape.rows, shape.columns, dtype=torch.float32)
+        kernel((blocks, runs), x, dy, parts, x.stride(0), dy.stride(0), M)
+        _add_parts(parts, grad, shape)
+
+
+def shared_memory(shape: ConvShape) -> list[int | None]:
+    """What a convolution and its weight gradient want of a block's shared memory; None where no block size is known."""
+    key = shape.places, shape.inputs, shape.outputs
+    return [
+        conv_memory(shape, CONV_TILES[key]) if key in CONV_TILES else None,
+        weight_memory(shape, WEIGHT_TILES[key]) if key in WEIGHT_TILES else None,
+    ]
+
+
+def _constants(shape: ConvShape, of: CudaTiles) -> dict[str, int]:
+    return {
+        "PLACES": shape.places, "STRIDE": shape.stride, "H": shape.height, "W": shape.width, "CI": shape.inputs,
+        "CO": shape.outputs, "WN": shape.columns, "WARPS": of.warps, "MT": of.tiles,
+    }  # fmt: skip
+
+
+def conv_constants(shape: ConvShape, of: CudaTiles, sums: int, add: bool, mask: int) -> dict[str, int]:
+    """What `conv` is compiled with."""
+    return {**_constants(shape, of), "SUMS": sums, "ADD": int(add), "MASK": mask}
+
+
+def weight_constants(shape: ConvShape, of: CudaTiles) -> dict[str, int]:
+    """What `conv_weight` is compiled with."""
+    across = -(-shape.real_rows // (16 * of.tiles))
+    return {**_constants(shape, of), "PIXEL_BLOCK": of.pixels, "ACROSS": across, "ROWS": shape.rows}
+
+
+def _padded(channels: int) -> int:
+    return channels if channels // 8 % 2 else channels + 8
+
+
+def _span(shape: ConvShape, pixels: int) -> int:
+    halo, stride = shape.places - 1, shape.stride
+    breaks = -(-pixels // shape.width) * (shape.width * (stride - 1) + halo) * stride
+    return pixels * stride + breaks + -(-pixels // (shape.height * shape.width)) * halo * (shape.width * stride + halo)
+
+
+def conv_memory(shape: ConvShape, of: CudaTiles) -> int:
+    """Bytes of shared memory of a block of `conv`: its norm, sums by warp, weights, two stretches of the map."""
+    window = (shape.places - 1) * (shape.width * shape.stride + shape.places)
+    pixels = _span(shape, of.warps * of.tiles * 16) + window + 1
+    weights = -(-shape.real_rows // 16) * 16 * _padded(shape.outputs) * 2
+    return (4 + 2 * of.warps) * shape.outputs * 4 + weights + 2 * pixels * _padded(shape.inputs) * 2
+
+
+def weight_memory(shape: ConvShape, of: CudaTiles) -> int:
+    """Bytes of shared memory of a block of `conv_weight`: a pixel of zeros, two stretches of both maps."""
+    window = (shape.places - 1) * (shape.width * shape.stride + shape.places)
+    pixels = _span(shape, of.pixels) + 1
+    outputs = _padded(shape.outputs)
+    return 2 * outputs + 2 * 2 * ((pixels + window) * _padded(shape.inputs) + pixels * outputs)
+
+
+@cache
+def blocks_of_run(tiles: int, runs: int, at_once: int) -> int:
+    """How many blocks share the tiles of a run, so that the device is busy to the end and few blocks begin anew.
+
+    >>> blocks_of_run(1024, 60, 528)
+    17
+    """
+    start = 2  # what a block does before its first tile, in tiles
+
+    def cost(blocks: int) -> int:
+        return -(-runs * blocks // at_once) * (-(-tiles // blocks) + start)
+
+    return min(range(1, tiles + 1), key=cost)

@@ -1,0 +1,304 @@
+// Convolutions of many runs at once on the tensor cores, bf16 with sums in float32.
+//
+// A tile is BM consecutive output pixels of a run's batch. In a map with a halo, which is one piece of memory, all their
+// windows lie in one contiguous stretch: it is copied to shared memory once, and the places of the window are read
+// from there (Triton's version reads it once per place). A block takes every gridDim.x-th tile of its run and copies the
+// next stretch while it works on one. Pixels are padded to an odd number of 16-byte pieces, so that eight of them in a
+// row hit different banks.
+//
+// Given by -D: PLACES (window), STRIDE, H, W (output), CI and CO (channels, multiples of 8), WN (row length of the weight
+// matrix and of the sums), WARPS, MT
+// (tiles of 16 a warp has); `conv` wants SUMS, ADD, MASK, `conv_weight` wants PIXEL_BLOCK, ACROSS, ROWS.
+
+constexpr int TAPS = PLACES * PLACES;
+constexpr int WIDTH = W * STRIDE + PLACES - 1, HEIGHT = H * STRIDE + PLACES - 1;
+constexpr int GROUPS = TAPS * CI / 8;  // the rows of the weight matrix, in eights
+constexpr int NT = CO / 8;
+constexpr int THREADS = WARPS * 32;
+
+__device__ constexpr int padded(int channels) { return channels / 8 % 2 ? channels : channels + 8; }
+__device__ constexpr int pieces(int pixels, int whole) { return (pixels + whole - 1) / whole; }
+
+// How many pixels of a map with a halo the windows of `pixels` outputs may span, without the window of the last.
+__device__ constexpr int span(int pixels) {
+    return pixels * STRIDE + pieces(pixels, W) * (WIDTH - W) * STRIDE +
+           pieces(pixels, H * W) * (HEIGHT - H * STRIDE) * WIDTH;
+}
+
+constexpr int XS = padded(CI);
+
+// Where the window of output pixel m begins, in pixels of a map with a halo.
+__device__ __forceinline__ int place(int m) {
+    int image = m / (H * W), inside = m % (H * W);
+    return (image * HEIGHT + inside / W * STRIDE) * WIDTH + inside % W * STRIDE;
+}
+
+// Where eight channels of a place of the window lie, in bytes from the window's beginning.
+__device__ constexpr int group_offset(int group) {
+    int tap = group * 8 / CI;
+    return ((tap / PLACES * WIDTH + tap % PLACES) * XS + group * 8 % CI) * 2;
+}
+
+template <int CHANNELS>
+__device__ __forceinline__ void copy_pixels(u32 to, const bf16* from, int pixels) {
+    constexpr int PIECES = CHANNELS / 8;
+    for (int i = threadIdx.x; i < pixels * PIECES; i += THREADS)
+        copy16(to + (i / PIECES * padded(CHANNELS) + i % PIECES * 8) * 2, from + i * 8);
+}
+
+#ifdef MASK
+// y[m, n] = sum_k x[window(m), k] w[k, n]; x (R, B, HEIGHT, WIDTH, CI), w (R, rows, WN), y (R, B, H, W, CO). The gradient by x
+// is the same on the gradient by y, with the window turned round and its channels swapped. ADD: to what y holds.
+// SUMS 1: sums (R, blocks, 2, WN) of y and its squares. SUMS 2: y is the gradient by an activation. What did not pass the
+// ReLU is set to zero, which MASK finds in the activation itself (1; a map with a halo of 1) or makes again from what
+// batch norm was given (2), `before` (like y); and sums of y and of y times the normalised `before`. norm (R, 4, CO).
+constexpr int BM = WARPS * MT * 16;
+constexpr int STEPS = (GROUPS + 1) / 2;
+constexpr int WS = padded(CO);
+constexpr int PIXELS = span(BM) + (PLACES - 1) * (WIDTH + 1) + 1;
+constexpr bool HELD = STEPS * NT <= 20;  // few enough weights to stay in registers
+
+// The column of the weights in shared memory: within 16, so that a lane's sums are those of four neighbouring channels.
+__device__ __forceinline__ int column(int n) {
+    return n / 16 < NT / 2 ? n / 16 * 16 + n % 4 / 2 * 8 + n % 16 / 4 * 2 + n % 2 : n;
+}
+
+__device__ __forceinline__ void load_weights(u32 (&b)[NT][2], u32 weights, int step, int lane) {
+    u32 r[4];
+#pragma unroll
+    for (int pair = 0; pair < (NT + 1) / 2; pair++) {
+        bool whole = 2 * pair + 1 < NT;
+        load4_turned(r, weights + ((step * 16 + lane % 16) * WS + pair * 16 + (whole ? lane / 16 * 8 : 0)) * 2);
+        b[2 * pair][0] = r[0], b[2 * pair][1] = r[1];
+        if (whole) b[2 * pair + 1][0] = r[2], b[2 * pair + 1][1] = r[3];
+    }
+}
+
+template <int COUNT>
+__device__ __forceinline__ void read(float (&to)[4], const bf16* from) {
+    u32 both[2];
+    if (COUNT == 4)
+        *(uint2*)both = *(const uint2*)from;
+    else
+        both[0] = *(const u32*)from;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) to[i] = widen(both[i / 2] >> (i % 2 * 16));
+}
+
+// COUNT neighbouring channels of a pixel: what the kernel's end does with them. s: their sums.
+template <int COUNT>
+__device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, int at, const bf16* before, const bf16* act,
+                                       const float* norm, int n) {
+    float old[4], was[4], a[4];
+    if (ADD) read<COUNT>(old, y + at);
+    if (SUMS == 2) read<COUNT>(was, before + at);
+    if (MASK == 1) read<COUNT>(a, act);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        if (ADD) v[i] += old[i];
+        if (MASK == 1 && !(a[i] > 0)) v[i] = 0;
+        if (MASK == 2 && !(was[i] * norm[n + i] + norm[CO + n + i] > 0)) v[i] = 0;
+    }
+    u32 both[2];
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        both[i / 2] = narrow(v[i], v[i + 1]);
+        v[i] = widen(both[i / 2]), v[i + 1] = widen(both[i / 2] >> 16);  // sums are those of what is stored
+    }
+    if (COUNT == 4)
+        *(uint2*)(y + at) = *(uint2*)both;
+    else
+        *(u32*)(y + at) = both[0];
+    if (SUMS)
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            s[i] += v[i];
+            s[2 * NT + i] += v[i] * (SUMS == 1 ? v[i] : (was[i] - norm[2 * CO + n + i]) * norm[3 * CO + n + i]);
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv(
+    const bf16* x, const bf16* w, bf16* y, float* sums, const bf16* before, const bf16* act, const float* norms, int x_run,
+    int w_run, int y_run, int act_run, int M) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long run = blockIdx.y;
+    float* norm = (float*)memory;
+    float* parts = norm + 4 * CO;
+    bf16* kept = (bf16*)(parts + WARPS * 2 * CO);
+    const u32 weights = shared_address(kept), buffers = weights + STEPS * 16 * WS * 2;
+    x += run * x_run, w += run * w_run, y += run * y_run, before += run * y_run, act += run * act_run;
+    const int tiles = pieces(M, BM);
+
+    auto fetch = [&](int tile, int buffer) {
+        int first = place(tile * BM), last = place(min(M, (tile + 1) * BM) - 1) + (PLACES - 1) * (WIDTH + 1);
+        copy_pixels<CI>(buffers + buffer * PIXELS * XS * 2, x + (long long)first * CI, last - first + 1);
+    };
+    fetch(blockIdx.x, 0);
+    for (int i = threadIdx.x; i < STEPS * 16 * CO / 2; i += THREADS) {
+        int k = i / (CO / 2), n = i % (CO / 2) * 2;
+        *(u32*)(kept + k * WS + column(n)) = k < TAPS * CI ? *(const u32*)(w + (long long)k * WN + n) : 0;
+    }
+    if (SUMS == 2)
+        for (int i = threadIdx.x; i < 4 * CO; i += THREADS) norm[i] = norms[run * 4 * CO + i];
+    u32 held[HELD ? STEPS : 1][NT][2];
+    if (HELD) {
+        __syncthreads();
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) load_weights(held[HELD ? step : 0], weights, step, lane);
+    }
+    float s[4 * NT] = {};
+
+    int buffer = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, buffer ^= 1) {
+        wait_for_copies();
+        __syncthreads();  // this stretch is here, and nobody is left in the other buffer
+        if (tile + (int)gridDim.x < tiles) fetch(tile + gridDim.x, buffer ^ 1);
+        const int m0 = tile * BM + warp * MT * 16, first = place(tile * BM);
+        u32 at[MT];
+#pragma unroll
+        for (int i = 0; i < MT; i++)
+            at[i] = buffers + (buffer * PIXELS + place(min(m0 + i * 16 + lane % 16, M - 1)) - first) * XS * 2;
+        float acc[MT][NT][4] = {};
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            // a last odd group meets weights of zero
+            int offset = lane < 16 ? group_offset(2 * step) : group_offset(min(2 * step + 1, GROUPS - 1));
+            u32 a[MT][4], b[NT][2];
+            if (!HELD) load_weights(b, weights, step, lane);
+#pragma unroll
+            for (int i = 0; i < MT; i++) load4(a[i], at[i] + offset);
+#pragma unroll
+            for (int i = 0; i < MT; i++)
+#pragma unroll
+                for (int t = 0; t < NT; t++) {
+                    const u32(&of)[2] = HELD ? held[HELD ? step : 0][t] : b[t];
+                    multiply_add(acc[i][t], a[i], of[0], of[1]);
+                }
+        }
+#pragma unroll
+        for (int i = 0; i < 2 * MT; i++) {
+            int m = m0 + i / 2 * 16 + i % 2 * 8 + lane / 4;
+            if (m >= M) continue;
+            int inside = m % (H * W);
+            const bf16* a = act + (((long long)(m / (H * W)) * (H + 2) + inside / W + 1) * (W + 2) + inside % W + 1) * CO;
+#pragma unroll
+            for (int t = 0; t < NT; t += 2) {
+                float(&low)[4] = acc[i / 2][t];
+                if (t + 1 < NT) {
+                    float(&high)[4] = acc[i / 2][t + 1 < NT ? t + 1 : t];
+                    float v[4] = {low[i % 2 * 2], low[i % 2 * 2 + 1], high[i % 2 * 2], high[i % 2 * 2 + 1]};
+                    int n = t * 8 + lane % 4 * 4;
+                    finish<4>(v, s + 2 * t, y, m * CO + n, before, a + n, norm, n);
+                } else {
+                    float v[4] = {low[i % 2 * 2], low[i % 2 * 2 + 1]};
+                    int n = t * 8 + lane % 4 * 2;
+                    finish<2>(v, s + 2 * t, y, m * CO + n, before, a + n, norm, n);
+                }
+            }
+        }
+    }
+    if (SUMS) {
+#pragma unroll
+        for (int i = 0; i < 4 * NT; i++)
+            for (int distance = 4; distance < 32; distance *= 2) s[i] += from_lane_across(s[i], distance);
+        if (lane < 4)
+#pragma unroll
+            for (int i = 0; i < 2 * NT; i++) {
+                int n = i / 4 * 2 + 1 < NT ? i / 4 * 16 + lane * 4 + i % 4 : i / 4 * 16 + lane * 2 + i % 4;
+                parts[(warp * 2) * CO + n] = s[i], parts[(warp * 2 + 1) * CO + n] = s[2 * NT + i];
+            }
+        __syncthreads();
+        for (int i = threadIdx.x; i < 2 * CO; i += THREADS) {
+            float sum = 0;
+            for (int of = 0; of < WARPS; of++) sum += parts[of * 2 * CO + i];
+            sums[((run * gridDim.x + blockIdx.x) * 2 + i / CO) * WN + i % CO] = sum;
+        }
+    }
+}
+#endif
+
+#ifdef ACROSS
+// out[block, k, n] = sum over the block's tiles' m of x[window(m), k] d[m, n]: the gradient by the weights, (R, blocks, ROWS, WN).
+// d lies in a map like x, STRIDE apart. A warp has MT x 16 rows k; ACROSS warps have them all, the others other pixels.
+constexpr int BM = PIXEL_BLOCK;
+constexpr int ALONG = WARPS / ACROSS;
+constexpr int DS = padded(CO);
+constexpr int INNER = PLACES / 2 * (WIDTH + 1);
+constexpr int D_PIXELS = span(BM) + 1, X_PIXELS = D_PIXELS + (PLACES - 1) * (WIDTH + 1);
+constexpr int BUFFER = (X_PIXELS * XS + D_PIXELS * DS) * 2;
+
+extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(const bf16* x, const bf16* d, float* out, int x_run,
+                                                                  int d_run, int M) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, across = warp % ACROSS, along = warp / ACROSS;
+    const long long run = blockIdx.y;
+    const u32 zeros = shared_address(memory), buffers = zeros + DS * 2;
+    x += run * x_run, d += run * d_run + INNER * CO;
+    const int tiles = pieces(M, BM);
+
+    auto fetch = [&](int tile, int buffer) {
+        int first = place(tile * BM), last = place(min(M, (tile + 1) * BM) - 1);
+        u32 to = buffers + buffer * BUFFER;
+        copy_pixels<CI>(to, x + (long long)first * CI, last - first + 1 + (PLACES - 1) * (WIDTH + 1));
+        copy_pixels<CO>(to + X_PIXELS * XS * 2, d + (long long)first * CO, last - first + 1);
+    };
+    fetch(blockIdx.x, 0);
+    for (int i = threadIdx.x; i < DS; i += THREADS) ((bf16*)memory)[i] = 0;
+    const int half = lane / 8 % 2, row = lane % 8 + lane / 16 * 8;
+    int offset[MT];
+#pragma unroll
+    for (int i = 0; i < MT; i++) offset[i] = group_offset(min((across * MT + i) * 2 + half, GROUPS - 1));
+    float acc[MT][NT][4] = {};
+
+    int buffer = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, buffer ^= 1) {
+        wait_for_copies();
+        __syncthreads();
+        if (tile + (int)gridDim.x < tiles) fetch(tile + gridDim.x, buffer ^ 1);
+        const int first = place(tile * BM);
+        const u32 x_at = buffers + buffer * BUFFER, d_at = x_at + X_PIXELS * XS * 2;
+#pragma unroll 2
+        for (int step = along; step < BM / 16; step += ALONG) {
+            int m = tile * BM + step * 16 + row, pixel = place(min(m, M - 1)) - first;
+            u32 of_d = m < M ? d_at + pixel * DS * 2 : zeros, of_x = x_at + pixel * XS * 2;
+            u32 b[NT + 1][2], r[4], a[4];
+#pragma unroll
+            for (int t = 0; t < NT; t += 2) {
+                load4_turned(r, of_d + (t * 8 + (t + 1 < NT ? half * 8 : 0)) * 2);
+                b[t][0] = r[0], b[t][1] = r[2], b[t + 1][0] = r[1], b[t + 1][1] = r[3];
+            }
+#pragma unroll
+            for (int i = 0; i < MT; i++) {
+                load4_turned(a, of_x + offset[i]);
+#pragma unroll
+                for (int t = 0; t < NT; t++) multiply_add(acc[i][t], a, b[t][0], b[t][1]);
+            }
+        }
+    }
+    // the warps that had the same rows add up, in shared memory
+    float* sums = (float*)memory + across * MT * NT * 128;
+    for (int turn = 1; turn < ALONG; turn++) {
+        __syncthreads();
+        if (along == turn)
+#pragma unroll
+            for (int i = 0; i < MT * NT * 4; i++) sums[i * 32 + lane] = acc[i / (NT * 4)][i / 4 % NT][i % 4];
+        __syncthreads();
+        if (along == 0)
+#pragma unroll
+            for (int i = 0; i < MT * NT * 4; i++) acc[i / (NT * 4)][i / 4 % NT][i % 4] += sums[i * 32 + lane];
+    }
+    if (along > 0) return;
+    out += (run * gridDim.x + blockIdx.x) * ROWS * WN;
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+#pragma unroll
+        for (int t = 0; t < NT; t++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                int k = (across * MT + i) * 16 + h * 8 + lane / 4;
+                if (k < TAPS * CI)
+                    *(float2*)(out + k * WN + t * 8 + lane % 4 * 2) = make_float2(acc[i][t][2 * h], acc[i][t][2 * h + 1]);
+            }
+}
+#endif
