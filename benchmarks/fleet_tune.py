@@ -37,7 +37,8 @@ from shortlist.training.kernels.nvrtc import compiled
 B, REPEATS = 256, 10
 CONVS = [
     CudaTiles(w, t)
-    for w, t in ((4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (4, 8), (12, 2), (16, 1), (16, 2), (7, 2), (7, 4))
+    for w, ts in ((4, (2, 4)), (7, (2, 4)), (8, (1, 2, 3, 4, 5, 6)), (12, (1, 2)), (16, (1, 2)))
+    for t in ts
 ]
 
 
@@ -45,9 +46,9 @@ def weight_tiles(shape: ConvShape) -> list[CudaTiles]:
     """Ways to share the rows of a weight gradient among warps."""
     tiles = -(-shape.real_rows // 16)
     found = []
-    for across, along, pixels in itertools.product((1, 3, 5, 6, 9, 10, 12), (1, 2, 4, 8), (64, 128, 256)):
+    for across, along, pixels in itertools.product((1, 3, 5, 6, 8, 9, 10, 12), (1, 2, 4, 8), (64, 128, 256)):
         each = -(-tiles // across)
-        if -(-tiles // each) == across and 4 <= across * along <= 12 and each * shape.outputs // 8 * 4 <= 128:
+        if -(-tiles // each) == across and 4 <= across * along <= 12 and each * shape.outputs // 8 * 4 <= 144:
             found.append(CudaTiles(across * along, each, pixels))
     return found
 

@@ -14,6 +14,7 @@
 #define __shared__
 #define __forceinline__ inline
 #define __launch_bounds__(n)
+#define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
 
 typedef unsigned short bf16;
@@ -123,6 +124,10 @@ static void copy16(u32 to, const void* from) {
 }
 
 static void wait_for_copies() {}
+
+static void expect(const void* from, int bytes) {
+    if ((uintptr_t)from % 16 || bytes % 16 || bytes <= 0) abort();
+}
 
 static float from_lane_across(float x, int distance) {
     Warp& w = warp_of();

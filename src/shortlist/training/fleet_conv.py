@@ -183,15 +183,15 @@ class CudaTiles:
 # by places, inputs and outputs
 CONV_TILES: dict[tuple[int, int, int], CudaTiles] = {
     (3, 8, 16): CudaTiles(4, 4),
-    (3, 16, 16): CudaTiles(4, 4),
+    (3, 16, 16): CudaTiles(8, 2),
     (3, 16, 32): CudaTiles(4, 4),
     (3, 32, 16): CudaTiles(4, 4),
     (3, 32, 32): CudaTiles(8, 2),
     (3, 32, 64): CudaTiles(4, 2),
     (3, 64, 32): CudaTiles(8, 2),
     (3, 64, 64): CudaTiles(8, 2),
-    (5, 24, 56): CudaTiles(8, 2),
-    (5, 56, 24): CudaTiles(4, 4),
+    (5, 24, 56): CudaTiles(8, 4),
+    (5, 56, 24): CudaTiles(8, 2),
 }
 WEIGHT_TILES: dict[tuple[int, int, int], CudaTiles] = {
     (3, 8, 16): CudaTiles(8, 5, 256),
@@ -200,7 +200,7 @@ WEIGHT_TILES: dict[tuple[int, int, int], CudaTiles] = {
     (3, 32, 32): CudaTiles(6, 6, 128),
     (3, 32, 64): CudaTiles(6, 3, 64),
     (3, 64, 64): CudaTiles(12, 3, 128),
-    (5, 24, 56): CudaTiles(10, 4, 128),
+    (5, 24, 56): CudaTiles(8, 5, 128),
 }
 
 

@@ -63,6 +63,15 @@ __device__ __forceinline__ int column(int n) {
     return n / 16 < NT / 2 ? n / 16 * 16 + n % 4 / 2 * 8 + n % 16 / 4 * 2 + n % 2 : n;
 }
 
+// The first channel whose sums a lane has in tile t and its right neighbour, or in a last tile alone.
+__device__ __forceinline__ int channel(int t, int lane) { return t * 8 + lane % 4 * (t + 1 < NT ? 4 : 2); }
+
+// Where output pixel m lies in a map with a halo of 1.
+__device__ __forceinline__ int act_place(int m) {
+    int inside = m % (H * W);
+    return (m / (H * W) * (H + 2) + inside / W + 1) * (W + 2) + inside % W + 1;
+}
+
 __device__ __forceinline__ void load_weights(u32 (&b)[NT][2], u32 weights, int step, int lane) {
     u32 r[4];
 #pragma unroll
@@ -74,52 +83,59 @@ __device__ __forceinline__ void load_weights(u32 (&b)[NT][2], u32 weights, int s
     }
 }
 
+// COUNT neighbouring channels of a pixel.
 template <int COUNT>
-__device__ __forceinline__ void read(float (&to)[4], const bf16* from) {
-    u32 both[2];
+__device__ __forceinline__ void read(u32 (&to)[2], const bf16* from) {
     if (COUNT == 4)
-        *(uint2*)both = *(const uint2*)from;
+        *(uint2*)to = *(const uint2*)from;
     else
-        both[0] = *(const u32*)from;
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) to[i] = widen(both[i / 2] >> (i % 2 * 16));
+        to[0] = *(const u32*)from;
 }
 
-// COUNT neighbouring channels of a pixel: what the kernel's end does with them. s: their sums.
+__device__ __forceinline__ float one(const u32 (&of)[2], int i) { return widen(of[i / 2] >> (i % 2 * 16)); }
+
+// What the kernel's end needs of them beside their sums.
+struct Beside {
+    u32 old[2], before[2], act[2];
+};
+
 template <int COUNT>
-__device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, int at, const bf16* before, const bf16* act,
-                                       const float* norm, int n) {
-    float old[4], was[4], a[4];
-    if (ADD) read<COUNT>(old, y + at);
-    if (SUMS == 2) read<COUNT>(was, before + at);
-    if (MASK == 1) read<COUNT>(a, act);
+__device__ __forceinline__ void read_beside(Beside& beside, const bf16* y, const bf16* before, const bf16* act) {
+    if (ADD) read<COUNT>(beside.old, y);
+    if (SUMS == 2) read<COUNT>(beside.before, before);
+    if (MASK == 1) read<COUNT>(beside.act, act);
+}
+
+// The kernel's end for them: v into y, and their sums into s.
+template <int COUNT>
+__device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, const Beside& beside, const float* norm) {
+    float before[4];
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-        if (ADD) v[i] += old[i];
-        if (MASK == 1 && !(a[i] > 0)) v[i] = 0;
-        if (MASK == 2 && !(was[i] * norm[n + i] + norm[CO + n + i] > 0)) v[i] = 0;
+        if (SUMS == 2) before[i] = one(beside.before, i);
+        if (ADD) v[i] += one(beside.old, i);
+        if (MASK == 1 && !(one(beside.act, i) > 0)) v[i] = 0;
+        if (MASK == 2 && !(before[i] * norm[i] + norm[CO + i] > 0)) v[i] = 0;
     }
     u32 both[2];
 #pragma unroll
-    for (int i = 0; i < COUNT; i += 2) {
-        both[i / 2] = narrow(v[i], v[i + 1]);
-        v[i] = widen(both[i / 2]), v[i + 1] = widen(both[i / 2] >> 16);  // sums are those of what is stored
-    }
+    for (int i = 0; i < COUNT; i += 2) both[i / 2] = narrow(v[i], v[i + 1]);
     if (COUNT == 4)
-        *(uint2*)(y + at) = *(uint2*)both;
+        *(uint2*)y = *(uint2*)both;
     else
-        *(u32*)(y + at) = both[0];
+        *(u32*)y = both[0];
     if (SUMS)
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            s[i] += v[i];
-            s[2 * NT + i] += v[i] * (SUMS == 1 ? v[i] : (was[i] - norm[2 * CO + n + i]) * norm[3 * CO + n + i]);
+            float kept = one(both, i);  // sums are those of what is stored
+            s[i] += kept;
+            s[2 * NT + i] += kept * (SUMS == 1 ? kept : (before[i] - norm[2 * CO + i]) * norm[3 * CO + i]);
         }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv(
-    const bf16* x, const bf16* w, bf16* y, float* sums, const bf16* before, const bf16* act, const float* norms, int x_run,
-    int w_run, int y_run, int act_run, int M) {
+    const bf16* __restrict__ x, const bf16* __restrict__ w, bf16* y, float* sums, const bf16* __restrict__ before,
+    const bf16* __restrict__ act, const float* __restrict__ norms, int x_run, int w_run, int y_run, int act_run, int M) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const long long run = blockIdx.y;
@@ -131,8 +147,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
     const int tiles = pieces(M, BM);
 
     auto fetch = [&](int tile, int buffer) {
-        int first = place(tile * BM), last = place(min(M, (tile + 1) * BM) - 1) + (PLACES - 1) * (WIDTH + 1);
+        int m = tile * BM, end = min(M, m + BM) - 1;
+        int first = place(m), last = place(end) + (PLACES - 1) * (WIDTH + 1);
         copy_pixels<CI>(buffers + buffer * PIXELS * XS * 2, x + (long long)first * CI, last - first + 1);
+        if (threadIdx.x == 0) {  // what the end reads had better be near by then
+            if (ADD) expect(y + m * CO, (end - m + 1) * CO * 2);
+            if (SUMS == 2) expect(before + m * CO, (end - m + 1) * CO * 2);
+            if (MASK == 1) expect(act + act_place(m) * CO, (act_place(end) - act_place(m) + 1) * CO * 2);
+        }
     };
     fetch(blockIdx.x, 0);
     for (int i = threadIdx.x; i < STEPS * 16 * CO / 2; i += THREADS) {
@@ -177,23 +199,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
                 }
         }
 #pragma unroll
-        for (int i = 0; i < 2 * MT; i++) {
-            int m = m0 + i / 2 * 16 + i % 2 * 8 + lane / 4;
-            if (m >= M) continue;
-            int inside = m % (H * W);
-            const bf16* a = act + (((long long)(m / (H * W)) * (H + 2) + inside / W + 1) * (W + 2) + inside % W + 1) * CO;
+        for (int i = 0; i < MT; i++) {
+            Beside beside[2][(NT + 1) / 2];  // all that is read of 16 pixels, before the first is written
 #pragma unroll
-            for (int t = 0; t < NT; t += 2) {
-                float(&low)[4] = acc[i / 2][t];
-                if (t + 1 < NT) {
-                    float(&high)[4] = acc[i / 2][t + 1 < NT ? t + 1 : t];
-                    float v[4] = {low[i % 2 * 2], low[i % 2 * 2 + 1], high[i % 2 * 2], high[i % 2 * 2 + 1]};
-                    int n = t * 8 + lane % 4 * 4;
-                    finish<4>(v, s + 2 * t, y, m * CO + n, before, a + n, norm, n);
-                } else {
-                    float v[4] = {low[i % 2 * 2], low[i % 2 * 2 + 1]};
-                    int n = t * 8 + lane % 4 * 2;
-                    finish<2>(v, s + 2 * t, y, m * CO + n, before, a + n, norm, n);
+            for (int h = 0; h < 2; h++) {
+                int m = m0 + i * 16 + h * 8 + lane / 4;
+                if (m >= M) continue;
+#pragma unroll
+                for (int t = 0; t < NT; t += 2) {
+                    int n = channel(t, lane), at = m * CO + n, seen = act_place(m) * CO + n;
+                    if (t + 1 < NT)
+                        read_beside<4>(beside[h][t / 2], y + at, before + at, act + seen);
+                    else
+                        read_beside<2>(beside[h][t / 2], y + at, before + at, act + seen);
+                }
+            }
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                int m = m0 + i * 16 + h * 8 + lane / 4;
+                if (m >= M) continue;
+#pragma unroll
+                for (int t = 0; t < NT; t += 2) {
+                    int n = channel(t, lane);
+                    float(&low)[4] = acc[i][t];
+                    float(&high)[4] = acc[i][t + 1 < NT ? t + 1 : t];
+                    float v[4] = {low[h * 2], low[h * 2 + 1], high[h * 2], high[h * 2 + 1]};
+                    if (t + 1 < NT)
+                        finish<4>(v, s + 2 * t, y + m * CO + n, beside[h][t / 2], norm + n);
+                    else
+                        finish<2>(v, s + 2 * t, y + m * CO + n, beside[h][t / 2], norm + n);
                 }
             }
         }
@@ -205,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         if (lane < 4)
 #pragma unroll
             for (int i = 0; i < 2 * NT; i++) {
-                int n = i / 4 * 2 + 1 < NT ? i / 4 * 16 + lane * 4 + i % 4 : i / 4 * 16 + lane * 2 + i % 4;
+                int n = channel(i / 4 * 2, lane) + i % 4;
                 parts[(warp * 2) * CO + n] = s[i], parts[(warp * 2 + 1) * CO + n] = s[2 * NT + i];
             }
         __syncthreads();
@@ -228,8 +262,8 @@ constexpr int INNER = PLACES / 2 * (WIDTH + 1);
 constexpr int D_PIXELS = span(BM) + 1, X_PIXELS = D_PIXELS + (PLACES - 1) * (WIDTH + 1);
 constexpr int BUFFER = (X_PIXELS * XS + D_PIXELS * DS) * 2;
 
-extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(const bf16* x, const bf16* d, float* out, int x_run,
-                                                                  int d_run, int M) {
+extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(
+    const bf16* __restrict__ x, const bf16* __restrict__ d, float* out, int x_run, int d_run, int M) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, across = warp % ACROSS, along = warp / ACROSS;
     const long long run = blockIdx.y;
