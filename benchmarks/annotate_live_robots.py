@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from shortlist.policies.time_model import TimeModel
+
 Request = tuple[str, float, float]
 """What (next, answer, or pair: both), when (seconds since 1970), how long."""
 EMPTY_TIMES = 12
+TIME = TimeModel()
 
 
 class Wire:
@@ -39,11 +42,14 @@ class Wire:
 
 
 async def robot(
-    wire: Wire, read: Callable[[bytes, str], str], think: float, dice: random.Random, end: float, log: list[Request]
+    wire: Wire, read: Callable[[bytes, str], str], dice: random.Random, end: float, log: list[Request]
 ) -> None:
-    """Ask, look, think, answer, until nothing is left (others may still hold questions that come back) or the end."""
+    """Ask, look, think, answer, until nothing is left (others may still hold questions that come back) or the end.
+
+    Thinking takes the time model's time, by a factor of 0.5 to 1.5: 1 s, and 0.25 s a class looked at.
+    """
     await wire.open()
-    await asyncio.sleep(dice.random() * think)
+    await asyncio.sleep(dice.random())
     empty = 0
     while time.monotonic() < end and empty < EMPTY_TIMES:
         reply, at, asked = await wire.ask("POST", "/api/v1/next", {"hold": 1})
@@ -57,23 +63,25 @@ async def robot(
         item = question["item"]
         picture = (await wire.ask("GET", item["media"]))[0] if item.get("media") else b""
         name = read(picture, item.get("text") or "")
-        await asyncio.sleep(dice.uniform(0.5, 1.5) * think)
-        right = [shown["class"] for shown in question["shortlist"] if shown["name"] == name]
-        body = {"question": question["id"], "attempt": question["attempt"], "answer": right[0] if right else None}
-        _, at, answered = await wire.ask("POST", "/api/v1/answers", {**body, "seconds": think})
+        names = [shown["name"] for shown in question["shortlist"]]
+        looked = names.index(name) + 1 if name in names else len(names)
+        seconds = dice.uniform(0.5, 1.5) * (TIME.base + TIME.per_class * looked)
+        await asyncio.sleep(seconds)
+        answer = question["shortlist"][looked - 1]["class"] if name in names else None
+        body = {"question": question["id"], "attempt": question["attempt"], "answer": answer, "seconds": seconds}
+        _, at, answered = await wire.ask("POST", "/api/v1/answers", body)
         log += [("answer", at, answered), ("pair", at, asked + answered)]
     wire.writer.close()
 
 
 async def crowd(
-    port: int, tokens: list[str], read: Callable[[bytes, str], str], think: float, seed: int, seconds: float | None
+    port: int, tokens: list[str], read: Callable[[bytes, str], str], seed: int, seconds: float | None
 ) -> tuple[list[Request], list[str]]:
     """One robot for every token; every request, and what went wrong."""
     log: list[Request] = []
     end = time.monotonic() + (seconds or 1e9)
     people = [
-        robot(Wire(port, token), read, think, random.Random(1000 * seed + i), end, log)
-        for i, token in enumerate(tokens)
+        robot(Wire(port, token), read, random.Random(1000 * seed + i), end, log) for i, token in enumerate(tokens)
     ]
     done = await asyncio.gather(*people, return_exceptions=True)
     return log, [repr(error) for error in done if error is not None]

@@ -16,9 +16,10 @@ from shortlist.annotate.importing import add_classes, add_items
 from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan, live_plan
 from shortlist.annotate.live_answers import AnswerLog, Given, rounds
 from shortlist.annotate.live_items import kind_of, read_project
-from shortlist.annotate.live_steward import Steward, stewarding
+from shortlist.annotate.live_steward import stewarding
 from shortlist.annotate.live_trainer import Trainer
 from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.rows import refused_classes
 from shortlist.annotate.schema import Item, Question, Slot
 from shortlist.annotate.sources import Source
 from shortlist.annotate.stats import Stats
@@ -232,7 +233,7 @@ def test_an_undone_answer_is_forgotten_and_its_item_asked(words):
 
 
 def test_rounds_give_each_item_at_most_once():
-    given = [Given(7, (1, 2), -1, False), Given(8, (0,), 0, False), Given(7, (3,), 3, False), Given(9, (1,), 1, False)]
+    given = [Given(7, (1, 2), -1), Given(8, (0,), 0), Given(7, (3,), 3), Given(9, (1,), 1)]
     found = [
         (rows.tolist(), lists.tolist(), sizes.tolist(), answer.tolist())
         for rows, lists, sizes, answer in rounds(given, {7: 0, 8: 1})
@@ -331,25 +332,119 @@ def wait_for(ready, seconds=60.0):
         time.sleep(0.05)
 
 
-def test_the_steward_puts_items_in_front_and_reopens_closed_ones(words, database):
+def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(words, database):
     project = words(database, count=40)
-    (ada,) = people(project, "ada")
+    ada, bob = people(project, "ada", "bob")
     plan = LivePlan(size=3, features=20)
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    queue = project.queue(chooser)
+    (before,) = queue.next(ada)
+    assert chooser.refresh()
+    wanted = [int(row) + 1 for row in chooser.loaded.snapshot.order]
+    assert len(wanted) == 40, "all of them, the typical ones first"
+    wanted.remove(before.item_id)
+    with project.store.write() as connection:
+        connection.execute(update(Slot).where(Slot.item_id == wanted[0]).values(state="closed"))
+        connection.execute(update(Item).where(Item.id == wanted[0]).values(state="closed"))
+    held = []
+    for _ in range(5):
+        (question,) = queue.next(bob, hold=3)
+        held.append(question.item_id)
+        queue.answer(bob, question.id, 0, question.shortlist[0], 1.0)
+    assert held == wanted[:5], "at the start one in hand, whatever is asked for"
+    with project.store.read() as connection:
+        assert set(connection.execute(select(Item.state)).scalars()) == {"open", "done"}
+
+
+def test_a_none_is_asked_again_before_anything_else(words, database):
+    project = words(database, count=40)
+    ada, bob = people(project, "ada", "bob")
+    plan = LivePlan(size=2, features=20)
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    queue = project.queue(chooser)
+    (first,), (other,) = queue.next(ada), queue.next(bob)
+    queue.answer(ada, first.id, 0, None, 1.0)
+    queue.skip(bob, other.id, 0)
+    (again,) = queue.next(bob)
+    assert again.item_id == first.item_id
+    assert not set(again.shortlist) & set(first.shortlist)
+    (later,) = queue.next(ada)
+    assert later.item_id not in (first.item_id, other.item_id), "a skip goes to the end"
+
+
+def test_all_is_asked_once_each_also_without_a_newer_publication(words, database):
+    project = words(database, count=150)
+    plan = LivePlan(size=6, features=20)
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    wanted = [int(row) + 1 for row in chooser.loaded.snapshot.order]
+    queue, asked = project.queue(chooser), []
+    crowd = people(project, *(f"p{i}" for i in range(7)))
+    while held := [(who, queue.next(who)) for who in crowd]:
+        for who, questions in held:
+            for question in questions:
+                asked.append(question.item_id)
+                queue.answer(who, question.id, 0, question.shortlist[0], 1.0)
+        if not any(questions for _, questions in held):
+            break
+    assert asked == wanted
+
+
+def test_refusals_that_the_model_knows_are_not_held_against_a_class_again(words):
+    project = words(overlap=2)
+    (ada,) = people(project, "ada")
+    plan = live_plan(project.settings, "top")
     trainer = Trainer(project, plan)
     trainer.step()
-    steward = Steward(project, plan)
-    steward.queue = project.queue(steward.chooser)
-    steward.queue.next(ada)
-    steward.queue.release(ada)
-    wanted = steward.chooser.loaded.snapshot.order
-    with project.store.write() as connection:
-        connection.execute(update(Slot).where(Slot.item_id == int(wanted[0]) + 1).values(state="closed"))
-        connection.execute(update(Item).where(Item.id == int(wanted[0]) + 1).values(state="closed"))
-    steward._put_in_front()
-    held = steward.queue.next(ada, hold=5)
-    assert [question.item_id for question in held] == [int(row) + 1 for row in wanted[:5]]
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    queue = project.queue(chooser)
+    (question,) = queue.next(ada)
+    queue.answer(ada, question.id, 0, None, 1.0)
     with project.store.read() as connection:
-        assert set(connection.execute(select(Item.state)).scalars()) == {"open"}
+        (slot,) = connection.execute(select(Question.slot_id)).scalars()
+        assert refused_classes(connection, slot, chooser.seen) == sorted(question.shortlist)
+    trainer.step()
+    assert chooser.refresh()
+    row = chooser.loaded.row(f"text {question.item_id - 1}")
+    known = chooser.loaded.snapshot.beliefs[row].astype(float)
+    assert known[question.shortlist].max() < 0.3 * known.max(), "the beliefs hold the None"
+    with project.store.read() as connection:
+        assert refused_classes(connection, slot, chooser.seen) == []
+        assert refused_classes(connection, slot) == sorted(question.shortlist)
+
+
+def test_gold_answers_set_the_rates_of_mistakes(make_project):
+    project = make_project(items=0, overlap=2, gold_every=2)
+    add_items(project, [Source(f"i{i}", f"i{i}", text=WORDS[i % 6]) for i in range(60)])
+    known = [Source(f"g{i}", f"g{i}", text=WORDS[i % 6], gold=f"class {i % 6}") for i in range(150)]
+    add_items(project, known)
+    (ada,) = people(project, "ada")
+    with project.store.read() as connection:
+        names = dict(connection.execute(select(Item.id, Item.name)).all())
+    queue = project.queue(seeds=iter(range(2, 10**6, 2)).__next__)  # every question is a gold one
+    dice, missed, shown = np.random.default_rng(0), 0, 0
+    for _ in range(150):
+        (question,) = queue.next(ada)
+        right = int(names[question.item_id][1:]) % 6
+        miss = dice.random() < 0.3
+        shown += right in question.shortlist
+        missed += right in question.shortlist and miss
+        queue.answer(ada, question.id, 0, right if right in question.shortlist and not miss else None, 1.0)
+    plan = live_plan(project.settings, "top")
+    trainer = Trainer(project, plan)
+    trainer.step()
+    found = trainer.loop.state.mistakes
+    assert found.miss == pytest.approx(missed / (shown + 1))
+    assert found.slip == pytest.approx(0.001), "never exactly 0"
+    assert trainer.loop.state.questions == 0, "gold is not trained on"
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    assert chooser.loaded.snapshot.mistakes == found
 
 
 def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(words):
@@ -357,7 +452,7 @@ def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(w
     (ada,) = people(project, "ada")
     plan = LivePlan(size=3, features=20, seconds=0.2, nice=0)
     with stewarding(project, plan) as steward:
-        steward.start(project.queue(steward.chooser))
+        steward.start()
         wait_for(lambda: steward.chooser.loaded is not None)
         version = steward.chooser.loaded.snapshot.version
         first = steward.trainer
@@ -380,7 +475,7 @@ def test_the_trainer_ends_when_the_server_is_killed(words):
         "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live import LivePlan\n"
         "from shortlist.annotate.live_steward import Steward\nfrom shortlist.annotate.project import Project\n"
         "p = Project.open(Path(sys.argv[1])); s = Steward(p, LivePlan(size=3, features=5, nice=0))\n"
-        "s.start(p.queue(s.chooser))\n"
+        "s.start()\n"
         "while s.chooser.loaded is None: time.sleep(0.05)\n"
         "print(s.trainer.pid, 'torch' in sys.modules, 'scipy' in sys.modules, flush=True); time.sleep(60)\n"
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select, text
 
-from shortlist.annotate.chooser import Choice, UniformChooser
+from shortlist.annotate.chooser import Choice, Front, UniformChooser
 from shortlist.annotate.importing import add_classes
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.queue import Queue
@@ -279,6 +279,9 @@ def test_a_removed_annotators_questions_are_free_again(make_project, database):
 
 class AskAgain:
     """A policy that asks on until every class was refused, two at a time, and then gives up."""
+
+    def __init__(self):
+        self.front, self.most_held, self.seen = Front(), 9, 0
 
     def choose(self, item, num_classes, refused, seed):
         left = [k for k in range(num_classes) if k not in refused][:2]

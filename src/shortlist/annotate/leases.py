@@ -14,7 +14,8 @@ from shortlist.annotate.store import Store
 
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
-FRONT = -(1 << 62)  # before every rank: a policy puts what it wants asked next in front of all there is
+LOWEST = -(1 << 62)  # before every rank
+WANTED_AT_ONCE = 64
 
 _Q, _S, _I = questions.c, slots.c, items.c
 _MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
@@ -42,6 +43,22 @@ _FIND = (
     .where(_S.gold == false(), _S.state == "free", _S.rank >= bindparam("start"), ~_SPOKEN)
     .order_by(_S.rank)
     .limit(1)
+)
+# of items that a policy wants: closed ones it has changed its mind about
+_WAITING = or_(_S.state == "free", _S.state == "closed")
+_WANTED = (
+    select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
+    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), _S.gold == false(), _WAITING)
+    .order_by(_S.rank.desc())
+)
+_TAKE = (
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, _I.name, *_SHOWN)
+    .join(items, _I.id == _S.item_id)
+    .where(_S.id == bindparam("slot"), _WAITING)
+)
+_REOPEN = (
+    update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed").values(state="free"),
+    update(items).where(_I.id == bindparam("item"), _I.state == "closed").values(state="open"),
 )
 _EXPIRED = (
     select(_S.id.label("slot_id"), _S.gold, _S.turn, _S.annotator_id)
@@ -97,15 +114,12 @@ class Leases:
         self.lease_seconds = lease_seconds
         self.classes = ClassNames()
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
+        self._take_slot = store.locked(_TAKE, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
         # Below this rank there is nothing for this annotator: a freed slot goes to the end, and of an item's free slots
         # the one of the lowest rank is taken first. Only a hint, forgotten after a minute, because on PostgreSQL a rank
         # may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
-
-    def forget_hints(self) -> None:
-        """Look from the front again: slots were put there."""
-        self._hints.clear()
 
     def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
         """The annotator's open questions with their slots, oldest first, the slots locked."""
@@ -124,6 +138,7 @@ class Leases:
         rows: list[Mapping[Any, Any]] = list(self.held(connection, annotator_id))
         if rows:
             connection.execute(_RENEW, {"held": [row["slot_id"] for row in rows], "until": until})
+        hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
         return [_served(row, ask.names, until) for row in rows]
@@ -131,7 +146,7 @@ class Leases:
     def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
             freed = self._reclaim(ask)
-            slot = self._find(ask)
+            slot = self._find_wanted(ask) or self._find(ask)
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
                     return None
@@ -140,7 +155,7 @@ class Leases:
             gold = self._lease_gold(ask, seed) if seed % self.gold_every == 0 else None
             if gold is not None:
                 return gold
-            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
+            refused = refused_classes(ask.connection, slot["slot_id"], self.chooser.seen) if slot["turn"] else []
             choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
@@ -149,11 +164,33 @@ class Leases:
             set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
             return {**slot, **_insert_question(ask, slot, choice, seed)}
 
+    def _find_wanted(self, ask: Ask) -> RowMapping | None:
+        """A slot of the first item at the policy's front that this annotator may have."""
+        front, start = self.chooser.front, 0
+        while wanted := front.head(start, WANTED_AT_ONCE):
+            among = {"annotator": ask.annotator_id, "wanted": wanted}
+            rows = ask.connection.execute(_WANTED, among).all()
+            mine = {row.item_id: row.id for row in rows if not row.spoken}  # of an item's slots the first one is last
+            waiting = {row.item_id for row in rows}
+            gone = {item for item in wanted if item not in waiting}
+            for item in wanted:
+                if item in mine and (
+                    slot := ask.connection.execute(self._take_slot, {"slot": mine[item]}).mappings().first()
+                ):
+                    front.drop({*gone, item}, start + len(wanted))
+                    if slot["state"] == "closed":
+                        for statement in _REOPEN:
+                            ask.connection.execute(statement, {"item": item})
+                    return slot
+            front.drop(gone, start + len(wanted))
+            start += len(wanted) - len(gone)
+        return None
+
     def _find(self, ask: Ask) -> RowMapping | None:
-        """The first free slot that this annotator may have."""
-        start, made = self._hints.get(ask.annotator_id, (FRONT, 0.0))
+        """The first free slot by rank that this annotator may have."""
+        start, made = self._hints.get(ask.annotator_id, (LOWEST, 0.0))
         if time.monotonic() - made > HINT_SECONDS:
-            start, made = FRONT, time.monotonic()
+            start, made = LOWEST, time.monotonic()
         wanted = {"annotator": ask.annotator_id, "start": start}
         found = ask.connection.execute(self._find_slot, wanted).mappings().first()
         self._hints[ask.annotator_id] = (next_rank(ask.connection) if found is None else found["rank"], made)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.annotate.chooser import Choice, UniformChooser
+from shortlist.annotate.chooser import MOST_HELD, Choice, Front, UniformChooser
 from shortlist.annotate.project import Settings
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
@@ -27,6 +27,8 @@ FOLDER, HISTORY = "live", "history.jsonl"
 PEOPLE = Mistakes(miss=0.05, slip=0.02)
 """Rates that are modelled before any are measured."""
 SURE = 0.999
+GROW = 0.05
+"""A training is worth so many new answers, as a share of those there are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class LivePlan:
         order: which items come next, as in `policies.items`.
         mistakes: model annotators' mistakes: refused classes are down-weighted, not left out.
         retrain_every: train after at most so many answers.
-        retrain_least: and after at least so many, or a tenth of those there are.
+        retrain_least: and after at least so many, or a twentieth of those there are.
         seconds: train after so long also on fewer answers.
         l2: the penalty on the weights.
         features: so many are made of each item.
@@ -59,7 +61,7 @@ class LivePlan:
     order: str = "mixed"
     mistakes: bool = False
     retrain_every: int = 500
-    retrain_least: int = 50
+    retrain_least: int = 1
     seconds: float = 10.0
     l2: float = 0.1
     features: int = 400
@@ -107,6 +109,7 @@ class LivePlan:
             order=self.order,
             retrain_every=self.retrain_every,
             retrain_least=self.retrain_least,
+            grow=GROW,
             l2=self.l2,
             mistakes=PEOPLE if self.mistakes else Mistakes(),
             learn_mistakes=self.mistakes,
@@ -139,12 +142,14 @@ class Loaded:
         keys: (2, N) the sorted keys of the items' names, and their rows.
         ids: (N,) the items' ids in the database.
         worth: (N,) whether the trainer would ask the item.
+        front: the items in the order in which the trainer wants them asked.
     """
 
     snapshot: Snapshot
     keys: NDArray[np.uint64]
     ids: NDArray[np.int64]
     worth: NDArray[np.bool_]
+    front: Front
 
     def row(self, item: str) -> int | None:
         """The row of an item, None for one that was added since."""
@@ -162,6 +167,21 @@ class LiveChooser:
         self.loaded: Loaded | None = None
         self._uniform = UniformChooser(plan.size)
 
+    @property
+    def front(self) -> Front:
+        """As the publication in hand has it, less what was handed out since."""
+        return self._uniform.front if self.loaded is None else self.loaded.front
+
+    @property
+    def most_held(self) -> int:
+        """One at the start, where a list chosen a moment later is a better one."""
+        return 1 if self.loaded is None or self.loaded.snapshot.start else MOST_HELD
+
+    @property
+    def seen(self) -> int:
+        """Where mistakes are modelled the beliefs hold the item's own answers; else refused classes are left out."""
+        return self.loaded.snapshot.seen if self.loaded is not None and self.plan.mistakes else 0
+
     def refresh(self) -> bool:
         """Take in a newer publication; False where there is none."""
         seen = -1 if self.loaded is None else self.loaded.snapshot.version
@@ -174,7 +194,7 @@ class LiveChooser:
             return False  # swapped away under our hands, or damaged: the one in hand serves on
         worth = np.zeros(len(snapshot.beliefs), np.bool_)
         worth[snapshot.order] = True
-        self.loaded = Loaded(snapshot, keys, ids, worth)
+        self.loaded = Loaded(snapshot, keys, ids, worth, Front(ids[snapshot.order].tolist()))
         return True
 
     def choose(self, item: str, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
@@ -190,7 +210,8 @@ class LiveChooser:
             return None
         left_out = np.asarray(refused, np.int64)
         if self.plan.mistakes and len(left_out):
-            beliefs[left_out] *= np.float32(PEOPLE.miss)
+            rates = loaded.snapshot.mistakes
+            beliefs[left_out] *= np.float32(rates.miss / (1 - rates.slip - rates.anchor))  # None, shown or hidden
             left_out = left_out[:0]
         shortlist, inclusion = choose_one(loaded.snapshot.policy, beliefs, left_out, seed)
         policy, version = loaded.snapshot.policy.kind, loaded.snapshot.policy_version

@@ -7,19 +7,19 @@ import numpy as np
 from sqlalchemy import Connection, exists, func, select
 from sqlalchemy.orm import aliased
 
-from shortlist.annotate.schema import Answer, Question, Slot
+from shortlist.annotate.schema import Answer, Item, Question, Slot
 from shortlist.label_checks import NONE
-from shortlist.policies.noise import IntArray, Lists
+from shortlist.policies.noise import IntArray, Lists, Log
 
 
 @dataclass(frozen=True)
 class Given:
-    """One live answer."""
+    """One live answer; `truth` is the known class of a gold item."""
 
     item_id: int
     shortlist: tuple[int, ...]
     answer: int
-    gold: bool
+    truth: int | None = None
 
 
 @dataclass
@@ -57,16 +57,17 @@ class AnswerLog:
 def _live(connection: Connection, after: int, up_to: int) -> list[Given]:
     undo = aliased(Answer)
     statement = (
-        select(Question.item_id, Question.shortlist, Answer.class_id, Slot.gold)
+        select(Question.item_id, Question.shortlist, Answer.class_id, Slot.gold, Item.gold)
         .join(Question, Question.id == Answer.question_id)
         .join(Slot, Slot.id == Question.slot_id)
+        .join(Item, Item.id == Question.item_id)
         .where(Answer.id > after, Answer.id <= up_to, Answer.kind == "answer")
         .where(~exists().where(undo.supersedes == Answer.id))
         .order_by(Answer.id)
     )
     return [
-        Given(item, tuple(shown), NONE if picked is None else picked, gold)
-        for item, shown, picked, gold in connection.execute(statement)
+        Given(item, tuple(shown), NONE if picked is None else picked, truth if gold else None)
+        for item, shown, picked, gold, truth in connection.execute(statement)
     ]
 
 
@@ -85,9 +86,21 @@ def rounds(given: Sequence[Given], place: dict[int, int]) -> Iterator[tuple[IntA
                 turns.append([])
             turns[turn].append(one)
     for part in turns:
-        sizes = np.array([len(one.shortlist) for one in part], np.int64)
-        lists = np.full((len(part), int(sizes.max())), -1, np.int32)
-        for row, one in enumerate(part):
-            lists[row, : len(one.shortlist)] = one.shortlist
         rows = np.array([place[one.item_id] for one in part], np.int64)
-        yield rows, lists, sizes, np.array([one.answer for one in part], np.int64)
+        yield (rows, *_arrays(part))
+
+
+def gold_log(given: Sequence[Given]) -> tuple[Log, IntArray]:
+    """The answers on gold items, and their known classes: `Loop.record_gold`."""
+    known = [one for one in given if one.truth is not None and one.shortlist]
+    truth = np.array([one.truth for one in known], np.int64)
+    return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known)), truth
+
+
+def _arrays(given: Sequence[Given]) -> tuple[Lists, IntArray, IntArray]:
+    """(lists, sizes, answers), short lists filled up with -1."""
+    sizes = np.array([len(one.shortlist) for one in given], np.int64)
+    lists = np.full((len(given), int(sizes.max(initial=1))), -1, np.int32)
+    for row, one in enumerate(given):
+        lists[row, : len(one.shortlist)] = one.shortlist
+    return lists, sizes, np.array([one.answer for one in given], np.int64)

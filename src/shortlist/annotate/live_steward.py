@@ -1,4 +1,4 @@
-"""The server's side thread: keeps the trainer running, takes in what it publishes, puts the wanted items in front.
+"""The server's side thread: keeps the trainer running, takes in what it publishes, stores its figures.
 
 All writing to the database is done here, in the server's process and in small transactions, so the trainer can hold up
 nobody.
@@ -14,32 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import insert
 
 from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan
 from shortlist.annotate.live_items import kind_of
 from shortlist.annotate.project import Project
-from shortlist.annotate.queue import Queue
-from shortlist.annotate.rows import batches
-from shortlist.annotate.schema import Measure, items, slots
+from shortlist.annotate.schema import Measure
 
-POLL_SECONDS = 0.1
-FRONT = 100
-"""At least so many items are put in front after a training; more where more were answered since the one before."""
-AT_ONCE = 25
-"""Slots moved in one transaction: a few milliseconds."""
+POLL_SECONDS = 0.05
 PATIENCE = 5.0
 BACKOFF = (1.0, 60.0)
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
-# free or closed, said so that SQLite looks the item up and does not walk through all free slots
-_MOVE = (
-    update(slots)
-    .where(slots.c.item_id == bindparam("item"), slots.c.state != "leased", slots.c.state != "done")
-    .values(rank=bindparam("to_rank"), state="free")
-)
-_CLOSED = select(items.c.id).where(items.c.state == "closed")
-_REOPEN = update(items).where(items.c.id == bindparam("item"), items.c.state == "closed").values(state="open")
 
 
 class Steward:
@@ -53,18 +38,15 @@ class Steward:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.chooser = LiveChooser(self.folder, plan)
         self.chooser.refresh()
-        self.queue: Queue | None = None
         self.trainer: subprocess.Popen[bytes] | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="live", daemon=True)
         self._again_at, self._backoff = 0.0, BACKOFF[0]
         history = self.folder / HISTORY
         self._read_up_to = history.stat().st_size if history.exists() else 0
-        self._answers, self._gained = 0, 0
 
-    def start(self, queue: Queue) -> None:
-        """Begin; the queue is the one whose slots are moved."""
-        self.queue = queue
+    def start(self) -> None:
+        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -83,7 +65,6 @@ class Steward:
                 self._report()
                 if fresh:
                     self._backoff = BACKOFF[0]
-                    self._put_in_front()
             except Exception as error:  # the loop must outlive a full disk or a database away for a while
                 print(f"live: {type(error).__name__}: {error}".splitlines()[0][:300], file=sys.stderr)
                 self._stop.wait(1.0)
@@ -103,26 +84,6 @@ class Steward:
         command.append(json.dumps(self.plan.to_dict()))
         self.trainer = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **THREADS})
 
-    def _put_in_front(self) -> None:
-        """Give the items that the trainer wants asked next ranks before all others (closed ones are opened again)."""
-        loaded, queue = self.chooser.loaded, self.queue
-        if loaded is None or queue is None:
-            return
-        front = loaded.ids[loaded.snapshot.order[: max(FRONT, 4 * self._gained)]].tolist()
-        store = self.project.store
-        with store.read() as connection:
-            lowest = connection.execute(select(func.min(slots.c.rank))).scalar() or 0
-            closed = set(connection.execute(_CLOSED).scalars())
-        moves = [{"item": item, "to_rank": lowest - len(front) + place} for place, item in enumerate(front)]
-        for batch in batches(moves, AT_ONCE):
-            with store.write() as connection:
-                connection.execute(_MOVE, list(batch))
-                if reopened := [{"item": move["item"]} for move in batch if move["item"] in closed]:
-                    connection.execute(_REOPEN, reopened)
-            queue.leases.forget_hints()
-            if self._stop.is_set():
-                return
-
     def _report(self) -> None:
         """Put the trainer's figures where the admin page looks for them."""
         history = self.folder / HISTORY
@@ -135,7 +96,6 @@ class Steward:
         self._read_up_to += len(whole)
         rows: list[dict[str, Any]] = []
         for line in map(json.loads, whole.splitlines()):
-            self._gained, self._answers = max(0, line["answers"] - self._answers), line["answers"]
             at = {"at": line["ended"], "answers": line["answers"]}
             rows += [{**at, "name": n, "value": line[n]} for n in ("accuracy", "resolved") if line[n] is not None]
         if rows:

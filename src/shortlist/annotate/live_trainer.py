@@ -19,16 +19,14 @@ from typing import Any
 import numpy as np
 
 from shortlist.annotate.live import FOLDER, HISTORY, LivePlan, write_items
-from shortlist.annotate.live_answers import AnswerLog, Given, rounds
+from shortlist.annotate.live_answers import AnswerLog, Given, gold_log, rounds
 from shortlist.annotate.live_items import LiveItems, read_project, shape
 from shortlist.annotate.project import Project
 from shortlist.errors import InputError
 from shortlist.policies.live import current, publish
 from shortlist.policies.loop import Loop
 
-POLL_SECONDS = 0.1
-EARLY = 5
-"""So many answers are worth a training until the typical items are resolved."""
+POLL_SECONDS = 0.05
 HELD_OUT = 10
 """Of the answers that are there at the start, one in so many (the latest) is held out for the temperature."""
 
@@ -41,10 +39,9 @@ class Trainer:
         self.folder = project.folder / FOLDER
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.shape = (0, -1)
-        self.early = True
         self.items: LiveItems
         self.loop: Loop
-        self.trained_at = 0.0
+        self.trained_at = self.took = 0.0
         self.answers = 0
 
     def step(self) -> bool:
@@ -55,22 +52,24 @@ class Trainer:
                 return False
         begun = time.time()
         if changed:
-            self._begin()
+            self._begin()  # making features is not training: no rest after it
         else:
             with self.project.store.read() as connection:
                 given, again = self.log.read(connection)
             self._replay(given) if again else self._record(given)
             self.loop.retrain()
         self._publish(begun)
+        self.trained_at, self.took = time.monotonic(), 0.0 if changed else time.time() - begun
         return True
 
     def _due(self, connection: Any) -> bool:
         waiting = self.log.waiting(connection)
         if not waiting:
             return False
-        # while typical items are open every few answers count: little is known, and training on little is quick
-        wanted = min(self.loop.batch_size(), EARLY) if self.early else self.loop.batch_size()
-        return waiting >= wanted or time.monotonic() - self.trained_at > self.plan.seconds
+        rested = time.monotonic() - self.trained_at
+        if rested < self.took:
+            return False  # at most half of the time: others want the machine and the disk, too
+        return waiting >= self.loop.batch_size() or rested > self.plan.seconds
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -102,16 +101,15 @@ class Trainer:
 
     def _record(self, given: list[Given]) -> None:
         self.answers += len(given)
-        for rows, lists, sizes, answer in rounds([one for one in given if not one.gold], self.place):
+        self.loop.record_gold(*gold_log(given))
+        for rows, lists, sizes, answer in rounds([one for one in given if one.truth is None], self.place):
             self.loop.record(rows, lists, sizes, answer)
 
     # -- what others see ---------------------------------------------------------------------------------------------
 
     def _publish(self, begun: float) -> None:
-        publish(self.loop, self.folder)
+        publish(self.loop, self.folder, seen=self.log.last)
         state = self.loop.state
-        open_items = self.loop.open_items()
-        self.early = bool(np.intersect1d(self.loop.first, open_items).size)
         line = {
             "version": self.loop.version,
             "answers": self.answers,
@@ -119,14 +117,13 @@ class Trainer:
             "reads": state.reads,
             "accuracy": self._accuracy(),
             "scored_on": self.items.scored_on,
-            "resolved": 1 - len(open_items) / state.num_items,
+            "resolved": 1 - len(self.loop.open_items()) / state.num_items,
             "temperature": self.loop.temperature,
             "begun": begun,
             "ended": time.time(),
         }
         with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        self.trained_at = time.monotonic()
 
     def _accuracy(self) -> float | None:
         """On items that are never trained on; None where there are none, or before the first answer."""

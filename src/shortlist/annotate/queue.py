@@ -210,8 +210,11 @@ class Queue:
         state = "answered" if kind == "answer" else "skipped"
         _set_question(connection, question["id"], state, question["attempt"])
         count_answer(connection, annotator_id, kind, answer, +1)
-        if kind == "skip" or (answer is None and self._asks_again(connection, question)):
-            free_slot(connection, question, turn=question["turn"] + (kind == "answer"))
+        again = kind == "answer" and answer is None and self._asks_again(connection, question)
+        if kind == "skip" or again:
+            free_slot(connection, question, turn=question["turn"] + again)
+            if again:
+                self.chooser.front.put(question["item_id"])
             return stored
         set_slot(connection, question["slot_id"], "done", question["turn"], annotator_id)
         if not question["gold"]:

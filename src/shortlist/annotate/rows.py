@@ -5,15 +5,18 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Table, bindparam, case, func, insert, select, update
 
-from shortlist.annotate.schema import annotators, classes, items, questions, slots
+from shortlist.annotate.schema import annotators, answers, classes, items, questions, slots
 
 Row = TypeVar("Row")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
 _LAST_RANK = select(func.max(slots.c.rank))
-_REFUSED = select(questions.c.shortlist).where(
-    questions.c.slot_id == bindparam("slot"), questions.c.state == "answered"
+_REFUSED = (
+    select(questions.c.shortlist)
+    .join(answers, answers.c.question_id == questions.c.id)
+    .where(questions.c.slot_id == bindparam("slot"), questions.c.state == "answered")
+    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer", answers.c.id > bindparam("since"))
 )
 _PENDING = items.c.pending + bindparam("change")
 _SETTLE = (
@@ -117,7 +120,7 @@ def count_answer(connection: Connection, annotator_id: int, kind: str, class_id:
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
-def refused_classes(connection: Connection, slot_id: int) -> list[int]:
-    """The classes that were shown in this slot and answered None; other answers end a slot."""
-    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
+def refused_classes(connection: Connection, slot_id: int, since: int = 0) -> list[int]:
+    """The classes that were shown in this slot and answered None, by answers after `since`; others end a slot."""
+    lists = connection.execute(_REFUSED, {"slot": slot_id, "since": since}).scalars()
     return sorted({k for shown in lists for k in shown})

@@ -90,7 +90,7 @@ def serve(project: Project, address: Address, listener: socket.socket, live: Liv
         chooser = None if steward is None else steward.chooser
         app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)
         if steward is not None:
-            steward.start(app.state.services.queue)
+            steward.start()
         _run(app, address, listener)
 
 

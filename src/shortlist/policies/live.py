@@ -19,6 +19,7 @@ from shortlist.errors import InputError
 from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.linear import chunks
 from shortlist.policies.loop import Loop
+from shortlist.policies.noise import Mistakes
 from shortlist.policies.time_model import TimeModel
 
 CURRENT = "current.json"
@@ -33,12 +34,18 @@ class Snapshot:
         beliefs: (N, K) float16, mapped from the disk; without the item's own answers under answers taken as right.
         order: (M,) the rows still worth asking, the most worth first.
         policy: how lists are chosen.
+        start: typical items are still open: little is known, and each answer changes much.
+        mistakes: the rates that are modelled.
+        seen: the last answer that the beliefs know of, by the number that `publish` was given.
     """
 
     version: int
     beliefs: NDArray[np.float16]
     order: NDArray[np.int64]
     policy: Policy
+    start: bool
+    mistakes: Mistakes
+    seen: int
 
     @property
     def policy_version(self) -> str:
@@ -58,8 +65,11 @@ class Snapshot:
         return (shortlist, inclusion) if shortlist else None
 
 
-def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Path:
-    """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed."""
+def publish(loop: Loop, folder: str | os.PathLike[str], *, seen: int = 0, keep: int = 2) -> Path:
+    """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed.
+
+    `seen` numbers the last answer that the loop was given.
+    """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     name = f"v{loop.version:08d}-{os.getpid()}"
@@ -70,11 +80,10 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Pat
     for part in chunks(n, K):
         table[part] = loop.beliefs(np.arange(part.start, part.stop)).astype(np.float16)
     del table  # unmapped, not forced to the disk: that would hold up whoever else waits for it, such as a database
-    first = loop.next_items(n)
-    # while typical items come first the others follow, so that a crowd of annotators never runs dry
-    rest = loop.rng.permutation(np.setdiff1d(loop.open_items(), first))  # data often comes sorted by class
-    np.save(target / "order.npy", np.concatenate([first, rest]))
-    content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy)}
+    order, start = loop.hand_out()
+    np.save(target / "order.npy", order)
+    content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy), "start": start}
+    content |= {"mistakes": asdict(loop.state.mistakes), "seen": seen}
     temporary = root / f".{CURRENT}.{os.getpid()}"
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     temporary.replace(root / CURRENT)
@@ -98,4 +107,5 @@ def current(folder: str | os.PathLike[str], seen: int = -1) -> Snapshot | None:
     policy = Policy(**{**made, "time": TimeModel(**made["time"])})
     where = root / content["snapshot"]
     beliefs = np.load(where / "beliefs.npy", mmap_mode="r")
-    return Snapshot(int(content["version"]), beliefs, np.load(where / "order.npy"), policy)
+    order, mistakes = np.load(where / "order.npy"), Mistakes(**content["mistakes"])
+    return Snapshot(content["version"], beliefs, order, policy, content["start"], mistakes, content["seen"])

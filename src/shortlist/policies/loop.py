@@ -3,7 +3,7 @@
 The same object is driven by the simulation and, in a process of its own, by the web app (`live`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,25 @@ from shortlist.policies.beliefs import (
 from shortlist.policies.choose import Policy, Questions, choose
 from shortlist.policies.items import DIVERSITY, check_order, get_order, representatives
 from shortlist.policies.linear import Linear, chunks, fit
-from shortlist.policies.noise import IntArray, Lists, Mistakes, estimate_by_em, likelihood
+from shortlist.policies.noise import (
+    IntArray,
+    Lists,
+    Log,
+    Mistakes,
+    estimate_by_em,
+    estimate_from_gold,
+    joined,
+    likelihood,
+)
 from shortlist.policies.state import LabelState
 from shortlist.policies.time_model import TimeModel
+
+SPARE = 100
+"""Clusters whose centres a crowd is asked about while the first items are all in hand."""
+ENOUGH_GOLD = 100
+"""So many answers on gold items give the rates of mistakes; with fewer, all answers do."""
+ENOUGH = 200
+"""And so many answers of any kind are needed at least."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +106,7 @@ class Loop:
     """
 
     def __init__(self, x: Any, num_classes: int, settings: LoopSettings, seed: int = 0) -> None:
-        self.x, self.settings = x, settings
+        self.x, self.settings, self.seed = x, settings, seed
         self.state = LabelState(x.shape[0], num_classes, settings.mistakes, settings.time)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.model = Linear.zeros(x.shape[1], num_classes)
@@ -101,6 +117,8 @@ class Loop:
         self._log_model = np.zeros(x.shape[0])
         count = 2 * num_classes if settings.representatives is None else settings.representatives
         self.first: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
+        self._spare: IntArray | None = None
+        self._gold, self._truth = joined([]), np.empty(0, np.int64)
         self._surprises: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]] = []
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -150,7 +168,26 @@ class Loop:
 
     def next_items(self, count: int) -> IntArray:
         """The rows to ask next: typical items until they are resolved, then by the order set."""
+        return self._next_of(self.open_items(), count)
+
+    def hand_out(self) -> tuple[IntArray, bool]:
+        """Every row worth a question in the order in which a crowd is given them, and whether this is the start.
+
+        At the start, while typical items are open, there are soon fewer of them than people. The others are asked about
+        further typical items, then about any: they are there and do not wait.
+        """
         rows = self.open_items()
+        first = self._next_of(rows, SPARE if self.settings.order == DIVERSITY else len(rows))
+        start = bool(np.isin(self.first, rows).any())
+        rest = self.rng.permutation(np.setdiff1d(rows, first, assume_unique=True))  # data often comes sorted by class
+        if start:
+            if self._spare is None:
+                own = np.random.Generator(np.random.PCG64([self.seed, 1]))
+                self._spare = representatives(self.x, SPARE, own) if len(self.first) < SPARE else self.first
+            rest = rest[np.lexsort((self.state.asked[rest], ~np.isin(rest, self._spare)))]
+        return np.concatenate([first, rest]), start
+
+    def _next_of(self, rows: IntArray, count: int) -> IntArray:
         first = np.intersect1d(rows, self.first, assume_unique=True)
         if len(first):
             # those asked least often, so that no single hard item holds up the start
@@ -199,6 +236,11 @@ class Loop:
             self._log_model[rows] += log_chance(self._model_posterior(logits, before), each)
         self.state.record(rows, lists, sizes, answer)
 
+    def record_gold(self, log: Log, truth: IntArray) -> None:
+        """Take in answers on items of known class, which say how often people err; they are not trained on."""
+        self._gold = joined([self._gold, log])
+        self._truth = np.concatenate([self._truth, truth])
+
     def retrain(self) -> None:
         """Calibrate on the answers the model has not seen, then train on all of them."""
         if self._surprises and self.settings.calibrate:
@@ -231,11 +273,21 @@ class Loop:
         self.share = stray_share(self._log_model[vain], explained, len(asked) - len(vain))
 
     def _learn_mistakes(self) -> None:
-        """Rates by EM on the items asked."""
-        log = self.state.log()
-        if len(log) < 200:
-            return
+        """Rates by counting, where there is enough gold; else by EM on the items asked, gold ones among them."""
+        log, K = self.state.log(), self.state.num_classes
+        if len(self._gold) >= ENOUGH_GOLD:
+            return self.state.remodel(_possible(estimate_from_gold(self._gold, self._truth, K)))
+        if len(log) + len(self._gold) < ENOUGH:
+            return None
         asked, position = np.unique(log.items, return_inverse=True)
         beliefs = softmax(self.model.logits(self.x[asked]) / np.float32(self.temperature))
-        where = type(log)(position, log.lists, log.sizes, log.answer)
-        self.state.remodel(estimate_by_em(where, beliefs, self.state.num_classes, start=self.state.mistakes, rounds=5))
+        known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
+        both = joined([replace(log, items=position), known])
+        beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
+        found = estimate_by_em(both, beliefs, K, start=self.state.mistakes, rounds=5)
+        return self.state.remodel(_possible(found))
+
+
+def _possible(mistakes: Mistakes) -> Mistakes:
+    """A rate of exactly 0 would make the first mistake impossible to explain."""
+    return Mistakes(max(mistakes.miss, 1e-3), max(mistakes.slip, 1e-3), mistakes.anchor)

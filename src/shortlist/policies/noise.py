@@ -9,6 +9,7 @@ A list of one class has no wrong class to slip to, a list of all K has no None. 
 class is picked merely because it is there and the right one is not. Needs numpy only.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,6 +107,19 @@ class Log:
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+def joined(parts: Sequence[Log]) -> Log:
+    """Several logs as one, in order."""
+    width = max((part.lists.shape[1] for part in parts), default=1)
+    wide = [np.pad(p.lists, ((0, 0), (0, width - p.lists.shape[1])), constant_values=-1) for p in parts]
+    empty = np.empty(0, np.int64)
+    return Log(
+        np.concatenate([empty, *(p.items for p in parts)]),
+        np.concatenate([np.empty((0, width), np.int32), *wide]).astype(np.int32),
+        np.concatenate([empty, *(p.sizes for p in parts)]),
+        np.concatenate([empty, *(p.answer for p in parts)]),
+    )
 
 
 def estimate_from_gold(log: Log, truth: IntArray, num_classes: int, *, prior: float = 1.0) -> Mistakes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shortlist.errors import InputError
 from shortlist.label_checks import NONE
 from shortlist.policies.choose import BoolArray
-from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, likelihood
+from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, joined, likelihood
 from shortlist.policies.time_model import TimeModel, looked_at
 
 LEAST = 1e-30
@@ -78,17 +78,7 @@ class LabelState:
 
     def log(self) -> Log:
         """All questions asked so far, in order."""
-        width = max((part.lists.shape[1] for part in self._log), default=1)
-        lists = [np.pad(p.lists, ((0, 0), (0, width - p.lists.shape[1])), constant_values=-1) for p in self._log]
-        if not self._log:
-            empty = np.empty(0, np.int64)
-            return Log(empty, np.empty((0, width), np.int32), empty, empty)
-        return Log(
-            np.concatenate([p.items for p in self._log]),
-            np.concatenate(lists).astype(np.int32),
-            np.concatenate([p.sizes for p in self._log]),
-            np.concatenate([p.answer for p in self._log]),
-        )
+        return joined(self._log)
 
     def possible(self, rows: IntArray) -> BoolArray:
         """(B, K) the classes that may be shown: those not refused, or all where mistakes are modelled."""
