@@ -119,7 +119,7 @@ def test_the_pages_need_nothing_the_policy_forbids():
 
 def test_the_server_fetches_no_url(make_site):
     """Nothing that the server loads can open a connection, and an address is just a text."""
-    clients = {"robots.py", "teacher.py", "demo.py"}  # the demo's other processes, which talk to the server
+    clients = {"robots.py", "demo.py"}  # the demo's other processes, which talk to the server
     for module in PACKAGE.rglob("*.py"):
         content = module.read_text()
         if module.name in clients:

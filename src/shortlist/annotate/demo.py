@@ -1,6 +1,6 @@
-"""The demo: scikit-learn's digits as pictures, a page to answer on, and, if wanted, a crowd of robots and a live curve.
+"""The demo: scikit-learn's digits as pictures, a model that chooses the shortlists, and, if wanted, a crowd of robots.
 
-Three processes: the server (this one), the crowd and the teacher. The crowd and the teacher see only the API.
+Three processes: the server (this one), its trainer, and the crowd, which sees only the API.
 """
 
 import multiprocessing
@@ -18,21 +18,20 @@ from sqlalchemy import select
 from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.auth import Auth
 from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.live import LivePlan, live_plan
 from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.robots import Manner, reader, run_crowd
 from shortlist.annotate.schema import Annotator
 from shortlist.annotate.serve import Address, admin_url, listen, serve
 from shortlist.annotate.sources import find_sources
-from shortlist.annotate.teacher import teach
 
 # words, so that a class is not taken for the key beside it
 CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-GOLD = 60
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The pictures to ask about, and others to score on."""
+    """The pictures to ask about, and others, of known class, to score on."""
 
     x: NDArray[np.uint8]
     y: NDArray[np.int64]
@@ -41,8 +40,8 @@ class Digits:
 
     @property
     def names(self) -> list[str]:
-        """What each picture's file is called; says nothing about its class."""
-        return [f"{i:04}.png" for i in range(len(self.y))]
+        """What each picture's file is called, first those to ask about; says nothing about its class."""
+        return [f"{i:04}.png" for i in range(len(self.y) + len(self.test_y))]
 
 
 def load_digits() -> Digits:
@@ -57,16 +56,17 @@ def load_digits() -> Digits:
 
 
 def make_demo(folder: Path, size: int = 5) -> Project:
-    """A project of the digits, some of them gold, so that slips and misses are seen."""
+    """A project of the digits. Those to score on are gold: they show slips and misses as well, and set the rates."""
     from PIL import Image
 
     digits = load_digits()
-    project = Project.create(folder, Settings("Digits (demo)", size))
+    live = LivePlan(size=size, l2=0.03, mistakes=True)  # the robots err
+    project = Project.create(folder, Settings("Digits (demo)", size, live=live.to_dict()))
     add_classes(project, CLASSES)
     with tempfile.TemporaryDirectory(prefix="shortlist-digits-") as made:
-        for name, picture in zip(digits.names, digits.x, strict=True):
+        for name, picture in zip(digits.names, (*digits.x, *digits.test_x), strict=True):
             Image.fromarray(picture).save(Path(made) / name)
-        gold = {digits.names[i]: CLASSES[digits.y[i]] for i in range(GOLD)}
+        gold = {name: CLASSES[k] for name, k in zip(digits.names[len(digits.y) :], digits.test_y, strict=True)}
         add_items(project, find_sources(Path(made)), gold=gold, strict=True)
     return project
 
@@ -74,21 +74,9 @@ def make_demo(folder: Path, size: int = 5) -> Project:
 def crowd(url: str, tokens: list[str], manner: Manner) -> None:
     """The process of the robots."""
     digits = load_digits()
-    pictures = {picture.tobytes(): CLASSES[k] for picture, k in zip(digits.x, digits.y, strict=True)}
+    sides = ((digits.x, digits.y), (digits.test_x, digits.test_y))
+    pictures = {picture.tobytes(): CLASSES[k] for x, y in sides for picture, k in zip(x, y, strict=True)}
     run_crowd(url, tokens, reader(pictures), manner)
-
-
-def lesson(url: str, token: str, every: float = 3.0) -> None:
-    """The process of the teacher: accuracy on digits that nobody was asked about."""
-    digits = load_digits()
-
-    def flat(x: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return (x.reshape(len(x), -1) / 255).astype(np.float32)
-
-    def score(predict: Callable[[NDArray[np.float32]], NDArray[np.int64]]) -> float:
-        return float(np.mean(predict(flat(digits.test_x)) == digits.test_y))
-
-    teach(url, token, flat(digits.x), digits.names, list(CLASSES), score, every=every)
 
 
 def run_demo(
@@ -109,19 +97,23 @@ def run_demo(
         if robots:
             say(f"{robots} robots answer as well; the accuracy is on the admin page. Ctrl-C ends it.")
         tokens = [auth.make_token("robot", _annotator(project, auth, f"robot {i + 1}")) for i in range(robots)]
-        context = multiprocessing.get_context("spawn")
-        manner, own = Manner(think), auth.make_token("lesson", None)
-        processes = [context.Process(target=lesson, args=(address.url, own), daemon=True)]
-        if robots:
-            processes.append(context.Process(target=crowd, args=(address.url, tokens, manner), daemon=True))
-        for process in processes:
-            process.start()
-        try:
-            serve(project, address, listener)
-        finally:
-            for process in processes:
-                process.terminate()
-                process.join()
+        with _crowd(address.url, tokens, Manner(think)):
+            serve(project, address, listener, live_plan(project.settings))
+
+
+@contextmanager
+def _crowd(url: str, tokens: list[str], manner: Manner) -> Iterator[None]:
+    """The robots at work, in a process of their own."""
+    if not tokens:
+        yield
+        return
+    process = multiprocessing.get_context("spawn").Process(target=crowd, args=(url, tokens, manner), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
 
 
 @contextmanager
