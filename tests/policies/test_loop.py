@@ -11,7 +11,7 @@ from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
 from shortlist.policies.live import current, publish
 from shortlist.policies.loop import Loop, LoopSettings
-from shortlist.policies.noise import Mistakes, simulate_answers
+from shortlist.policies.noise import Log, Mistakes, simulate_answers
 from shortlist.policies.simulate import full_labels, random_shortlists, run_loop
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
@@ -218,6 +218,84 @@ def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, 
     assert loop.state.certain.all()
     simulated = run_loop(blobs, replace(QUICK, representatives=24), way="s", seed=0).points[-1]
     assert loop.state.reads < 1.5 * simulated.reads
+
+
+def test_a_crowd_is_handed_typical_items_then_others_then_the_rest(blobs):
+    loop = Loop(blobs.x, 12, QUICK, seed=0)
+    order, start = loop.hand_out()
+    assert start
+    assert sorted(order.tolist()) == list(range(len(blobs.y))), "every item, once"
+    first, spare = len(loop.first), len(np.setdiff1d(loop._spare, loop.first))
+    assert set(order[:first].tolist()) == set(loop.first.tolist())
+    assert set(order[first : first + spare].tolist()) == set(loop._spare.tolist()) - set(loop.first.tolist())
+    assert 50 < spare <= 100
+
+    def refuse(row):
+        loop.record(np.array([row]), np.array([[0]], np.int32), np.array([1]), np.array([-1]))
+
+    refuse(order[first])
+    again = loop.hand_out()[0].tolist()
+    assert again.index(order[first]) == first + spare - 1, "of the spare ones those asked least come first"
+    answer_rightly(loop, blobs, loop.first)
+    loop.retrain()
+    order, start = loop.hand_out()
+    assert not start
+    assert set(order.tolist()) == set(loop.open_items().tolist())
+
+
+def answer_rightly(loop, data, rows):
+    loop.record(rows, data.y[rows][:, None].astype(np.int32), np.ones(len(rows), int), data.y[rows])
+
+
+def test_a_diverse_order_is_handed_out_as_centres_first(blobs):
+    loop = Loop(blobs.x, 12, replace(QUICK, order="diversity", representatives=0), seed=0)
+    order, start = loop.hand_out()
+    assert not start
+    assert sorted(order.tolist()) == list(range(len(blobs.y)))
+    spread = [np.unique(blobs.y[part]).size for part in (order[:100], np.arange(100))]
+    assert spread[0] >= spread[1]
+    assert order.tolist() != sorted(order.tolist())
+
+
+def test_rates_come_from_gold_where_there_is_enough_and_from_all_answers_before(blobs):
+    settings = replace(QUICK, mistakes=Mistakes(0.05, 0.02), learn_mistakes=True)
+    makes, rng = Mistakes(miss=0.3, slip=0.1), np.random.default_rng(0)
+
+    def gold(count):
+        truth = rng.integers(0, 12, count)
+        lists = np.stack([truth, (truth + 1) % 12, (truth + 2) % 12], axis=1).astype(np.int32)
+        sizes = np.full(count, 3)
+        return Log(np.arange(count), lists, sizes, simulate_answers(rng, lists, sizes, truth, 12, makes)), truth
+
+    def rates(*counts):
+        loop = Loop(blobs.x, 12, settings, seed=0)
+        for count in counts:
+            loop.record_gold(*gold(count))
+        rows, questions = loop.ask(24)
+        answer = simulate_answers(rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())
+        loop.record(rows, questions.lists, questions.sizes, answer)
+        loop.retrain()
+        return loop.state.mistakes
+
+    assert rates(40) == settings.mistakes, "too few of any kind"
+    enough = rates(300, 300)
+    assert enough.miss == pytest.approx(0.3, abs=0.06)
+    assert enough.slip == pytest.approx(0.1, abs=0.04)
+
+
+def test_a_little_gold_moves_the_rates_that_em_finds(blobs):
+    settings = replace(QUICK, mistakes=Mistakes(0.05, 0.02), learn_mistakes=True)
+    found = []
+    for missed in (0, 60):
+        loop = Loop(blobs.x, 12, settings, seed=0)
+        truth = np.arange(90) % 12
+        answer = np.where(np.arange(90) < missed, -1, truth)
+        loop.record_gold(Log(np.arange(90), truth[:, None].astype(np.int32), np.ones(90, int), answer), truth)
+        answer_rightly(loop, blobs, np.arange(150))
+        loop.retrain()
+        found.append(loop.state.mistakes.miss)
+    assert 0 < found[0] < 0.02
+    assert found[1] > 0.15
 
 
 def test_the_comparison_reports_every_way(blobs):
