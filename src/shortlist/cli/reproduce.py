@@ -112,12 +112,14 @@ def _whole(word: str, what: str) -> int:
 
 
 def _with_engine(work: dict[str, Any], do: Any) -> "Report":
+    from shortlist.study.drive import listening
     from shortlist.study.engines import make_engine
 
     made = make_engine(work["engine"], work["device"], work["processes"], work["address"])
     clean = False
     try:
-        report: Report = do(made)
+        with listening():
+            report: Report = do(made)
         clean = True
     except KeyboardInterrupt:
         note("stopped: the runs that were finished are stored; run the same command to go on")

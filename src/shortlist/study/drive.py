@@ -1,7 +1,10 @@
 """The driver: what the ledger does not hold is cut into packs, trained, and stored as each pack ends."""
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +124,24 @@ def drive(
             _store(pack, done, ledger, kind, report)
             say(_line(pack, done, report, total))
     return report
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Inside, Ctrl-C is heard between runs too.
+
+    A process that a script starts in the background begins deaf to SIGINT. The training loop listens all the same, so
+    that without this a study could be stopped inside a run and not between two.
+    """
+    deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if not deaf or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _with_data(runs: Sequence[PlannedRun], report: Report, say: Say) -> list[PlannedRun]:

@@ -87,6 +87,8 @@ def fit(
             due = run.epoch % score_every == 0 or run.epoch > epochs - LAST
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
             if not np.isfinite(scores.risk):
+                if run.group.any(stopping()):
+                    raise Interrupted(run.epoch)  # or the study would take it for a failed run and go on to the next
                 raise DivergedError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
             if on_epoch:
