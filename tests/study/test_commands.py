@@ -329,7 +329,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, moment, deaf):
     assert len(rows_of(tmp_path)) == 1
 
 
-def test_ctrl_c_while_a_run_diverges(tmp_path):
+def test_ctrl_c_while_a_run_diverges(monkeypatch):
     """It is not taken for a run that failed, after which the next one would begin."""
     from shortlist.study.work import Order, work
     from shortlist.training.config import RunConfig
@@ -341,8 +341,8 @@ def test_ctrl_c_while_a_run_diverges(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
         return usual(run) * float("nan")
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Run, "train_epoch", pressed)
+    monkeypatch.setattr(Run, "train_epoch", pressed)
+    with pytest.raises(KeyboardInterrupt):
         work(Order("digits", (RunConfig(size=5, epochs=3),), "cpu"))
 
 
