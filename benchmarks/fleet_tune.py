@@ -3,7 +3,7 @@
     python benchmarks/fleet_tune.py                # about 2 minutes on an H200; microseconds a run and step
     python benchmarks/fleet_tune.py --only lenet   # or resnet, or act
 
-What wins goes into `fleet_conv.CONV_TILES` and `WEIGHT_TILES`; the story is in docs/fleet-notes.md.
+What wins goes into `CONV_TILES`, `BACK_TILES` and `WEIGHT_TILES` of `fleet_conv`; the story is in docs/fleet-notes.md.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from shortlist import models
 from shortlist.training.fleet_conv import (
+    BACK_TILES,
     CONV_TILES,
     WEIGHT_TILES,
     ConvShape,
@@ -125,7 +126,7 @@ def tune(
     def backward() -> None:
         conv.backward(dy, back, dx, turned, add=receiver is not None, to=receiver)
 
-    best(f"back {name}", backwards, _use(CONV_TILES, turned), backward, runs)
+    best(f"back {name}", backwards, _use(BACK_TILES, turned), backward, runs)
     best(
         f"weights {name}",
         weights,

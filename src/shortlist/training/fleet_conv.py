@@ -101,9 +101,10 @@ def _add_parts(parts: Tensor, grad: Tensor, shape: ConvShape) -> None:
 
     runs, splits, size = len(parts), parts.shape[1], shape.rows * shape.columns
     # rows behind the last place are padding: what was read there is not a gradient
-    add_parts_kernel[(-(-size // 1024), runs)](
-        parts, grad, size, shape.real_rows * shape.columns, grad.stride(0), SPLITS=splits, BLOCK=1024
-    )
+    add_parts_kernel[(-(-size // 256), runs)](
+        parts, grad, size, shape.real_rows * shape.columns, grad.stride(0),
+        SPLITS=splits, AT_ONCE=min(16, 1 << (splits - 1).bit_length()), BLOCK=256,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -182,17 +183,23 @@ class CudaTiles:
 
 # by places, inputs and outputs
 CONV_TILES: dict[tuple[int, int, int], CudaTiles] = {
-    (3, 8, 16): CudaTiles(4, 4),
-    (3, 16, 16): CudaTiles(8, 2),
-    (3, 16, 32): CudaTiles(4, 4),
-    (3, 32, 16): CudaTiles(4, 4),
-    (3, 32, 32): CudaTiles(8, 2),
+    (3, 8, 16): CudaTiles(8, 4),
+    (3, 16, 16): CudaTiles(8, 4),
+    (3, 16, 32): CudaTiles(8, 2),
+    (3, 32, 32): CudaTiles(4, 4),
     (3, 32, 64): CudaTiles(4, 2),
-    (3, 64, 32): CudaTiles(8, 2),
     (3, 64, 64): CudaTiles(8, 2),
     (5, 24, 56): CudaTiles(8, 4),
-    (5, 56, 24): CudaTiles(8, 2),
 }
+BACK_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 16, 16): CudaTiles(12, 1),
+    (3, 32, 16): CudaTiles(8, 1),
+    (3, 32, 32): CudaTiles(8, 1),
+    (3, 64, 32): CudaTiles(8, 1),
+    (3, 64, 64): CudaTiles(8, 2),
+    (5, 56, 24): CudaTiles(8, 3),
+}
+"""Of the turned convolution; small blocks, as their ends wait for memory."""
 WEIGHT_TILES: dict[tuple[int, int, int], CudaTiles] = {
     (3, 8, 16): CudaTiles(8, 5, 256),
     (3, 16, 16): CudaTiles(8, 9, 256),
@@ -220,20 +227,22 @@ class CudaConv:
 
     def forward(self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, *, statistics: bool) -> Tensor:
         """As `Convolver` says."""
-        return self._conv(x, w, y, shape, 1 if statistics else 0, False, None)
+        of = CONV_TILES[shape.places, shape.inputs, shape.outputs]
+        return self._conv(x, w, y, shape, of, 1 if statistics else 0, False, None)
 
     def backward(
         self, dy: Tensor, w: Tensor, out: Tensor, shape: ConvShape, *, add: bool = False, to: Receiver | None = None
     ) -> Tensor:
         """As `Convolver` says."""
-        return self._conv(dy, w, out, shape, 2 if to else 0, add, to)
+        of = BACK_TILES[shape.places, shape.inputs, shape.outputs]
+        return self._conv(dy, w, out, shape, of, 2 if to else 0, add, to)
 
     def _conv(
-        self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, sums: int, add: bool, to: Receiver | None
-    ) -> Tensor:
+        self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, of: CudaTiles, sums: int, add: bool,
+        to: Receiver | None,
+    ) -> Tensor:  # fmt: skip
         from shortlist.training.kernels.nvrtc import compiled
 
-        of = CONV_TILES[shape.places, shape.inputs, shape.outputs]
         mask = 0 if to is None else 2 if to.act is None else 1
         constants = conv_constants(shape, of, sums, add, mask)
         kernel = compiled("conv.cu", "conv", constants, of.warps * 32, conv_memory(shape, of))
@@ -262,12 +271,19 @@ class CudaConv:
 
 
 def shared_memory(shape: ConvShape) -> list[int | None]:
-    """What a convolution and its weight gradient want of a block's shared memory; None where no block size is known."""
-    key = shape.places, shape.inputs, shape.outputs
-    return [
+    """What a convolution, the turned one and the weight gradient want of a block's shared memory; None: unknown sizes.
+
+    The stem, with its padded colours, is not turned.
+    """
+    key, turned = (shape.places, shape.inputs, shape.outputs), (shape.places, shape.outputs, shape.inputs)
+    found = [
         conv_memory(shape, CONV_TILES[key]) if key in CONV_TILES else None,
         weight_memory(shape, WEIGHT_TILES[key]) if key in WEIGHT_TILES else None,
     ]
+    if shape.inputs > 8:
+        back = shape.turned(shape.taps * shape.outputs, shape.inputs)
+        found.append(conv_memory(back, BACK_TILES[turned]) if turned in BACK_TILES else None)
+    return found
 
 
 def _constants(shape: ConvShape, of: CudaTiles) -> dict[str, int]:

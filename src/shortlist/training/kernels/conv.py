@@ -101,11 +101,15 @@ def conv_weight_kernel(
 
 
 @triton.jit
-def add_parts_kernel(parts_ptr, out_ptr, size, real, small, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+def add_parts_kernel(
+    parts_ptr, out_ptr, size, real, small, SPLITS: tl.constexpr, AT_ONCE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
     """The sum over splits of parts (R, SPLITS, size), into the small gradients; zero from `real` on (padding)."""
     run = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for split in range(SPLITS):
-        acc += tl.load(parts_ptr + (run * SPLITS + split) * size + i, mask=i < real, other=0.0)
-    tl.store(out_ptr + run * small + i, acc, mask=i < size)
+    acc = tl.zeros((AT_ONCE, BLOCK), tl.float32)
+    for start in range(0, SPLITS, AT_ONCE):
+        split = start + tl.arange(0, AT_ONCE)
+        mask = (split < SPLITS)[:, None] & (i < real)[None, :]
+        acc += tl.load(parts_ptr + (run * SPLITS + split[:, None]) * size + i[None, :], mask=mask, other=0.0)
+    tl.store(out_ptr + run * small + i, tl.sum(acc, 0), mask=i < size)
