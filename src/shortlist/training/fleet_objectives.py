@@ -20,12 +20,20 @@ def risks_and_slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tens
 
 
 def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]]:
-    """`risks_and_slopes`, compiled anew for each method and number of runs."""
+    """`risks_and_slopes`, compiled once for each method, whatever the number of runs."""
     import torch._dynamo
 
     # a study has dozens of these; past its limit (8) torch would fall back on the slow path without a word
     torch._dynamo.config.cache_size_limit = max(256, torch._dynamo.config.cache_size_limit)
-    return torch.compile(risks_and_slopes, dynamic=False)
+    compiled = torch.compile(risks_and_slopes)
+
+    def slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        for tensor in (logits, batch.shown, batch.answer, batch.prior, batch.weight, batch.confidence):
+            if tensor is not None:
+                torch._dynamo.maybe_mark_dynamic(tensor, 0)
+        return compiled(method, logits, batch)
+
+    return slopes
 
 
 def groups_of(methods: Sequence[Method]) -> list[tuple[slice, Method]]:
