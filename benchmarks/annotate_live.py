@@ -26,6 +26,7 @@ import json
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from annotate_live_crowd import simulate_crowd
-from annotate_live_robots import crowd
+from annotate_live_robots import Request, crowd
 from annotate_servers import Server, about, free_port, make_tokens
 from shortlist.annotate.importing import add_classes, add_items
 from shortlist.annotate.live import FOLDER, HISTORY, LivePlan
@@ -167,7 +168,7 @@ def drive(project: Project, what: str, seed: int, seconds: float | None = None) 
     try:
         server.wait()
         if live:
-            wait_for(lambda: (folder / FOLDER / HISTORY).exists(), 300)
+            wait_for(lambda: (folder / FOLDER / HISTORY).exists(), 900)
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         process = context.Process(target=robots, args=(server.port, tokens, what, seed, seconds, results))
@@ -180,6 +181,7 @@ def drive(project: Project, what: str, seed: int, seconds: float | None = None) 
         if seconds is None:
             wait_for(lambda: history(folder)[-1]["answers"] >= answers, 60)
         memory, torch = server.megabytes(), has_torch(server.process.pid)
+        trainer = trainer_megabytes(server.process.pid)
     finally:
         server.process.terminate()
         server.process.wait(30)
@@ -192,9 +194,10 @@ def drive(project: Project, what: str, seed: int, seconds: float | None = None) 
         "median_training_seconds": round(float(np.median([b - a for a, b in trainings[1:] or [(0, 0)]])), 3),
         "longest_training_seconds": round(max((b - a for a, b in trainings[1:]), default=0.0), 2),
         "features_seconds": round(trainings[0][1] - trainings[0][0], 1) if trainings else None,
-        "all": latencies(requests, None),
-        "while_training": latencies(requests, trainings),
-        **{"server_megabytes": round(memory), "server_has_torch": torch},
+        "all": percentiles(taken(requests, None)),
+        "while_training": percentiles(taken(requests, trainings)),
+        "taken_while_training": taken(requests, trainings),
+        **{"server_megabytes": round(memory), "server_has_torch": torch, "trainer_megabytes": trainer},
     }
 
 
@@ -210,21 +213,42 @@ def has_torch(pid: int) -> bool:
     return "libtorch" in Path(f"/proc/{pid}/maps").read_text()
 
 
-def latencies(
-    requests: list[tuple[str, float, float]], during: list[tuple[float, float]] | None
-) -> dict[str, dict[str, float]]:
-    """Milliseconds of next, answer and both; `during`: only what overlaps one of these times."""
-    kept: dict[str, list[float]] = {"next": [], "answer": [], "pair": []}
+def trainer_megabytes(server: int) -> int | None:
+    """The most memory that the server's trainer ever had; None where there is none."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(server)], capture_output=True, text=True, check=False)
+    for pid in listed.stdout.split():
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(round(int(line.split()[1]) / 1024) for line in lines if line.startswith("VmHWM"))
+    return None
+
+
+Taken = dict[str, list[float]]
+"""Milliseconds of every next, every answer, and of both together."""
+
+
+def taken(requests: list[Request], during: list[tuple[float, float]] | None) -> Taken:
+    """How long requests took; `during`: only those that overlap one of these times."""
+    kept: Taken = {"next": [], "answer": [], "pair": []}
     for name, begun, took in requests:
         if during is None or any(begun < b and begun + took > a for a, b in during):
-            kept[name].append(1000 * took)
+            kept[name].append(round(1000 * took, 1))
+    return kept
+
+
+def percentiles(kept: Taken) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for name, values in kept.items():
         if values:
-            percentiles = np.percentile(values, (50, 95, 99))
-            found[name] = {f"p{p}_ms": round(float(v), 1) for p, v in zip((50, 95, 99), percentiles, strict=True)}
+            levels = np.percentile(values, (50, 95, 99))
+            found[name] = {f"p{p}_ms": round(float(v), 1) for p, v in zip((50, 95, 99), levels, strict=True)}
             found[name] |= {"max_ms": round(max(values), 1), "count": len(values)}
     return found
+
+
+def pooled(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The requests of several runs that fell into a training."""
+    kept = [run["taken_while_training"] for run in runs]
+    return percentiles({name: [value for one in kept for value in one[name]] for name in ("next", "answer", "pair")})
 
 
 # -- side by side ------------------------------------------------------------------------------------------------------
@@ -283,21 +307,23 @@ def table(result: dict[str, Any]) -> str:
         marks = [f"{reads:,.0f}" if reads else "never" for reads in end["reads_at"].values()]
         cells = [name, *marks, f"{np.mean(end['reads']):,.0f}", str(len(end["reads"]))]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "| | next p50 | p99 | max | next + answer p99 | requests | trainings (each) | in training | server |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
-    runs = [(f"digits, seed {run['seed']}", run) for run in result["digits"]]
+    lines += ["", "| | next p50 | p99 | max | next + answer p99 | requests | in training | server |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    digits = result["digits"]
+    share, memory = (np.mean([run[k] for run in digits]) for k in ("training_share", "server_megabytes"))
+    rows = [(f"digits, {len(digits)} runs, while it trains", result["digits_while_training"], share, memory)]
     for run in result["busy"]:
-        lists = "model-chosen" if run["trainings"] else "uniform lists, no trainer"
-        runs.append((f"{run['items']:,} texts, {lists}", run))
-    for name, run in runs:
-        for which, found in (("while it trains", run["while_training"]), ("in all", run["all"])):
-            if found:
-                asked, pair = found["next"], found["pair"]
-                cells = [f"{name}, {which}", *(f"{asked[k]:.0f} ms" for k in ("p50_ms", "p99_ms", "max_ms"))]
-                cells += [f"{pair['p99_ms']:.0f} ms", f"{asked['count']:,}"]
-                cells += [f"{run['trainings']} ({run['median_training_seconds']:.2g} s)"]
-                cells += [f"{run['training_share']:.0%} of the time", f"{run['server_megabytes']} MB"]
-                lines.append(f"| {' | '.join(cells)} |")
+        name = f"{run['items']:,} texts, {'while it trains' if run['trainings'] else 'uniform lists, no trainer'}"
+        rows.append((name, run["while_training"] or run["all"], run["training_share"], run["server_megabytes"]))
+    for name, found, share, memory in rows:
+        asked, pair = found["next"], found["pair"]
+        cells = [name, *(f"{asked[k]:.0f} ms" for k in ("p50_ms", "p99_ms", "max_ms")), f"{pair['p99_ms']:.0f} ms"]
+        cells += [f"{asked['count']:,}", f"{share:.0%} of the time", f"{memory:.0f} MB"]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "| | a training, median (longest) | features | trainer's memory |", "|---|---|---|---|"]
+    for name, run in [("digits", digits[0])] + [(f"{r['items']:,} texts", r) for r in result["busy"] if r["trainings"]]:
+        long = f"{run['median_training_seconds']:.2g} s ({run['longest_training_seconds']:.2g} s)"
+        lines.append(f"| {name} | {long} | {run['features_seconds']:.0f} s | {run['trainer_megabytes']:,} MB |")
     return "\n".join(lines)
 
 
@@ -321,6 +347,7 @@ def main() -> None:
         result["digits"].append({"seed": seed, "load_average": os.getloadavg(), **found})
         end = curve.points[-1]
         print(f"live seed {seed}: {end.accuracy:.4f} at {end.reads} reads, {found['while_training']}", file=sys.stderr)
+    result["digits_while_training"] = pooled(result["digits"])
     for items in options.busy_items:
         for plan in (BUSY, None):
             found = keep_busy(items, options.busy_seconds, plan)

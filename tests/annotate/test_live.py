@@ -394,6 +394,39 @@ def test_all_is_asked_once_each_also_without_a_newer_publication(words, database
     assert asked == wanted
 
 
+def test_a_gold_question_leaves_the_wanted_item_in_front(words, database):
+    project = words(database, count=40)
+    add_items(project, [Source("known", "known", text=WORDS[0], gold="class 0")])
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=6, features=20)
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser.refresh()
+    wanted = int(chooser.loaded.snapshot.order[0]) + 1
+    queue = project.queue(chooser, seeds=iter([10, 11]).__next__)
+    (gold,) = queue.next(ada)
+    assert gold.item_id == 41
+    queue.answer(ada, gold.id, 0, None, 1.0)
+    assert [question.item_id for question in queue.next(ada)] == [wanted]
+
+
+def test_somebody_who_spoke_about_all_wanted_items_gets_others_soon(words, database):
+    project = words(database, count=400, overlap=2)
+    ada, bob = people(project, "ada", "bob")
+    plan = live_plan(project.settings, "top")
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    queue = project.queue(chooser)
+    for _ in range(300):
+        (question,) = queue.next(ada)
+        queue.answer(ada, question.id, 0, question.shortlist[0], 1.0)
+    assert chooser.refresh(), "it wants all of them, also those that ada spoke about"
+    (question,) = queue.next(ada)
+    (other,) = queue.next(bob)
+    assert other.item_id == int(chooser.loaded.snapshot.order[0]) + 1
+    assert question.item_id != other.item_id
+
+
 def test_refusals_that_the_model_knows_are_not_held_against_a_class_again(words):
     project = words(overlap=2)
     (ada,) = people(project, "ada")

@@ -15,7 +15,7 @@ from shortlist.annotate.store import Store
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
 LOWEST = -(1 << 62)  # before every rank
-WANTED_AT_ONCE = 64
+WANTED_AT_ONCE, LOOKS = 32, 8  # so many of a policy's items are looked at together, so often in one request
 
 _Q, _S, _I = questions.c, slots.c, items.c
 _MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
@@ -44,17 +44,18 @@ _FIND = (
     .order_by(_S.rank)
     .limit(1)
 )
-# of items that a policy wants: closed ones it has changed its mind about
-_WAITING = or_(_S.state == "free", _S.state == "closed")
+# of items that a policy wants (no gold ones), closed ones among them: it has changed its mind. Said in a way that lets
+# SQLite look the items up instead of walking through all free slots
+_WAITING = (_S.state != "leased", _S.state != "done")
 _WANTED = (
     select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
-    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), _S.gold == false(), _WAITING)
+    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), *_WAITING)
     .order_by(_S.rank.desc())
 )
 _TAKE = (
     select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, _I.name, *_SHOWN)
     .join(items, _I.id == _S.item_id)
-    .where(_S.id == bindparam("slot"), _WAITING)
+    .where(_S.id == bindparam("slot"), *_WAITING)
 )
 _REOPEN = (
     update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed").values(state="free"),
@@ -146,7 +147,8 @@ class Leases:
     def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
             freed = self._reclaim(ask)
-            slot = self._find_wanted(ask) or self._find(ask)
+            wanted = self._find_wanted(ask)
+            slot = wanted or self._find(ask)
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
                     return None
@@ -154,6 +156,8 @@ class Leases:
             seed = ask.seeds()
             gold = self._lease_gold(ask, seed) if seed % self.gold_every == 0 else None
             if gold is not None:
+                if wanted is not None:
+                    self.chooser.front.put(wanted["item_id"])
                 return gold
             refused = refused_classes(ask.connection, slot["slot_id"], self.chooser.seen) if slot["turn"] else []
             choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
@@ -167,24 +171,27 @@ class Leases:
     def _find_wanted(self, ask: Ask) -> RowMapping | None:
         """A slot of the first item at the policy's front that this annotator may have."""
         front, start = self.chooser.front, 0
-        while wanted := front.head(start, WANTED_AT_ONCE):
-            among = {"annotator": ask.annotator_id, "wanted": wanted}
-            rows = ask.connection.execute(_WANTED, among).all()
+        for _ in range(LOOKS):
+            head = front.head(start, WANTED_AT_ONCE)
+            if not head:
+                return None
+            rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).all()
             mine = {row.item_id: row.id for row in rows if not row.spoken}  # of an item's slots the first one is last
-            waiting = {row.item_id for row in rows}
-            gone = {item for item in wanted if item not in waiting}
-            for item in wanted:
-                if item in mine and (
-                    slot := ask.connection.execute(self._take_slot, {"slot": mine[item]}).mappings().first()
-                ):
-                    front.drop({*gone, item}, start + len(wanted))
-                    if slot["state"] == "closed":
-                        for statement in _REOPEN:
-                            ask.connection.execute(statement, {"item": item})
-                    return slot
-            front.drop(gone, start + len(wanted))
-            start += len(wanted) - len(gone)
+            gone = set(head) - {row.item_id for row in rows}
+            found = next(filter(None, (self._take(ask, mine[item]) for item in head if item in mine)), None)
+            front.drop(gone if found is None else {*gone, found["item_id"]}, start + len(head))
+            if found is not None:
+                return found
+            start += len(head) - len(gone)
         return None
+
+    def _take(self, ask: Ask, slot_id: int) -> RowMapping | None:
+        """The slot, if nobody else has it by now."""
+        found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
+        if found is not None and found["state"] == "closed":
+            for statement in _REOPEN:
+                ask.connection.execute(statement, {"item": found["item_id"]})
+        return found
 
     def _find(self, ask: Ask) -> RowMapping | None:
         """The first free slot by rank that this annotator may have."""
