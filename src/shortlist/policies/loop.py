@@ -41,6 +41,8 @@ SPARE = 100
 """Clusters whose centres a crowd is asked about while the first items are all in hand."""
 ENOUGH_GOLD = 100
 """So many answers on gold items give the rates of mistakes; with fewer, all answers do."""
+RARE = 1e-3
+"""A rate of exactly 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
 """And so many answers of any kind are needed at least."""
 
@@ -276,18 +278,15 @@ class Loop:
         """Rates by counting, where there is enough gold; else by EM on the items asked, gold ones among them."""
         log, K = self.state.log(), self.state.num_classes
         if len(self._gold) >= ENOUGH_GOLD:
-            return self.state.remodel(_possible(estimate_from_gold(self._gold, self._truth, K)))
+            counted = estimate_from_gold(self._gold, self._truth, K)
+            self.state.remodel(replace(counted, miss=max(counted.miss, RARE), slip=max(counted.slip, RARE)))
+            return
         if len(log) + len(self._gold) < ENOUGH:
-            return None
+            return
         asked, position = np.unique(log.items, return_inverse=True)
         beliefs = softmax(self.model.logits(self.x[asked]) / np.float32(self.temperature))
         known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
         both = joined([replace(log, items=position), known])
         beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
         found = estimate_by_em(both, beliefs, K, start=self.state.mistakes, rounds=5)
-        return self.state.remodel(_possible(found))
-
-
-def _possible(mistakes: Mistakes) -> Mistakes:
-    """A rate of exactly 0 would make the first mistake impossible to explain."""
-    return Mistakes(max(mistakes.miss, 1e-3), max(mistakes.slip, 1e-3), mistakes.anchor)
+        self.state.remodel(found or Mistakes(RARE, RARE))
