@@ -35,7 +35,7 @@ def reproduce(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and train nothing.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this time is over.")] = None,
-    pack_minutes: Annotated[float, typer.Option(help="About how long runs that go together may take.")] = 2.0,
+    pack_minutes: Annotated[float, typer.Option(help="About how long runs that go together may take.")] = 3.0,
     engine: Annotated[str, typer.Option(help="fleet, processes or ray.")] = "fleet",
     processes: Annotated[int | None, typer.Option(help="Workers (CPU processes, or Ray's).")] = None,
     ray_address: Annotated[str | None, typer.Option(help="Of a running Ray cluster; else a local one.")] = None,
@@ -148,7 +148,7 @@ def _choose(
 
 
 def _list(study: "Study", wanted: "Wanted", json: bool) -> None:
-    from shortlist.study.packs import Pace, Pack, groups
+    from shortlist.study.packs import Pace, cut, groups
 
     runs = study.missing(wanted)
     if json:
@@ -161,8 +161,13 @@ def _list(study: "Study", wanted: "Wanted", json: bool) -> None:
             for r in runs
         ],
     )
-    seconds = Pace(cuda=True).all_seconds(Pack(tuple(group)) for group in groups(runs))
-    note(f"{len(runs)} runs are missing: about {seconds / 60:.0f} minutes on one H200 (a guess)")
+    waiting, usual = groups(runs), 60 * study.budget.pack_minutes
+    pace = Pace(cuda=True)
+    sizes = [len(pack.runs) for group in waiting for pack in cut(group, pace, usual)] or [0]
+    note(
+        f"{len(runs)} runs are missing: {len(sizes)} packs of {min(sizes)} to {max(sizes)} runs,"
+        f" about {pace.all_seconds(waiting, usual) / 60:.1f} minutes on one H200 (a guess)"
+    )
 
 
 def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
@@ -225,9 +230,8 @@ def _end(report: "Report", figures: list[dict[str, Any]] | None, json: bool) -> 
                 for row in figures
             ],
         )
-    note(
-        f"{report.stored} runs stored, {report.left} left" + (", run the same command to go on" if report.left else "")
-    )
+    rest = f" (about {report.left_seconds / 60:.1f} minutes), run the same command to go on" if report.left else ""
+    note(f"{report.stored} runs stored, {report.left} left{rest}")
     if report.absent:
         raise InputError("; ".join(f"{name} was left out: {why}" for name, why in report.absent.items()))
 

@@ -144,6 +144,7 @@ def _add(total: Report, part: Report) -> None:
     total.stored += part.stored
     total.failed += part.failed
     total.left += part.left
+    total.left_seconds += part.left_seconds
     total.absent |= part.absent
 
 

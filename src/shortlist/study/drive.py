@@ -16,7 +16,7 @@ from shortlist.study.ledger import Ledger
 from shortlist.study.packs import Pace, Pack, groups, next_pack
 from shortlist.study.work import Order
 
-PACK_MINUTES = 2.0
+PACK_MINUTES = 3.0
 Say = Callable[[str], None]
 
 
@@ -47,6 +47,8 @@ class Report:
     stored: int = 0
     failed: int = 0
     left: int = 0
+    left_seconds: float = 0.0
+    """A guess of how long they would take."""
     absent: dict[str, str] = field(default_factory=dict)
     """Datasets whose data is not here -> why."""
 
@@ -105,12 +107,12 @@ def drive(
     number = 0
     while waiting or under_way:
         while waiting and len(under_way) < engine.slots:
-            pack = next_pack(waiting[0], pace, 60 * budget.pack_minutes, budget.left, most)
+            pack = _take(waiting, pace, budget, most)
             if pack is None:  # the time is over; what is under way still ends
                 report.left += sum(map(len, waiting))
+                report.left_seconds += pace.all_seconds(waiting, 60 * budget.pack_minutes)
                 waiting = []
                 break
-            _take(waiting, len(pack.runs))
             configs = tuple(run.config for run in pack.runs)
             # a choice looks at the last ten epochs only, and they are always scored
             every = score_every if kind == "run" else max(config.epochs for config in configs)
@@ -157,10 +159,16 @@ def _with_data(runs: Sequence[PlannedRun], report: Report, say: Say) -> list[Pla
     return kept
 
 
-def _take(waiting: list[list[PlannedRun]], count: int) -> None:
-    del waiting[0][:count]
-    if not waiting[0]:
-        del waiting[0]
+def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget, most: int | None) -> Pack | None:
+    """The next pack that ends in time, taken out of the groups that wait; shorter runs may still fit."""
+    for place, group in enumerate(waiting):
+        pack = next_pack(group, pace, 60 * budget.pack_minutes, budget.left, most)
+        if pack is not None:
+            del group[: len(pack.runs)]
+            if not group:
+                del waiting[place]
+            return pack
+    return None
 
 
 def _store(pack: Pack, done: Done, ledger: Callable[[PlannedRun], Ledger], kind: str, report: Report) -> None:

@@ -3,24 +3,26 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from shortlist.study.grid import PlannedRun
 from shortlist.study.lines import passes, trained_share
 from shortlist.study.sets import study_set
 
-EVEN = 0.6
-"""Runs of one pack step together, and those with fewer items stand still at the end of each epoch while they still
-cost: none may have fewer than this share of the longest."""
-ENOUGH = 8
-"""Fewer runs hardly fill a device, and join a pack of others all the same."""
-
-GPU_SECONDS = {"lenet": 0.022 / 60_000, "resnet32": 1 / 250_000}
+GPU_SECONDS = {"lenet": 0.021 / 60_000, "resnet32": 1 / 300_000}
 CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}
 """First guesses of the seconds per item trained; `Pace` replaces them by what it measures."""
+BESIDE = {"resnet32": 2.0}
+SMALL_BESIDE = 8.0
+"""What a pack costs a GPU beside its runs, in runs: a step of LeNets takes 0.4 ms whoever is in it
+(results/fleet_speed.json), and building and capturing take seconds. This decides which runs keep company."""
 FIRST_START = 45.0
 """Seconds until the first pack on a GPU is under way: compiling, mostly."""
 SLACK = 1.15
 """Estimates are raised by this much: a pack that would end too late is not begun."""
+GOOD, FEWEST = 4, 2
+"""Runs of a pack, as multiples of what it costs beside them: a group is not cut into packs smaller than the first, and
+a pack that the end of the time cuts below the second is not begun, as it would pay for the device and hardly use it."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,19 @@ class Pack:
         return self.runs[0].config.model
 
     @property
-    def work(self) -> float:
-        """Items trained, runs that stand still counted in, second passes too."""
+    def beside(self) -> float:
+        """What it costs a GPU beside its runs, in runs."""
+        return BESIDE.get(self.model, SMALL_BESIDE)
+
+    def work(self, cuda: bool = True) -> float:
+        """Items trained; those of runs that stand still, second passes and what a pack costs anyway are counted in.
+
+        Runs of one pack step together: those with fewer items stand still at the end of each epoch and cost on.
+        """
         longest = max(items_of(run) for run in self.runs)
-        epochs = sum(run.config.epochs for run in self.runs)
-        return longest * epochs * max(passes(run.config.method) for run in self.runs)
+        epochs = [run.config.epochs for run in self.runs]
+        beside = self.beside * max(epochs) if cuda else 0.0
+        return longest * (sum(epochs) + beside) * max(passes(run.config.method) for run in self.runs)
 
 
 def items_of(run: PlannedRun) -> float:
@@ -61,26 +71,29 @@ class Pace:
     cuda: bool
     _seen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
+    @property
+    def first_start(self) -> float:
+        """How long the very first pack takes to get under way."""
+        return SLACK * FIRST_START if self.cuda and not self._seen else 0.0
+
     def seconds(self, pack: Pack) -> float:
-        """How long a pack will take, rather too long than too short."""
+        """How long a pack will take, the very first start apart, rather too long than too short."""
         seen = self._seen.get(pack.model)
         if not seen:
             rate = (GPU_SECONDS if self.cuda else CPU_SECONDS).get(pack.model, 1e-5)
-            return SLACK * (pack.work * rate + (FIRST_START if self.cuda else 0))
+            return SLACK * pack.work(self.cuda) * rate
         rate = min(seconds / work for work, seconds in seen)
         # the very first pack also compiles: its start says nothing about later ones
         start = max((seconds - work * rate for work, seconds in seen[1:]), default=0.0)
-        return SLACK * (start + pack.work * rate)
+        return SLACK * (start + pack.work(self.cuda) * rate)
 
-    def all_seconds(self, packs: Iterable[Pack]) -> float:
-        """A guess for many packs; only the first waits for the compiler."""
-        listed = list(packs)
-        starts = SLACK * FIRST_START * max(len(listed) - 1, 0) if self.cuda and not self._seen else 0.0
-        return sum(map(self.seconds, listed)) - starts
+    def all_seconds(self, groups: Iterable[Sequence[PlannedRun]], usual: float) -> float:
+        """A guess for all packs of many groups; only the first waits for the compiler."""
+        return self.first_start + sum(self.seconds(pack) for group in groups for pack in cut(group, self, usual))
 
     def saw(self, pack: Pack, seconds: float) -> None:
         """A pack was timed, its start included."""
-        self._seen.setdefault(pack.model, []).append((pack.work, seconds))
+        self._seen.setdefault(pack.model, []).append((pack.work(self.cuda), seconds))
 
 
 def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
@@ -90,32 +103,37 @@ def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
         c = run.config
         shared = (run.cell.dataset, c.classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.augment)
         together[shared].append(run)
-    found: list[list[PlannedRun]] = []
-    for members in together.values():
-        members.sort(key=lambda run: (-passes(run.config.method), -items_of(run), run.trial))
-        found += _even(members)
-    return found
+    return [group for members in together.values() for group in _companies(members)]
 
 
-def _even(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
-    """Cut where runs get too short for their company; what is too small for a pack of its own joins its neighbour."""
-    parts: list[list[PlannedRun]] = []
-    for run in members:
-        if parts and _alike(parts[-1][0], run):
-            parts[-1].append(run)
-        else:
-            parts.append([run])
-    found: list[list[PlannedRun]] = []
-    for part in parts:
-        if found and min(len(found[-1]), len(part)) < ENOUGH:
-            found[-1] += part
-        else:
-            found.append(part)
-    return [sorted(part, key=lambda run: -items_of(run)) for part in found]
+def _companies(members: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
+    """Runs of one length each, joined as long as a joint pack costs less than two."""
+    levels: dict[tuple[float, float], list[PlannedRun]] = defaultdict(list)
+    for run in sorted(members, key=lambda run: (-passes(run.config.method), -items_of(run), run.trial)):
+        levels[(passes(run.config.method), items_of(run))].append(run)
+    parts = list(levels.values())
+    while len(parts) > 1:
+        gains = [_work(one) + _work(two) - _work([*one, *two]) for one, two in pairwise(parts)]
+        best = max(range(len(gains)), key=gains.__getitem__)
+        if gains[best] <= 0:
+            break
+        parts[best : best + 2] = [[*parts[best], *parts[best + 1]]]
+    return [sorted(part, key=lambda run: -items_of(run)) for part in parts]
 
 
-def _alike(first: PlannedRun, run: PlannedRun) -> bool:
-    return passes(run.config.method) == passes(first.config.method) and items_of(run) >= EVEN * items_of(first)
+def _work(runs: Sequence[PlannedRun]) -> float:
+    return Pack(tuple(runs)).work()
+
+
+def cut(group: Sequence[PlannedRun], pace: Pace, usual: float) -> list[Pack]:
+    """A group as packs of about equal size that take about `usual` seconds at most, but are not too small."""
+    whole = Pack(tuple(group))
+    least = GOOD * whole.beside if pace.cuda else 1
+    parts, size = 1, len(group)
+    while size > least and pace.seconds(Pack(whole.runs[:size])) > usual:
+        parts += 1
+        size = -(-len(group) // parts)
+    return [Pack(whole.runs[start : start + size]) for start in range(0, len(group), size)]
 
 
 def next_pack(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float, most: int | None) -> Pack | None:
@@ -124,22 +142,12 @@ def next_pack(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float
     Args:
         group: runs that can step together.
         pace: how long packs take.
-        usual: the seconds a pack should take; one run is begun even if it takes longer.
-        left: the seconds it must not take longer than; None is returned where not even one run fits.
+        usual: the seconds a pack should take; a small one is begun even if it takes longer.
+        left: the seconds it must not take longer than; None is returned where too few runs fit.
         most: runs a pack.
     """
-    pack = Pack(tuple(group[: most or len(group)]))
-    while len(pack.runs) > 1 and pace.seconds(pack) > min(usual, left):
-        fit = int(len(pack.runs) * min(usual, left) / pace.seconds(pack))
-        pack = Pack(pack.runs[: _round(max(1, min(fit, len(pack.runs) - 1)), group)])
-    return pack if pace.seconds(pack) <= left else None
-
-
-def _round(count: int, group: Sequence[PlannedRun]) -> int:
-    """Fewer runs, so that packs of a group are alike: as many of each method, in steps that come again.
-
-    The objectives are compiled for a number of runs a method; packs of ever new sizes would compile ever again.
-    """
-    methods = len({(run.config.method, repr(run.config.method_options)) for run in group})
-    steps = [step for power in range(8) for step in (2**power, 3 * 2**power) if methods * step <= count]
-    return methods * max(steps) if steps else count
+    pack = cut(group[:most], pace, usual)[0]
+    fewest = min(len(pack.runs), FEWEST * pack.beside) if pace.cuda else 1
+    while len(pack.runs) > fewest and pace.first_start + pace.seconds(pack) > left:
+        pack = Pack(pack.runs[:-1])
+    return pack if pace.first_start + pace.seconds(pack) <= left else None
