@@ -99,3 +99,38 @@ def test_stray_items_are_told_by_none_answers_the_model_did_not_expect():
 def test_update_falls_back_on_the_answers_where_the_model_excludes_them():
     posterior = update(np.array([[1.0, 0.0, 0.0]], np.float32), np.array([[0.0, 1.0, 1.0]], np.float32))
     assert posterior[0].tolist() == [0.0, 0.5, 0.5]
+
+
+def test_a_model_that_is_sure_of_the_wrong_thing_learns_better():
+    """Early on, with one answer or two, weights may run far off; the next answers must bring them back."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    x = (np.eye(3)[y] + 0.1 * rng.standard_normal((60, 3))).astype(np.float32)
+    sure = Linear(np.zeros((3, 3), np.float32), np.array([350.0, 0.0, -350.0], np.float32))
+    found = fit(x, np.eye(3)[y], l2=1e-3, start=sure, max_iterations=30)
+    assert (found.predict(x) == y).all()
+
+
+def test_loss_and_gradient_agree_far_out():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((8, 2)).astype(np.float32)
+    weights = (rng.random((8, 4)) < 0.4).astype(np.float64)
+    weights[:, 0] = 0.01
+    weights /= weights.max(axis=1, keepdims=True)
+    table = 60 * rng.standard_normal((3, 4))
+
+    def exact(flat):
+        logits = x.astype(np.float64) @ flat[:-1] + flat[-1]
+        own = np.logaddexp.reduce(logits + np.log(np.maximum(weights, 1e-300)), axis=1)
+        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - own))
+
+    loss, gradient = linear._loss(
+        x, x.T, weights, Linear(*(part.astype(np.float32) for part in (table[:-1], table[-1])))
+    )
+    assert loss > 20
+    assert loss == pytest.approx(exact(table), rel=1e-5)
+    for place in np.ndindex(3, 4):
+        step = np.zeros((3, 4))
+        step[place] = 1e-4
+        slope = (exact(table + step) - exact(table - step)) / 2e-4
+        assert gradient[place] == pytest.approx(slope, abs=1e-3)

@@ -19,6 +19,8 @@ Matrix = NDArray[np.float32]
 CELLS = 1 << 22
 """Logits held at a time: memory does not grow with N times K."""
 TINY = 1e-30
+FAINT = 1e-12
+"""Answers that a model holds to be less likely than that are looked at in logarithms."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,28 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
         scores /= normaliser[:, None]
         joint = scores * weights[rows]
         evidence = joint.sum(axis=1)
-        total -= float(np.log(evidence, dtype=np.float64).sum())
         joint /= evidence[:, None]
+        surprise = np.log(evidence, dtype=np.float64)
+        lost = np.nonzero(evidence < FAINT)[0]
+        if len(lost):
+            joint[lost], surprise[lost] = _faint(model.logits(x[rows][lost]), weights[rows][lost])
+        total -= float(surprise.sum())
         scores -= joint
         part = transposed[:, rows] if sliceable else transposed[:, rows.start : rows.stop]
         gradient[:-1] += part @ scores
         gradient[-1] += scores.sum(axis=0)
     gradient /= np.float32(n)
     return total / n, gradient
+
+
+def _faint(logits: Matrix, weights: NDArray[np.floating]) -> tuple[Matrix, NDArray[np.float64]]:
+    """(B, K) w p / sum(w p) and (B,) log sum(w p), where the sum is too small for float32.
+
+    Cut off at the least number, the loss would be flat there while its gradient is not, and no step would be taken:
+    a model that was sure of the wrong thing early would stay so for ever.
+    """
+    scores = logits.astype(np.float64)
+    with np.errstate(divide="ignore"):  # a class ruled out weighs nothing
+        ruled = scores + np.log(weights, dtype=np.float64)
+    own, all_ = (np.logaddexp.reduce(table, axis=1) for table in (ruled, scores))
+    return np.exp(ruled - own[:, None]).astype(np.float32), own - all_
