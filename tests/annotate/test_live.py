@@ -357,6 +357,25 @@ def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(wo
         assert set(connection.execute(select(Item.state)).scalars()) == {"open", "done"}
 
 
+def test_after_the_start_more_may_be_fetched_ahead(words):
+    project = words()
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3, features=50)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.folder / FOLDER, plan)
+    assert chooser.most_held == 1, "nothing is known yet"
+    chooser.refresh()
+    queue = project.queue(chooser)
+    while chooser.most_held == 1:
+        assert len(answer_all(project, chooser, ada, most=1)) == 1
+        trainer.took = 0.0  # rested
+        assert trainer.step(), "at the start every answer is worth a training"
+        chooser.refresh()
+    assert not np.isin(trainer.loop.first, trainer.loop.open_items()).any()
+    assert len(queue.next(ada, hold=3)) == 3
+
+
 def test_a_none_is_asked_again_before_anything_else(words, database):
     project = words(database, count=40)
     ada, bob = people(project, "ada", "bob")
