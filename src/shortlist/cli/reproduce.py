@@ -17,7 +17,8 @@ QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
 def reproduce(
     what: Annotated[
-        str, typer.Argument(help="table1 .. table5, figure2, all; tune (choose settings); search (SL's recipe).")
+        str,
+        typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe)."),
     ],
     datasets: Annotated[str, typer.Option(help="Separated by commas.")] = "mnist,fashion,kuzushiji,cifar10",
     methods: Annotated[
@@ -81,11 +82,12 @@ def _wanted(
     quick: bool,
 ) -> "Wanted":
     from shortlist.errors import unknown_name
-    from shortlist.study.grid import TABLES, TRIALS, Wanted
+    from shortlist.study.grid import BEYOND, TABLES, TRIALS, Wanted
     from shortlist.study.lines import checked_protocols
 
-    if what != "all" and what not in TABLES:
-        raise unknown_name("part of the study", what, [*TABLES, "all", "tune", "search"])
+    parts = [*TABLES, BEYOND]
+    if what not in (*parts, "all"):
+        raise unknown_name("part of the study", what, [*parts, "all", "tune", "search"])
     stated = tuple(_whole(word, "size") for word in _words(sizes)) if sizes else None
     return Wanted(
         tables=TABLES if what == "all" else (what,),

@@ -1,5 +1,6 @@
-"""The methods as the study runs them: a line is a method, what it is fed, and whether images are augmented."""
+"""The methods as the study runs them: a method, what it is fed, whether images are augmented and weights averaged."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -7,7 +8,9 @@ from shortlist import methods
 from shortlist.errors import InputError, unknown_name
 from shortlist.methods import METHODS, Protocol
 
-AUGMENTED = "+aug"
+EXTRAS = ("aug", "ema")
+EMA = 0.999
+"""The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
 """Lines whose name is not that of a method: OL with the loss SL has, since the paper does not say which OL had."""
 TITLES = {
@@ -26,14 +29,28 @@ class Line:
     name: str
     protocol: Protocol = "fair"
     augment: bool = False
+    ema: bool = False
 
     @classmethod
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
-        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`."""
-        name = text.removesuffix(AUGMENTED)
+        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `likelihood+aug+ema`."""
+        name, *extras = text.split("+")
         if name not in METHODS and name not in VARIANTS:
             raise unknown_name("method", name, [*METHODS, *VARIANTS])
-        return cls(name, protocol, text.endswith(AUGMENTED))
+        for extra in extras:
+            if extra not in EXTRAS:
+                raise unknown_name("addition to a method", extra, EXTRAS)
+        return cls(name, protocol, "aug" in extras, "ema" in extras)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """From a row of the ledger; the oldest know no averages."""
+        return cls(row["line"], row["protocol"], row["augment"], row.get("ema", False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a row of the ledger."""
+        shared = {"line": self.name, "protocol": self.protocol, "augment": self.augment}
+        return {**shared, "ema": True} if self.ema else shared
 
     @property
     def method(self) -> str:
@@ -53,19 +70,24 @@ class Line:
     @property
     def text(self) -> str:
         """As `parse` reads it."""
-        return self.name + (AUGMENTED if self.augment else "")
+        return "+".join([self.name, *(["aug"] if self.augment else []), *(["ema"] if self.ema else [])])
 
     @property
     def title(self) -> str:
         """For tables."""
-        return TITLES.get(self.name, self.name.upper()) + (", flip + crop" if self.augment else "")
+        extras = (", flip + crop" if self.augment else "") + (", averaged weights" if self.ema else "")
+        return TITLES.get(self.name, self.name.upper()) + extras
+
+    def plainer(self) -> list[Self]:
+        """This line, then without averaged weights, then without augmentation."""
+        return list(dict.fromkeys([self, replace(self, ema=False), replace(self, ema=False, augment=False)]))
 
     def canonical(self) -> Self:
         """The line that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
         answer is the likelihood.
 
-        >>> Line("cc").canonical(), Line("sl", "paper").canonical()
-        (Line(name='likelihood', protocol='fair', augment=False), Line(name='sl', protocol='fair', augment=False))
+        >>> Line("cc").canonical().text, Line("sl", "paper").canonical().protocol
+        ('likelihood', 'fair')
         """
         if not METHODS[self.method].baseline:
             return replace(self, protocol="fair")

@@ -69,16 +69,16 @@ class Recipes:
         for row in rows:
             if row.get("kind") != CHOICE:
                 continue
-            place = (str(row["dataset"]), Line(row["line"], row["protocol"], row["augment"]))
+            place = (str(row["dataset"]), Line.of_row(row))
             rank = 1 if row.get("by") == "search" else 0  # the search for SL's recipe has the last word
             if place not in self._chosen or rank >= self._chosen[place][0]:
                 self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
 
     def of(self, dataset: StudySet, line: Line) -> Recipe:
-        """Chosen for this dataset, else for the one it borrows from, without augmentation if need be; else default."""
+        """Chosen for this dataset, else for the one it borrows from, or for a plainer line; else default."""
         line = line.canonical()
         for name in (dataset.name, *dataset.recipes_from):
-            for tried in (line, replace(line, augment=False)):
+            for tried in line.plainer():
                 if (name, tried) in self._chosen:
                     recipe = self._chosen[(name, tried)][1]
                     borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"

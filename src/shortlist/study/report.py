@@ -14,12 +14,14 @@ from shortlist.files import atomic_write
 from shortlist.study import figures, markdown, tuning, views
 from shortlist.study.keys import settings_key
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
+from shortlist.study.lines import Line
 from shortlist.study.recipes import CHOICE, Recipes
 from shortlist.study.sets import PAPER_SETS, names, study_set
 from shortlist.study.summary import Results
 
 REASONS = "not-run.json"
 """Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
+README_MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
 TABLES = ("table1", "table2", "table3", "table4", "table5")
 
 
@@ -47,6 +49,7 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     shown = [view for view in shown if any(result.rows for result in view.results())]
     checks = views.checks(outcome)
     glances = [found for name in _datasets(outcome) if (found := views.glance(name, outcome)) is not None]
+    beyond = [found for name in _datasets(outcome) if (found := views.beyond(name, outcome)) is not None]
     pictures = {}
     for dataset in outcome.datasets():
         svg = figures.figure2(dataset, outcome)
@@ -57,10 +60,12 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         atomic_write(results / "figures" / f"figure2-{dataset}.svg", svg + "\n")
     facts = provenance_text(rows)
     files = [f"figure2-{dataset}.svg" for dataset in pictures]
-    atomic_write(results / "report.md", markdown.report_text(shown, glances, checks, gaps, files, facts))
+    atomic_write(results / "report.md", markdown.report_text(shown, glances, beyond, checks, gaps, files, facts))
+    _into_readme(results, markdown.readme_text(glances, checks, facts))
     page = render(
         views=shown,
         glances=glances,
+        beyond=beyond,
         checks=checks,
         missing=gaps,
         pictures={study_set(name).title: Markup(svg) for name, svg in pictures.items()},
@@ -73,12 +78,22 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         ),
         facts=facts,
         explanation=markdown.EXPLANATION,
+        beyond_explanation=markdown.BEYOND,
     )
     atomic_write(results / "report.html", page)
     cells = {result.cell.canonical() for view in shown for result in view.results() if result.rows}
     return Written(
         results / "report.html", results / "report.md", len(rows), len(cells), sum(len(m.places) for m in gaps)
     )
+
+
+def _into_readme(results: Path, text: str) -> None:
+    """Put the main table between the marks of the README beside the folder of results, where there are such marks."""
+    path = results.resolve().parent / "README.md"
+    before, begin, rest = (path.read_text() if path.is_file() else "").partition(README_MARKS[0])
+    _, end, after = rest.partition(README_MARKS[1])
+    if begin and end:
+        atomic_write(path, f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def render(**content: Any) -> str:
@@ -113,7 +128,7 @@ def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         c = row["config"]
-        place = (row["dataset"], row["line"], row["protocol"], row["augment"], row["recipe"])
+        place = (row["dataset"], Line.of_row(row), row["recipe"])
         shared = tuple(
             repr(c[name]) for name in ("optimiser", "lr", "weight_decay", "schedule", "batch_size", "epochs")
         )

@@ -109,7 +109,7 @@ def store(choice: Choice, ledger: Ledger, by: str = "tune", source: str | None =
         f"tuned: best of {len(keys)} points of {epochs} epochs, held-out accuracy {100 * choice.score:.2f}"
         + (f" ({ADAM.source})" if choice.chosen["config"]["optimiser"] == "adam" else "")
     )
-    place = {"dataset": choice.dataset, "line": line.name, "protocol": line.protocol, "augment": line.augment}
+    place = {"dataset": choice.dataset, **line.to_dict()}
     row = {
         "key": digest({"kind": CHOICE, "by": by, **place, "points": keys}),
         "kind": CHOICE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from shortlist.methods import Protocol
 from shortlist.study import paper
-from shortlist.study.grid import SIZES, TRIALS, Cell
+from shortlist.study.grid import IMPROVED, SIZES, TRIALS, Cell, beyond_methods
 from shortlist.study.lines import Line
 from shortlist.study.paper import Figure
 from shortlist.study.sets import study_set
@@ -99,7 +99,7 @@ TITLES = {
 def view(table: str, dataset: str, results: Results) -> View:
     """A table on a dataset, with what the ledger holds."""
     of = study_set(dataset)
-    extra = [text for text in results.lines(dataset) if text.endswith("+aug") or text == "sl_unbiased"]
+    extra = [text for text in results.lines(dataset) if text.endswith("+aug") or text == "sl_unbiased"]  # not averages
     if table == "table2":
         groups = [_ordinary(dataset, results, extra)]
     else:
@@ -201,6 +201,8 @@ class Glance:
     title: str
     sizes: tuple[int, ...]
     rows: tuple[tuple[str, tuple[Figure | None, ...]], ...]
+    remarks: tuple[str, ...] = ()
+    """What the table says, in words."""
 
 
 def glance(dataset: str, results: Results) -> Glance | None:
@@ -235,6 +237,49 @@ def glance(dataset: str, results: Results) -> Glance | None:
     return Glance(title, sizes, shown)
 
 
+def beyond(dataset: str, results: Results) -> Glance | None:
+    """Every method with augmentation and every answer, against ordinary labels for all; None where none was run."""
+    methods = ["ol+aug", *beyond_methods()]
+    of = {
+        (text, size): results.of(Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, Line.parse(text)))
+        for text in methods
+        for size in SIZES["table1"]
+    }
+    sizes = tuple(s for s in SIZES["table1"] if any(of[(text, s)].rows for text in methods[1:]))
+    texts = [text for text in methods if any(of[(text, size)].rows for size in sizes)]
+    if not sizes:
+        return None
+    rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
+    remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
+    shown = [result for (text, size), result in of.items() if size in sizes and result.rows]
+    lengths = sorted({result.epochs for result in shown if result.epochs})
+    trials = sorted({len(result.rows) for result in shown})
+    remarks.append(f"Epochs: {_listed(lengths)}. Trials: {_listed(trials)}.")
+    return Glance(study_set(dataset).title, sizes, rows, tuple(remarks))
+
+
+def _listed(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
+    """Which is best at a size, and by how much."""
+    ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
+    if not ranked:
+        return f"Size {size}: not run."
+    best = ranked[0]
+    told = f"Size {size}: {Line.parse(best).title} is best"
+    if len(ranked) > 1:
+        lead = figures[best].mean - figures[ranked[1]].mean
+        told += f", {lead:.2f} above {Line.parse(ranked[1]).title}"
+    if "ol+aug" in figures:
+        told += f"; {figures[best].mean - figures['ol+aug'].mean:+.2f} to ordinary labels for all"
+    if IMPROVED in figures and "likelihood+aug" in figures:
+        gain = figures[IMPROVED].mean - figures["likelihood+aug"].mean
+        told += f"; averaged weights change the likelihood by {gain:+.2f}"
+    return told + "."
+
+
 @dataclass(frozen=True)
 class Check:
     """A claim the study was asked to test, and how it came out."""
@@ -243,30 +288,45 @@ class Check:
     held: int
     cells: int
     """Cells that could be checked."""
-    worst: str
+    below: tuple[str, ...]
+    """Where it does not hold, with ours less what was to be reached."""
+    missing: tuple[str, ...]
+    """Cells that were not run."""
+
+    @property
+    def answer(self) -> str:
+        """Plainly."""
+        return "no" if self.below else "not known yet" if self.missing else "yes"
 
 
 def checks(results: Results) -> list[Check]:
     """SL against the paper's SL row within a margin; likelihood at or above it."""
+    table1 = [(paper.ALL_CLASSES, size) for size in SIZES["table1"]]
+    every = [*table1, *((c, paper.subset_size(c)) for of in paper.SUBSETS.values() for c in of)]
     found = []
     for dataset, margin in (("mnist", 0.3), ("fashion", 1.0)):
-        found.append(_check(results, dataset, "sl", margin, f"our SL reaches the paper's SL less {margin}"))
-        found.append(_check(results, dataset, "likelihood", 0.0, "likelihood is at or above the paper's SL"))
+        claim = f"our SL row reaches the paper's SL row minus {margin} at every size"
+        found.append(_check(results, dataset, "sl", margin, claim, table1))
+        claim = "likelihood is at or above the paper's SL in every cell"
+        found.append(_check(results, dataset, "likelihood", 0.0, claim, every))
     for text, how in (("likelihood", "without augmentation"), ("likelihood+aug", "with flip + crop")):
-        found.append(_check(results, "cifar10", text, 0.0, f"likelihood is at or above the paper's SL, {how}"))
+        claim = f"likelihood is at or above the paper's SL in every cell, {how}"
+        found.append(_check(results, "cifar10", text, 0.0, claim, every))
     return [check for check in found if check.cells]
 
 
-def _check(results: Results, dataset: str, text: str, margin: float, claim: str) -> Check:
+def _check(
+    results: Results, dataset: str, text: str, margin: float, claim: str, places: Sequence[tuple[str, int]]
+) -> Check:
     title = study_set(dataset).title
-    places = [(paper.ALL_CLASSES, size) for size in SIZES["table1"]]
-    places += [(c, paper.subset_size(c)) for of in paper.SUBSETS.values() for c in of]
-    gaps = {}
+    gaps, missing = {}, []
     for classes, size in places:
+        name = f"size {size}" if classes == paper.ALL_CLASSES else f"classes {classes}"
         ours = results.of(Cell(dataset, classes, size, Line.parse(text))).last
         theirs = paper.figure(title, classes, "sl", size)
-        if ours is not None and theirs is not None:
-            gaps[f"classes {classes}, size {size}"] = ours.mean - theirs.mean
-    held = sum(round(gap, 2) >= -margin for gap in gaps.values())
-    worst = min(gaps, key=lambda place: gaps[place], default="")
-    return Check(f"{title}: {claim}", held, len(gaps), f"{worst}: {gaps[worst]:+.2f}" if gaps else "")
+        if ours is None:
+            missing.append(name)
+        elif theirs is not None:
+            gaps[name] = round(ours.mean - theirs.mean + margin, 2)
+    below = tuple(f"{name}: {gap:+.2f}" for name, gap in gaps.items() if gap < 0)
+    return Check(f"{title}: {claim}", len(gaps) - len(below), len(gaps), below, tuple(missing))
