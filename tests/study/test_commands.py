@@ -122,9 +122,10 @@ class TestSearch:
         text = (tmp_path / "search-digits.md").read_text()
         rows = [line for line in text.splitlines() if line.startswith("|")][2:]
         assert len(rows) == report.stored / 2
-        assert rows[0].startswith("| paper | ")
-        scores = [float(row.split("|")[-2]) for row in rows]
+        assert rows[0].startswith("| 12 | paper | ")
+        scores = [(int(row.split("|")[1]), float(row.split("|")[-2])) for row in rows]
         assert scores == sorted(scores, reverse=True)
+        assert [length for length, _ in scores].count(5) == first  # the grid, at 40 % of the epochs
         assert any("| yes |" in row for row in rows)  # crops were tried
         assert study.search(["digits"], FakeEngine(), epochs=12).stored == 0
 
@@ -223,6 +224,15 @@ def test_dry_run_lists_and_trains_nothing(shortlist, tmp_path):
     assert rows_of(tmp_path / "results") == []
     runs = json.loads(shortlist(*WORDS, "--methods", "rc", "--dry-run", "--json")[1])["runs"]
     assert len({run["key"] for run in runs}) == 4
+
+
+@pytest.mark.parametrize(("what", "runs"), [("tune", 15 * 4), ("search", 48 * 2)])
+def test_dry_runs_of_choices(shortlist, tmp_path, what, runs):
+    code, out, err = shortlist("reproduce", what, "--datasets", "digits", "--dry-run")
+    assert code == 0
+    assert len(out.splitlines()) == 1 + runs
+    assert f"{runs} runs are missing: " in err
+    assert not (tmp_path / "results").exists()
 
 
 def test_minutes(shortlist, tmp_path):

@@ -10,7 +10,7 @@ from shortlist.cli.options import AsJson, Device, note, print_json, print_table
 if TYPE_CHECKING:
     from shortlist.study.commands import Study
     from shortlist.study.drive import Report
-    from shortlist.study.grid import Wanted
+    from shortlist.study.grid import PlannedRun, Wanted
 
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
@@ -59,12 +59,15 @@ def reproduce(
     work = {"engine": engine, "device": device, "processes": processes, "address": ray_address}
     if what in ("tune", "search"):
         length = epochs or (QUICK_EPOCHS if quick else None)
+        if dry_run:
+            _list(study, _choices(study, what, names, methods, protocol, length), json)
+            return
         report = _choose(study, what, names, methods, protocol, length, work)
         _end(report, None, json)
         return
     wanted = _wanted(what, names, methods, sizes, classes, trials, protocol, epochs, quick)
     if dry_run:
-        _list(study, wanted, json)
+        _list(study, study.missing(wanted), json)
         return
     report = _with_engine(work, lambda made: study.run_tables(wanted, made))
     _end(report, _figures(study, wanted), json)
@@ -149,10 +152,19 @@ def _choose(
     return _with_engine(work, lambda made: study.tune(names, chosen, protocols, made, epochs))
 
 
-def _list(study: "Study", wanted: "Wanted", json: bool) -> None:
+def _choices(
+    study: "Study", what: str, names: list[str], methods: str | None, protocol: str, epochs: int | None
+) -> "list[PlannedRun]":
+    from shortlist.study.lines import checked_protocols
+
+    if what == "search":
+        return study.unsearched(names, epochs)
+    return study.untried(names, _words(methods) if methods else None, checked_protocols(protocol), epochs)
+
+
+def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
     from shortlist.study.packs import Pace, cut, groups
 
-    runs = study.missing(wanted)
     if json:
         print_json({"runs": [{"key": run.key, **run.cell.to_dict(), "trial": run.trial} for run in runs]})
         return

@@ -16,7 +16,7 @@ from shortlist.study.lines import Line
 from shortlist.study.packs import Pace
 from shortlist.study.paper import METHODS
 from shortlist.study.recipes import Recipes
-from shortlist.study.search import Scored
+from shortlist.study.search import Point, Scored
 from shortlist.study.sets import study_set
 
 TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
@@ -69,11 +69,10 @@ class Study:
         epochs: int | None = None,
     ) -> Report:
         """Try the points of every line, all lines of a dataset together, and keep the choice of each."""
-        lines = tuning.lines_of(methods or TUNED, protocols)
         report = Report()
         ledger = self.ledgers.of(TUNING)
         for dataset in datasets:
-            of_line = {line: tuning.points(dataset, line, epochs or tuning.EPOCHS) for line in lines}
+            of_line = self._points(dataset, methods, protocols, epochs)
             runs = [run for of in of_line.values() for run in of]
             _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
             weak = [line for line, of in of_line.items() if _whole(of, ledger) and tuning.fails(_rows(of, ledger))]
@@ -87,27 +86,49 @@ class Study:
                     self.say(f"{dataset}, {line.text} ({line.protocol}): {tuning.settings_of(choice.chosen)}")
         return report
 
-    def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> Report:
-        """Both rounds of the search for SL's recipe, its table, and the choice."""
-        report = Report()
+    @staticmethod
+    def _points(
+        dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
+    ) -> dict[Line, list[PlannedRun]]:
+        lines = tuning.lines_of(methods or TUNED, protocols)
+        return {line: tuning.points(dataset, line, epochs or tuning.EPOCHS) for line in lines}
+
+    def untried(
+        self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
+    ) -> list[PlannedRun]:
+        """What `tune` would train, a ninth point for lines that fail apart."""
+        ledger = self.ledgers.of(TUNING)
+        of_lines = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
+        return missing([run for of_line in of_lines for of in of_line.values() for run in of], lambda run: ledger)
+
+    def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
+        """What the first round of `search` would train: the next ones hang on how it comes out."""
         ledger = self.ledgers.of(SEARCH)
+        grids = [(name, search.grid(name, epochs or study_set(name).epochs)) for name in datasets]
+        return missing([run for name, grid in grids for point in grid for run in point.runs(name)], lambda run: ledger)
+
+    def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> Report:
+        """The rounds of the search for SL's recipe, its table, and the choice."""
+        report = Report()
         for dataset in datasets:
             length = epochs or study_set(dataset).epochs
-            tried = search.first_round(dataset)
-            found: list[Scored] = []
-            for last in (False, True):
-                runs = [run for point in tried for run in point.runs(dataset, length)]
-                _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
-                found = search.scored(tried, dataset, length, {row["key"]: row for row in ledger.rows()})
-                if len(found) < len(tried):
-                    break  # the time was over: the next call goes on here
-                if last:
-                    self._keep(dataset, found)
-                else:
-                    tried += search.second_round(found)
+            screened = self._try(dataset, search.grid(dataset, length), engine, report)
+            full = self._try(dataset, search.longer(screened or [], length), engine, report)
+            changed = self._try(dataset, search.changed(full or []), engine, report)
+            if changed:
+                self._keep(dataset, sorted([*(full or []), *changed], key=lambda scored: -scored.score))
+            found = [scored for part in (screened, full, changed) for scored in part or []]
             if found:
-                atomic_write(self.results / f"search-{dataset}.md", search.table(found, dataset, length))
+                atomic_write(self.results / f"search-{dataset}.md", search.table(found, dataset))
         return report
+
+    def _try(self, dataset: str, points: Sequence[Point], engine: StudyEngine, report: Report) -> list[Scored] | None:
+        """A round of the search, the best first; None where the time was over before its end: the next call goes on."""
+        ledger = self.ledgers.of(SEARCH)
+        runs = [run for point in points for run in point.runs(dataset)]
+        _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
+        found = search.scored(points, dataset, {row["key"]: row for row in ledger.rows()})
+        return found if len(found) == len(points) else None
 
     def _keep(self, dataset: str, found: Sequence[Scored]) -> None:
         """The best point without augmentation, and the best with it, are the recipes of `sl` and `sl+aug`."""
