@@ -14,10 +14,10 @@ from shortlist.demo import choose, report
 from shortlist.demo.grid import one_thread, prepare_line
 from shortlist.demo.lines import Line, Settings, lines
 from shortlist.demo.page import labels_of, percent
-from shortlist.demo.provenance import commit
 from shortlist.demo.report import Demo, run_demo, total_epochs
 from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
+from shortlist.study.provenance import commit
 from shortlist.training.loop import Interrupted
 
 ROOT = Path(__file__).parents[1]
@@ -152,7 +152,7 @@ def test_one_thread_gives_the_threads_back() -> None:
 
 
 def test_commit_is_that_of_this_checkout_or_unknown() -> None:
-    assert commit() is None or re.fullmatch(r"[0-9a-f]{40}\+?", commit())
+    assert commit() is None or re.fullmatch(r"[0-9a-f]{12}\+?", commit())
 
 
 @pytest.fixture

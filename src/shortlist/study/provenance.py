@@ -25,11 +25,7 @@ def provenance(device: str) -> dict[str, Any]:
 def _fixed(device: str) -> dict[str, Any]:
     return {
         "hardware": _hardware(device),
-        "versions": {
-            "shortlist": shortlist.__version__,
-            "python": platform.python_version(),
-            **{name: _version(name) for name in ("torch", "numpy")},
-        },
+        "versions": versions("torch", "numpy"),
         "commit": commit(),
     }
 
@@ -39,12 +35,23 @@ def _hardware(device: str) -> str:
         import torch
 
         return torch.cuda.get_device_name(device)
+    return f"{cpu_name()} ({os.cpu_count()} cores)"
+
+
+def cpu_name() -> str:
+    """The processor, as it calls itself."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor()} ({os.cpu_count()} cores)"
+    return names[0] if names else platform.processor()
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """Of this package, Python and others; None for one that is not installed."""
+    own = {"shortlist": shortlist.__version__, "python": platform.python_version()}
+    return {**own, **{name: _version(name) for name in packages}}
 
 
 def _version(name: str) -> str | None:
