@@ -3,7 +3,8 @@
     SHORTLIST_DATA=... python benchmarks/fleet_accuracy.py --out results        # about 2 minutes on an H200
 
 LeNet 20/50/500, batch 256, lr 0.05, weight decay 1e-4, cosine, 40 epochs, no augmentation; last epoch and mean of the
-last ten. Same seeds on both sides, so shortlists, initial weights and shuffles are the same; both compute in bf16.
+last ten. Same seeds on both sides, so shortlists, initial weights and shuffles are the same; both compute in bf16. The
+single runs are plain modules, without the fleets' kernels. What is not in --parts is kept from an earlier call.
 """
 
 import argparse
@@ -39,32 +40,33 @@ def summary(histories: list[list[EpochScores]], seconds: float) -> dict[str, obj
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--parts", default="fleet,single")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--commit", default="unknown")
     args = parser.parse_args()
     data = load("fashion")
-    engine = Engine(device="cuda", compile=True)
     configs = [
         RunConfig(method="likelihood", size=5, model="lenet", epochs=args.epochs, lr=0.05, seed=seed)
         for seed in range(5)
     ]
-    results: dict[str, object] = {
+    path = args.out / "fleet_accuracy.json"
+    results: dict[str, object] = json.loads(path.read_text()) if path.exists() else {}
+    results |= {
         "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "commit": args.commit,
         "config": configs[0].to_dict(),
     }
-    for name in ("fleet", "single"):
+    for name in args.parts.split(","):
         began = time.perf_counter()
         if name == "fleet":
-            histories = [result.history for result in train_fleet(data, configs, engine=engine)]
+            histories = [result.history for result in train_fleet(data, configs, engine=Engine(device="cuda"))]
         else:
-            inputs = Inputs(data.train.x, "cuda")
+            inputs, engine = Inputs(data.train.x, "cuda"), Engine(device="cuda", compile=True, kernels=False)
             histories = [fit(prepare(data, config, engine=engine, inputs=inputs)) for config in configs]
-        results[name] = summary(histories, time.perf_counter() - began)
+        results[name] = {**summary(histories, time.perf_counter() - began), "commit": args.commit}
         print(name, json.dumps(results[name]), flush=True)
-        atomic_write(args.out / "fleet_accuracy.json", json.dumps(results, indent=1) + "\n")
+        atomic_write(path, json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
 the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left
 out (it compiles and captures); shuffles are included, evaluation is not. `check` holds the gradients to those of the
-plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come.
+plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come; what
+is not in --parts is kept from an earlier call, and each part says which commit it is of.
 """
 
 import argparse
@@ -156,6 +157,16 @@ def profile(data: Dataset, runs: int) -> None:
         print(f"{r.self_device_time_total / 5 / runs:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
 
 
+def compare(results: dict[str, Any]) -> None:
+    """Each row as a multiple of the plain loop and as a share of the peak, where these are known."""
+    reference = {row["model"]: row["images_per_second"] for row in results.get("reference", [])}
+    for row in [row for model in SHAPES for row in results.get(model, [])]:
+        if row["model"] in reference:
+            row["times_reference"] = round(row["images_per_second"] / reference[row["model"]], 1)
+        if "bf16_peak_tflops" in results:
+            row["share_of_peak"] = round(row["tflops"] / results["bf16_peak_tflops"], 3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("results"))
@@ -164,16 +175,19 @@ def main() -> None:
     parser.add_argument("--commit", default="unknown")
     args = parser.parse_args()
     parts = args.parts.split(",")
-    results: dict[str, Any] = {
+    path = args.out / "fleet_speed.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    results |= {
         "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "commit": args.commit,
     }
 
     def save(name: str, value: Any) -> None:
         results[name] = value
-        atomic_write(args.out / "fleet_speed.json", json.dumps(results, indent=1) + "\n")
+        results.setdefault("commits", {})[name] = args.commit
+        compare(results)
+        atomic_write(path, json.dumps(results, indent=1) + "\n")
 
     engine = Engine(device="cuda").resolve(10**9)
     if "check" in parts:
@@ -205,7 +219,7 @@ def main() -> None:
             save("reference", rows)
     if "resnet" in parts:
         rows = []
-        for count, batch in ((60, 256), (30, 256), (12, 256), (1, 256), (1, 1024)):
+        for count, batch in ((1, 256), (1, 1024), (12, 256), (60, 256)):
             rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine, batch))
             save("resnet32", rows)
     if "single" in parts:

@@ -189,7 +189,8 @@ def test_recipes_of_the_ledger():
     assert found.of(fashion, Line("sl", "fair", augment=True)).source == "search (for sl on fashion)"
     assert found.of(study_set("kuzushiji-small"), line).source == "search (for sl on fashion)"
     assert found.of(study_set("fashion-quick"), line).lr == 0.3
-    assert found.of(study_set("mnist"), line).source == "default, not tuned"
+    assert found.of(study_set("mnist"), line).source == "search (for sl on fashion)"
+    assert found.of(study_set("cifar10"), line).source == "default, not tuned"
     # CC with every answer is the likelihood, settings and all
     chosen = Recipes([row("tune", 0.7, line="likelihood")])
     assert chosen.of(fashion, Line("cc", "fair")).lr == 0.7

@@ -115,9 +115,12 @@ class Study:
             screened = self._try(dataset, search.grid(dataset, length), engine, report)
             full = self._try(dataset, search.longer(screened or [], length), engine, report)
             changed = self._try(dataset, search.changed(full or []), engine, report)
-            if changed:
-                self._keep(dataset, sorted([*(full or []), *changed], key=lambda scored: -scored.score))
-            found = [scored for part in (screened, full, changed) for scored in part or []]
+            if full and changed:
+                self._keep(dataset, [*full, *changed])
+            crops = self._try(dataset, search.cropped(full or []), engine, report)
+            if crops:
+                self._keep(dataset, crops)
+            found = [scored for part in (screened, full, changed, crops) for scored in part or []]
             if found:
                 atomic_write(self.results / f"search-{dataset}.md", search.table(found, dataset))
         return report
@@ -131,18 +134,13 @@ class Study:
         return found if len(found) == len(points) else None
 
     def _keep(self, dataset: str, found: Sequence[Scored]) -> None:
-        """The best point without augmentation, and the best with it, are the recipes of `sl` and `sl+aug`."""
-        for augment in (False, True):
-            of = [scored for scored in found if scored.point.augment == augment]
-            if not of:
-                continue
-            rows = tuple(row for scored in of for row in scored.rows)
-            choice = tuning.Choice(dataset, Line("sl", "fair", augment), of[0].rows[0], rows)
-            source = (
-                f"search: best of {len(of)} points, mean held-out accuracy {100 * of[0].score:.2f} at sizes 5 and 3"
-            )
-            if tuning.store(choice, self.ledgers.of(TUNING), "search", source):
-                self.say(f"{dataset}, {choice.line.text}: {tuning.settings_of(choice.chosen)}")
+        """The best point is the recipe of `sl`, or of `sl+aug` where these points have crops."""
+        best = max(found, key=lambda scored: scored.score)
+        rows = tuple(row for scored in found for row in scored.rows)
+        choice = tuning.Choice(dataset, Line("sl", "fair", best.point.augment), best.rows[0], rows)
+        source = f"search: best of {len(found)} points, mean held-out accuracy {100 * best.score:.2f} at sizes 5 and 3"
+        if tuning.store(choice, self.ledgers.of(TUNING), "search", source):
+            self.say(f"{dataset}, {choice.line.text}: {tuning.settings_of(choice.chosen)}")
 
     def _drive(
         self, runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger], engine: StudyEngine, kind: str

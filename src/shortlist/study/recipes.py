@@ -10,6 +10,8 @@ from shortlist.training.config import Optimiser, Schedule
 
 CHOICE = "choice"
 """The kind of the ledger's rows that hold a choice."""
+SEARCHED = 1
+"""The rank of a choice by the search for SL's recipe, which has the last word; tuned ones have 0."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,18 @@ class Recipes:
             if row.get("kind") != CHOICE:
                 continue
             place = (str(row["dataset"]), Line.of_row(row))
-            rank = 1 if row.get("by") == "search" else 0  # the search for SL's recipe has the last word
+            rank = SEARCHED if row.get("by") == "search" else 0
             if place not in self._chosen or rank >= self._chosen[place][0]:
                 self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
 
     def of(self, dataset: StudySet, line: Line) -> Recipe:
-        """Chosen for this dataset, else for the one it borrows from, or for a plainer line; else default."""
+        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer line; else the default."""
         line = line.canonical()
-        for name in (dataset.name, *dataset.recipes_from):
-            for tried in line.plainer():
-                if (name, tried) in self._chosen:
-                    recipe = self._chosen[(name, tried)][1]
-                    borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"
-                    return replace(recipe, source=recipe.source + borrowed)
+        names = (dataset.name, *dataset.recipes_from)
+        searched = [(name, line) for name in names if self._chosen.get((name, line), (0,))[0] == SEARCHED]
+        for name, tried in [*searched, *((name, tried) for name in names for tried in line.plainer())]:
+            if (name, tried) in self._chosen:
+                recipe = self._chosen[(name, tried)][1]
+                borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"
+                return replace(recipe, source=recipe.source + borrowed)
         return default_recipe(dataset, line)

@@ -1,11 +1,11 @@
 """The search for the recipe that gets SL nearest to the paper's row, by validation alone.
 
-Three rounds, on held-out answered items of two sizes at once. First a grid over the form of the risk, the normalisation
+Rounds, on held-out answered items of two sizes at once. First a grid over the form of the risk, the normalisation
 of the OVR loss, learning rate and weight decay (the normalisation `mean` is not tried: it is `sum` at a tenth of the
 rate and ten times the weight decay), at 40 % of the epochs, as GPU minutes are scarce. Then its `KEPT` best points at
 full length. Then the best of these with one thing changed at a time: schedule, weight decay, rate, and for the very
-best batch size and crops. Only what ran at full length can be chosen. Every point is kept in the ledger, and the table
-of all of them is written.
+best batch size. Last the best with crops. Only what ran at full length can be chosen. Every point is kept in the
+ledger, and the table of all of them is written.
 """
 
 import itertools
@@ -29,7 +29,7 @@ RATES, DECAYS = (1e-1, 1e-2, 1e-3, 1e-4), (1e-4, 1e-3, 1e-2)
 SCREEN = 0.4
 """The share of the epochs that the grid is run for."""
 KEPT, BEST = 8, 2
-"""Points of the grid that are run at full length, and points of these that the last round goes on from."""
+"""Points of the grid that are run at full length, and points of these that the third round goes on from."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,15 @@ def changed(best: Sequence[Scored]) -> list[Point]:
         ]
         points = [Point(new, epochs) for new in recipes]
         if place == 0:
-            points += [Point(replace(recipe, batch_size=recipe.batch_size // 2), epochs), Point(recipe, epochs, True)]
+            points.append(Point(replace(recipe, batch_size=recipe.batch_size // 2), epochs))
         found |= {point.key: point for point in points}
     old = {scored.point.key for scored in best}
     return [point for key, point in found.items() if key not in old]
+
+
+def cropped(best: Sequence[Scored]) -> list[Point]:
+    """The last round: the best of the second with crops. It takes a slower path, so what it finds is for `sl+aug`."""
+    return [replace(scored.point, augment=True) for scored in best[:1]]
 
 
 def scored(points: Sequence[Point], dataset: str, rows: Mapping[str, Row]) -> list[Scored]:

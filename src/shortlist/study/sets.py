@@ -32,7 +32,7 @@ class StudySet:
     batch_size: int = 256
     in_paper: bool = True
     recipes_from: tuple[str, ...] = ()
-    """Whose chosen settings are used where it has none of its own."""
+    """Whose chosen settings are used where it has none of its own; searched ones go before its own tuned ones."""
     note: str = ""
     """What differs from the paper's setting."""
     train_items: int = 60_000
@@ -43,9 +43,9 @@ _QUICK_NOTE = f"not the paper's setting: {QUICK_TRAIN:,} of the training and {QU
 _SETS = {
     s.name: s
     for s in (
-        StudySet("mnist", "MNIST", "lenet", 100),
+        StudySet("mnist", "MNIST", "lenet", 100, recipes_from=("fashion",)),
         StudySet("fashion", "Fashion", "lenet", 100),
-        StudySet("kuzushiji", "Kuzushiji", "lenet", 100),
+        StudySet("kuzushiji", "Kuzushiji", "lenet", 100, recipes_from=("fashion",)),
         StudySet("cifar10", "CIFAR10", "resnet32", 200, train_items=50_000),
         StudySet(
             "kuzushiji-small",
