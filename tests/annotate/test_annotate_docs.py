@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,11 @@ def test_the_figures_are_those_of_the_results():
     for run in crash["runs"]:
         assert (run["rounds"] >= 50, run["clients"]) == (True, 16)
         assert f"{sum(run['acknowledged'].values()):,} acknowledged" in PAGE
+
+
+def test_the_live_figures_are_those_of_the_results():
+    command = [sys.executable, str(ROOT / "benchmarks" / "annotate_live.py"), "--table"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs" / "annotate-live.md").read_text()
+    assert len(printed.splitlines()) > 20
+    assert printed.strip() in page
