@@ -77,7 +77,7 @@ class Recipes:
                 self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
 
     def of(self, dataset: StudySet, line: Line) -> Recipe:
-        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer line; else the default."""
+        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer line; else a default."""
         line = line.canonical()
         names = (dataset.name, *dataset.recipes_from)
         searched = [(name, line) for name in names if self._chosen.get((name, line), (0,))[0] == SEARCHED]
