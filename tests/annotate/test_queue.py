@@ -277,6 +277,20 @@ def test_a_removed_annotators_questions_are_free_again(make_project, database):
     assert len(queue.next(bob)) == 1
 
 
+def test_an_undone_skip_takes_nobodys_answer(make_project, database):
+    project = make_project(database, items=1)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    (q,) = queue.next(ada)
+    queue.skip(ada, q.id, 0)
+    (other,) = queue.next(bob)
+    queue.answer(bob, other.id, 0, other.shortlist[0], 1.0)
+    with pytest.raises(Conflict):
+        queue.undo(ada, q.id)
+    assert scalar(project, select(Item.state)) == "done"
+    assert scalar(project, select(Slot.annotator_id)) == bob
+
+
 class AskAgain:
     """A policy that asks on until every class was refused, two at a time, and then gives up."""
 

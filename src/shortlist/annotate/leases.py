@@ -207,8 +207,15 @@ class Leases:
         """Take back some leases that ran out; returns how many."""
         rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
         for row in rows:
-            expire_slot(ask.connection, row)
+            self.expire(ask.connection, row)
         return len(rows)
+
+    def expire(self, connection: Connection, slot: RowMapping) -> None:
+        """End a slot's open question and put the slot back."""
+        connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
+        # who does not hold the item any more may have its other slots, also those passed over before
+        self._hints.pop(slot["annotator_id"], None)
+        free_slot(connection, slot, slot["turn"])
 
     def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
@@ -227,12 +234,6 @@ class Leases:
         """The policy asks this item no more: its free slots leave the queue."""
         connection.execute(update(items).where(_I.id == item_id).values(state="closed"))
         connection.execute(update(slots).where(_S.item_id == item_id, _S.state == "free").values(state="closed"))
-
-
-def expire_slot(connection: Connection, slot: RowMapping) -> None:
-    """End a slot's open question and put the slot back."""
-    connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
-    free_slot(connection, slot, slot["turn"])
 
 
 def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 
 from shortlist.annotate.chooser import Chooser
-from shortlist.annotate.leases import Leases, Served, expire_slot
+from shortlist.annotate.leases import Leases, Served
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.rows import count_answer, free_slot, insert_id, refused_classes, set_slot, settle_item
 from shortlist.annotate.schema import annotators, answers, items, questions, slots
@@ -29,7 +29,8 @@ _ANNOTATOR = select(annotators.c.id).where(annotators.c.id == bindparam("annotat
 _LOCK = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
 _QUESTION = (
     select(_Q.id, _Q.slot_id, _Q.item_id, _Q.turn, _Q.attempt, _Q.state, _Q.shortlist, items.c.name, _S.gold)
-    .add_columns(_Q.annotator_id, _S.state.label("slot_state"), _S.turn.label("slot_turn"))
+    .add_columns(_Q.annotator_id, _S.annotator_id.label("slot_holder"))
+    .add_columns(_S.state.label("slot_state"), _S.turn.label("slot_turn"))
     .join(slots, _S.id == _Q.slot_id)
     .join(items, items.c.id == _Q.item_id)
     .where(*_MINE)
@@ -132,7 +133,7 @@ class Queue:
         """Give back everything the annotator holds, for others to answer."""
         with self._as(annotator_id) as connection:
             for row in self.leases.held(connection, annotator_id):
-                expire_slot(connection, row)
+                self.leases.expire(connection, row)
 
     # -- one transaction as one annotator ----------------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ class Queue:
         if taken_back is None:
             raise Conflict("nothing_to_undo", f"question {question['id']} has no answer to take back")
         state, ahead = question["slot_state"], question["slot_turn"] - question["turn"]
-        mine = state == "done" and ahead == 0
+        mine = state == "done" and ahead == 0 and question["slot_holder"] == annotator_id
         waiting = (state == "free" and ahead <= 1) or (state == "closed" and question["gold"])
         if not (mine or waiting):
             raise Conflict("slot_taken", f"question {question['id']} was given to somebody else since")
