@@ -266,7 +266,7 @@ def test_beyond_the_paper(tmp_path):
         " labels for all; averaged weights change the likelihood by +1.00."
     )
     assert told in part
-    assert "Epochs: 60. Trials: 3." in part
+    assert "Ours: 60 epochs, 3 trials a cell." in part
     assert told in report.page.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     assert "averaged weights" not in table1

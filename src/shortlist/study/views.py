@@ -1,6 +1,6 @@
 """The report's tables as data: rows, which figure is the best, which cells are missing. Pages only lay them out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -210,8 +210,12 @@ def glance(dataset: str, results: Results) -> Glance | None:
     title, sizes = study_set(dataset).title, SIZES["table1"]
     rivals = [name for name in paper.METHODS if name != "sl"]
 
+    used: list[CellResult] = []
+
     def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
-        return results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol))).last
+        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol)))
+        used.append(found)
+        return found.last
 
     def best(figures: Sequence[Figure | None]) -> Figure | None:
         return max((figure for figure in figures if figure is not None), default=None)
@@ -234,7 +238,14 @@ def glance(dataset: str, results: Results) -> Glance | None:
     if not any(figure for name, figures in rows if name.endswith("ours") and "OL" not in name for figure in figures):
         return None
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
-    return Glance(title, sizes, shown)
+    return Glance(title, sizes, shown, (_lengths(used),))
+
+
+def _lengths(found: Iterable[CellResult]) -> str:
+    """How long the runs of these cells were, and how many there are of each."""
+    shown = [result for result in found if result.rows]
+    epochs = sorted({result.epochs for result in shown if result.epochs})
+    return f"Ours: {_listed(epochs)} epochs, {_listed(sorted({len(result.rows) for result in shown}))} trials a cell."
 
 
 def beyond(dataset: str, results: Results) -> Glance | None:
@@ -251,10 +262,7 @@ def beyond(dataset: str, results: Results) -> Glance | None:
         return None
     rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
     remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
-    shown = [result for (text, size), result in of.items() if size in sizes and result.rows]
-    lengths = sorted({result.epochs for result in shown if result.epochs})
-    trials = sorted({len(result.rows) for result in shown})
-    remarks.append(f"Epochs: {_listed(lengths)}. Trials: {_listed(trials)}.")
+    remarks.append(_lengths(result for (_, size), result in of.items() if size in sizes))
     return Glance(study_set(dataset).title, sizes, rows, tuple(remarks))
 
 
