@@ -85,6 +85,23 @@ def test_a_killed_process_is_replaced_and_its_run_done_again(tmp_path, alone):
     assert drive_and_kill(Processes(2), tmp_path, is_worker) == alone
 
 
+def test_a_process_that_dies_between_two_orders_is_replaced():
+    """The pool then refuses the next order, not the last."""
+    engine = Processes(1)
+    order = Order("digits", (RUNS[0].config,))
+    try:
+        engine.submit(0, order)
+        assert engine.wait().number == 0
+        for pid in list(engine._pool._processes):
+            os.kill(pid, signal.SIGKILL)
+        while not engine._pool._broken:
+            time.sleep(0.01)
+        engine.submit(1, order)
+        assert engine.wait().number == 1
+    finally:
+        engine.close(clean=False)
+
+
 def test_a_process_that_dies_again_and_again_is_given_up():
     engine = Processes(1)
     try:

@@ -85,7 +85,10 @@ class Processes:
     def submit(self, number: int, order: Order) -> None:
         """Hand it to the next free process."""
         self._orders.setdefault(number, (order, 0))
-        self._futures[self._pool.submit(timed_work, order)] = number
+        try:
+            self._futures[self._pool.submit(timed_work, order)] = number
+        except BrokenProcessPool:  # a worker died since the last wait
+            self._begin_again()
 
     def wait(self) -> Done:
         """The next that ends; when a worker dies all that were under way are begun again."""
