@@ -100,7 +100,7 @@ def tune(
     forwards = [of for of in CONVS if conv_memory(shape, of) <= limit]
     backwards = [of for of in CONVS if conv_memory(turned, of) <= limit]
     weights = [of for of in weight_tiles(shape) if weight_memory(shape, of) <= limit]
-    mask = 0 if receiver is None else 2 if receiver.act is None else 1
+    mask = receiver.mask if receiver else 0
     jobs: list[tuple[Any, ...]] = [
         *(("conv", conv_constants(shape, of, 1, False, 0), of, conv_memory(shape, of)) for of in forwards),
         *(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from shortlist import models
 from shortlist.training import fleet_conv
-from shortlist.training.fleet_conv import ConvShape, CudaTiles, Receiver
+from shortlist.training.fleet_conv import ConvShape, CudaTiles
 from shortlist.training.fleet_layout import second_shape
 from shortlist.training.fleet_resnet_layout import blocks_of
 
@@ -144,10 +144,3 @@ def test_block_sizes_fit() -> None:
         assert all(memory is not None and memory <= limit for memory in fleet_conv.shared_memory(shape))
         of = fleet_conv.WEIGHT_TILES[shape.places, shape.inputs, shape.outputs]
         assert of.warps % fleet_conv.weight_constants(shape, of)["ACROSS"] == 0
-
-
-def test_receiver_is_what_kernels_take() -> None:
-    y, floats = torch.zeros(1), torch.zeros(2)
-    assert fleet_conv._receiver(None, y, floats)[3] == 0
-    assert fleet_conv._receiver(Receiver(y, floats, None), y, floats)[3] == 2
-    assert fleet_conv._receiver(Receiver(y, floats, y), y, floats)[3] == 1

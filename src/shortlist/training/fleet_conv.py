@@ -65,6 +65,16 @@ class Receiver:
     act: Tensor | None
     """(R, B, H + 2, W + 2, C) what the ReLU gave; None where nothing was added in between: it is made again."""
 
+    @property
+    def mask(self) -> int:
+        """How a kernel finds what passed the ReLU: 1 seen in its output, 2 made again."""
+        return 2 if self.act is None else 1
+
+    @property
+    def maps(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a kernel is given."""
+        return self.before, self.before if self.act is None else self.act, self.norm
+
 
 class Scratch(Protocol):
     """Makes buffers that are kept between steps and start as zeros."""
@@ -138,12 +148,12 @@ class TritonConv:
         runs, M = len(x), x.shape[1] * shape.height * shape.width
         tiles = -(-M // block)
         found = self.scratch("sums", runs, tiles, 2, shape.columns, dtype=torch.float32)
-        before, act, norm, mask = _receiver(to, y, found)
+        before, act, norm = to.maps if to else (y, y, found)
         conv_kernel[(tiles, runs)](
             x, w, y, found, before, act, norm, x.stride(0), w.stride(0), y.stride(0), act.stride(0), M,
             H=shape.height, W=shape.width, PLACES=shape.places, CI=shape.inputs, CO=shape.outputs, N=shape.columns,
             BLOCK_K=block_k, BLOCKS_K=-(-shape.real_rows // block_k), BLOCK_M=block, STRIDE=shape.stride, SUMS=sums,
-            ADD=add, MASK=mask, num_warps=warps, num_stages=stages,
+            ADD=add, MASK=to.mask if to else 0, num_warps=warps, num_stages=stages,
         )  # fmt: skip
         return found
 
@@ -161,13 +171,6 @@ class TritonConv:
             STEPS=-(-M // (block * splits)), STRIDE=shape.stride, num_warps=warps, num_stages=stages,
         )  # fmt: skip
         _add_parts(parts, grad, shape)
-
-
-def _receiver(to: Receiver | None, y: Tensor, floats: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """What a kernel is given of a receiver, and the MASK: 0 no ReLU, 1 seen in its output, 2 made again."""
-    if to is None:
-        return y, y, floats, 0
-    return to.before, to.before if to.act is None else to.act, to.norm, 2 if to.act is None else 1
 
 
 @dataclass(frozen=True)
@@ -243,13 +246,12 @@ class CudaConv:
     ) -> Tensor:  # fmt: skip
         from shortlist.training.kernels.nvrtc import compiled
 
-        mask = 0 if to is None else 2 if to.act is None else 1
-        constants = conv_constants(shape, of, sums, add, mask)
+        constants = conv_constants(shape, of, sums, add, to.mask if to else 0)
         kernel = compiled("conv.cu", "conv", constants, of.warps * 32, conv_memory(shape, of))
         runs, M = len(x), x.shape[1] * shape.height * shape.width
         blocks = blocks_of_run(-(-M // (of.warps * of.tiles * 16)), runs, kernel.blocks_at_once)
         found = self.scratch("sums", runs, blocks, 2, shape.columns, dtype=torch.float32)
-        before, act, norm, _ = _receiver(to, y, found)
+        before, act, norm = to.maps if to else (y, y, found)
         kernel(
             (blocks, runs),
             x, w, y, found, before, act, norm, x.stride(0), w.stride(0), y.stride(0), act.stride(0), M,
