@@ -185,6 +185,7 @@ def test_idx_reads_what_was_written(tmp_path):
         ),
         (gzip.compress(gzip.decompress(idx_bytes(np.zeros((3, 2), np.uint8))) + b"1"), "holds 7 bytes"),
     ],
+    ids=["plain", "cut", "empty", "short", "floats", "too few", "too many"],  # gzip puts the time into the bytes
 )
 def test_idx_refuses_damage_by_name(tmp_path, content, message):
     (tmp_path / "bad.gz").write_bytes(content)
