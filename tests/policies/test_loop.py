@@ -9,6 +9,7 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.economy import Comparison, aware, compare, report
 from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
+from shortlist.policies.linear import Linear
 from shortlist.policies.live import current, publish
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
@@ -281,6 +282,18 @@ def test_rates_come_from_gold_where_there_is_enough_and_from_all_answers_before(
     enough = rates(300, 300)
     assert enough.miss == pytest.approx(0.3, abs=0.06)
     assert enough.slip == pytest.approx(0.1, abs=0.04)
+
+
+def test_a_fresh_training_does_not_start_where_the_last_one_ended(blobs):
+    def trained(fresh, bias):
+        loop = Loop(blobs.x, 12, replace(QUICK, fresh=fresh, iterations=5), seed=0)
+        loop.model = Linear(loop.model.weight, np.full(12, bias, np.float32) * np.arange(12))
+        answer_rightly(loop, blobs, np.arange(48))
+        loop.retrain()
+        return loop.model.bias.tolist()
+
+    assert trained(5, 1.0) == trained(5, 0.0), "48 items are fewer than 5 a class"
+    assert trained(4, 1.0) != trained(4, 0.0)
 
 
 def test_a_little_gold_moves_the_rates_that_em_finds(blobs):

@@ -56,11 +56,11 @@ def load_digits() -> Digits:
 
 
 def make_demo(folder: Path, size: int = 5) -> Project:
-    """A project of the digits. Those to score on are gold: they show slips and misses as well, and set the rates."""
+    """A project of the digits. Those to score on are gold, so that slips and misses are seen as well."""
     from PIL import Image
 
     digits = load_digits()
-    live = LivePlan(size=size, l2=0.03, mistakes=True)  # the robots err
+    live = LivePlan(size=size, l2=0.03)
     project = Project.create(folder, Settings("Digits (demo)", size, live=live.to_dict()))
     add_classes(project, CLASSES)
     with tempfile.TemporaryDirectory(prefix="shortlist-digits-") as made:

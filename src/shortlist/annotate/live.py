@@ -27,6 +27,8 @@ FOLDER, HISTORY = "live", "history.jsonl"
 PEOPLE = Mistakes(miss=0.05, slip=0.02)
 """Rates that are modelled before any are measured."""
 SURE = 0.999
+FRESH = 40
+"""Under modelled mistakes the model starts anew at each training until so many items a class were asked."""
 GROW = 0.05
 """A training is worth so many new answers, as a share of those there are."""
 
@@ -113,6 +115,7 @@ class LivePlan:
             l2=self.l2,
             mistakes=PEOPLE if self.mistakes else Mistakes(),
             learn_mistakes=self.mistakes,
+            fresh=FRESH if self.mistakes else 0,
         )
 
 

@@ -60,6 +60,8 @@ class LoopSettings:
         retrain_least: at least so many questions between two trainings.
         l2: the penalty on the weights, in units of one item's loss.
         iterations: of L-BFGS in one training; the next one starts where it ended.
+        fresh: a training on fewer items a class than that starts from nothing: one on a handful of answers may lead far
+            astray, and where mistakes are modelled the answers that follow may then pass for mistakes.
         mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
         learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
         sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
@@ -78,6 +80,7 @@ class LoopSettings:
     retrain_least: int = 50
     l2: float = 0.1
     iterations: int = 30
+    fresh: int = 0
     mistakes: Mistakes = field(default_factory=Mistakes)
     learn_mistakes: bool = False
     sure: float = 0.95
@@ -262,7 +265,7 @@ class Loop:
                 self.x if everything else self.x[rows],
                 self.state.weights if everything else self.state.weights[rows],
                 l2=self.settings.l2 / len(rows),
-                start=self.model,
+                start=self.model if len(rows) >= self.settings.fresh * self.state.num_classes else None,
                 max_iterations=self.settings.iterations,
             )
         self.version += 1
