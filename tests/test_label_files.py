@@ -401,6 +401,16 @@ def test_arbitrary_bytes_raise_nothing_but_the_documented_error(content, ending,
     read_or_refuse(path)
 
 
+@pytest.mark.parametrize("stated", ["0", "1"])
+def test_too_few_stated_classes_are_refused(stated, tmp_path):
+    path = write(tmp_path / "a.csv", [{"item": "x", "shortlist": "00", "answer": "", "classes": stated}])
+    with pytest.raises(InputError, match=f"row 2: {stated} classes are stated, expected at least 2"):
+        StochasticLabels.read(path)
+    path = write(tmp_path / "b.csv", [{"item": "x", "shortlist": "00", "answer": "", "classes": "2"}])
+    with pytest.raises(InputError, match=f"num_classes: expected at least 2, got {stated}"):
+        StochasticLabels.read(path, num_classes=int(stated))
+
+
 token = st.text('0123|\\ab"\n, ', max_size=6)
 
 

@@ -288,10 +288,14 @@ def _classes(
     records: list[Record], lists: list[list[str]], class_names: Sequence[str] | None, num_classes: int | None
 ) -> tuple[tuple[str, ...] | None, dict[str, int]]:
     """The class names (None where there are none) and the index of each."""
+    if num_classes is not None and num_classes < 2:
+        raise InputError(f"num_classes: expected at least 2, got {num_classes}")
     stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
     tokens = {name for row in lists for name in row} | {record.answer for record in records} - {""}
     whole = all(_is_index(token) for token in tokens)
     if _is_index(stating.classes):
+        if int(stating.classes) < 2:
+            raise InputError(f"{stating.where}: {stating.classes} classes are stated, expected at least 2")
         indices, num_classes = True, int(stating.classes) if num_classes is None else num_classes
     elif stating.classes:
         indices, class_names = False, _stated(stating) if class_names is None else class_names
