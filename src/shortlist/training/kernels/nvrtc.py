@@ -67,7 +67,7 @@ def _compiled(
 
 
 def _binary(name: str, options: list[str]) -> bytes:
-    nvrtc = ctypes.CDLL(f"libnvrtc.so.{str(torch.version.cuda).split('.')[0]}")
+    nvrtc = _compiler()
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source(name).encode(), name.encode(), 0, None, None)
     made = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*map(str.encode, options)))
@@ -84,6 +84,17 @@ def _output(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     text = ctypes.create_string_buffer(size.value)
     getattr(nvrtc, f"nvrtcGet{what}")(program, text)
     return text.raw
+
+
+@cache
+def _compiler() -> ctypes.CDLL:
+    name = f"libnvrtc.so.{str(torch.version.cuda).split('.')[0]}"
+    try:
+        return ctypes.CDLL(name)
+    except OSError:  # in a package of its own beside torch, where the system does not look
+        for path in Path(torch.__file__).parents[1].glob(f"nvidia/*/lib/{name}"):
+            return ctypes.CDLL(str(path))
+        raise
 
 
 @cache
