@@ -8,7 +8,7 @@ from shortlist.training.config import Engine
 CPU = Engine(device="cpu")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     """Small matrices gain nothing from more, and test workers would fight over the cores."""
     before = torch.get_num_threads()
