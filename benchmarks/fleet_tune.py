@@ -3,7 +3,7 @@
     python benchmarks/fleet_tune.py                # about 2 minutes on an H200; microseconds a run and step
     python benchmarks/fleet_tune.py --only lenet   # or resnet, or act
 
-What wins goes into `CONV_TILES`, `BACK_TILES` and `WEIGHT_TILES` of `fleet_conv`; the story is in docs/fleet-notes.md.
+What wins goes into the tables of `fleet_conv_cuda`; the story is in docs/fleet-notes.md.
 """
 
 import argparse
@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from shortlist import models
-from shortlist.training.fleet_conv import (
+from shortlist.training.fleet_conv import ConvShape, Receiver
+from shortlist.training.fleet_conv_cuda import (
     BACK_TILES,
     CONV_TILES,
     WEIGHT_TILES,
-    ConvShape,
     CudaTiles,
-    Receiver,
     conv_constants,
     conv_memory,
     weight_constants,

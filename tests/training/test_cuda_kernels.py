@@ -11,13 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import models
-from shortlist.training import fleet_conv
-from shortlist.training.fleet_conv import ConvShape, CudaTiles
+from shortlist.training import fleet_conv_cuda
+from shortlist.training.fleet_conv import ConvShape
+from shortlist.training.fleet_conv_cuda import CudaTiles
 from shortlist.training.fleet_layout import second_shape
 from shortlist.training.fleet_resnet_layout import blocks_of
 
 HERE = Path(__file__).parent
-KERNELS = Path(fleet_conv.__file__).parent / "kernels"
+KERNELS = Path(fleet_conv_cuda.__file__).parent / "kernels"
 CALLS = {
     "conv": """extern "C" void run(int blocks, int runs, void** p, int x, int w, int y, int a, int M) {
         launch(blocks, runs, THREADS, [=] { conv((bf16*)p[0], (bf16*)p[1], (bf16*)p[2], (float*)p[3], (bf16*)p[4],
@@ -101,7 +102,7 @@ def test_convolution(name: str, mode: str, compiler: str, tmp_path: Path) -> Non
 
     blocks = 2
     found = torch.full((R, blocks, 2, shape.columns), 7.0)
-    constants = fleet_conv.conv_constants(shape, of, sums, add, mask)
+    constants = fleet_conv_cuda.conv_constants(shape, of, sums, add, mask)
     ints = (x.stride(0), w.stride(0), y.stride(0), act.stride(0), B * shape.height * shape.width)
     launch(compiler, tmp_path, "conv", constants, blocks, [x, w, y, found, before, act, norm], *ints)
 
@@ -122,7 +123,7 @@ def test_weight_gradient(name: str, compiler: str, tmp_path: Path) -> None:
     x, d = halo(shape, shape.inputs), halo(shape, shape.outputs)
     blocks = 2
     parts = torch.zeros(R, blocks, shape.rows, shape.columns)
-    constants = fleet_conv.weight_constants(shape, of)
+    constants = fleet_conv_cuda.weight_constants(shape, of)
     assert of.warps % constants["ACROSS"] == 0
     M = B * shape.height * shape.width
     launch(compiler, tmp_path, "conv_weight", constants, blocks, [x, d, parts], x.stride(0), d.stride(0), M)
@@ -141,6 +142,6 @@ def test_block_sizes_fit() -> None:
     stem, blocks = blocks_of(models.build("resnet32", (3, 32, 32), 10, seed=0).state_dict(), 32)
     convs = [stem, *(conv for block in blocks for conv in (block.first, block.second))]
     for shape in [second_shape(14, 14), *(conv.shape for conv in convs)]:
-        assert all(memory is not None and memory <= limit for memory in fleet_conv.shared_memory(shape))
-        of = fleet_conv.WEIGHT_TILES[shape.places, shape.inputs, shape.outputs]
-        assert of.warps % fleet_conv.weight_constants(shape, of)["ACROSS"] == 0
+        assert all(memory is not None and memory <= limit for memory in fleet_conv_cuda.shared_memory(shape))
+        of = fleet_conv_cuda.WEIGHT_TILES[shape.places, shape.inputs, shape.outputs]
+        assert of.warps % fleet_conv_cuda.weight_constants(shape, of)["ACROSS"] == 0

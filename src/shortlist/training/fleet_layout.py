@@ -24,7 +24,7 @@ ROWS2_BACK = 1408
 
 @dataclass(frozen=True)
 class Tiles:
-    """Block sizes of the Triton kernels, as benchmarks/fleet_tune.py found them on an H200."""
+    """Block sizes of the Triton kernels, as found on an H200; those of conv2 serve where `CudaConv` does not."""
 
     conv: tuple[int, int, int, int] = (128, 32, 4, 1)
     """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""

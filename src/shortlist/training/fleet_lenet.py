@@ -20,7 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.training.average import Average
-from shortlist.training.fleet_conv import Convolver, CudaConv, TritonConv
+from shortlist.training.fleet_conv import Convolver, TritonConv
+from shortlist.training.fleet_conv_cuda import CudaConv
 from shortlist.training.fleet_layout import (
     BLOCK_K,
     C1,

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from shortlist.training.augment import move_images
 from shortlist.training.average import Average
-from shortlist.training.fleet_conv import Convolver, CudaConv, Receiver, TritonConv
+from shortlist.training.fleet_conv import Convolver, Receiver, TritonConv
+from shortlist.training.fleet_conv_cuda import CudaConv
 from shortlist.training.fleet_layout import round_up
 from shortlist.training.fleet_resnet_layout import (
     FLOAT_TILES,

@@ -1,0 +1,184 @@
+"""The convolutions of a fleet by `kernels/conv.cu`: block sizes, and how much work a block takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from shortlist.training.fleet_conv import ConvShape, Receiver, Scratch, add_parts
+
+
+@dataclass(frozen=True)
+class CudaTiles:
+    """Block sizes of `conv.cu`, as benchmarks/fleet_tune.py found them on an H200."""
+
+    warps: int
+    tiles: int
+    """Tiles of 16 that a warp has: pixels of a convolution, rows of a weight gradient."""
+    pixels: int = 0
+    """Of a weight gradient: pixels that are copied at a time."""
+
+
+# by places, inputs and outputs
+CONV_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 8, 16): CudaTiles(8, 4),
+    (3, 16, 16): CudaTiles(8, 4),
+    (3, 16, 32): CudaTiles(8, 2),
+    (3, 32, 32): CudaTiles(4, 4),
+    (3, 32, 64): CudaTiles(4, 2),
+    (3, 64, 64): CudaTiles(8, 2),
+    (5, 24, 56): CudaTiles(8, 4),
+}
+BACK_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 16, 16): CudaTiles(12, 1),
+    (3, 32, 16): CudaTiles(8, 1),
+    (3, 32, 32): CudaTiles(8, 1),
+    (3, 64, 32): CudaTiles(8, 1),
+    (3, 64, 64): CudaTiles(8, 2),
+    (5, 56, 24): CudaTiles(8, 3),
+}
+"""Of the turned convolution; small blocks, as their ends wait for memory."""
+WEIGHT_TILES: dict[tuple[int, int, int], CudaTiles] = {
+    (3, 8, 16): CudaTiles(8, 5, 256),
+    (3, 16, 16): CudaTiles(8, 9, 256),
+    (3, 16, 32): CudaTiles(6, 3, 128),
+    (3, 32, 32): CudaTiles(6, 6, 128),
+    (3, 32, 64): CudaTiles(6, 3, 64),
+    (3, 64, 64): CudaTiles(12, 3, 128),
+    (5, 24, 56): CudaTiles(8, 5, 128),
+}
+
+
+@dataclass(frozen=True)
+class CudaConv:
+    """By `kernels/conv.cu`."""
+
+    scratch: Scratch
+
+    @staticmethod
+    def suits(device: torch.device, dtype: torch.dtype, shapes: Sequence[ConvShape]) -> bool:
+        """Whether there are block sizes for these convolutions that fit the device."""
+        if device.type != "cuda" or dtype != torch.bfloat16 or torch.cuda.get_device_capability(device) < (8, 0):
+            return False
+        limit = getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0)
+        return all(memory is not None and memory <= limit for shape in shapes for memory in shared_memory(shape))
+
+    def forward(self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, *, statistics: bool) -> Tensor:
+        """As `Convolver` says."""
+        of = CONV_TILES[shape.places, shape.inputs, shape.outputs]
+        return self._conv(x, w, y, shape, of, 1 if statistics else 0, False, None)
+
+    def backward(
+        self, dy: Tensor, w: Tensor, out: Tensor, shape: ConvShape, *, add: bool = False, to: Receiver | None = None
+    ) -> Tensor:
+        """As `Convolver` says."""
+        of = BACK_TILES[shape.places, shape.inputs, shape.outputs]
+        return self._conv(dy, w, out, shape, of, 2 if to else 0, add, to)
+
+    def _conv(
+        self, x: Tensor, w: Tensor, y: Tensor, shape: ConvShape, of: CudaTiles, sums: int, add: bool,
+        to: Receiver | None,
+    ) -> Tensor:  # fmt: skip
+        from shortlist.training.kernels.nvrtc import compiled
+
+        constants = conv_constants(shape, of, sums, add, to.mask if to else 0)
+        kernel = compiled("conv.cu", "conv", constants, of.warps * 32, conv_memory(shape, of))
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        blocks = blocks_of_run(-(-M // (of.warps * of.tiles * 16)), runs, kernel.blocks_at_once)
+        found = self.scratch("sums", runs, blocks, 2, shape.columns, dtype=torch.float32)
+        before, act, norm = to.maps if to else (y, y, found)
+        kernel(
+            (blocks, runs),
+            x, w, y, found, before, act, norm, x.stride(0), w.stride(0), y.stride(0), act.stride(0), M,
+        )  # fmt: skip
+        return found
+
+    def weights(self, x: Tensor, dy: Tensor, grad: Tensor, shape: ConvShape) -> None:
+        """As `Convolver` says."""
+        from shortlist.training.kernels.nvrtc import compiled
+
+        of = WEIGHT_TILES[shape.places, shape.inputs, shape.outputs]
+        constants = weight_constants(shape, of)
+        kernel = compiled("conv.cu", "conv_weight", constants, of.warps * 32, weight_memory(shape, of))
+        runs, M = len(x), x.shape[1] * shape.height * shape.width
+        blocks = blocks_of_run(-(-M // of.pixels), runs, kernel.blocks_at_once)
+        parts = self.scratch("parts", runs, blocks, shape.rows, shape.columns, dtype=torch.float32)
+        kernel((blocks, runs), x, dy, parts, x.stride(0), dy.stride(0), M)
+        add_parts(parts, grad, shape)
+
+
+def shared_memory(shape: ConvShape) -> list[int | None]:
+    """What a convolution, the turned one and the weight gradient want of a block's shared memory; None: unknown sizes.
+
+    The stem, with its padded colours, is not turned.
+    """
+    key, turned = (shape.places, shape.inputs, shape.outputs), (shape.places, shape.outputs, shape.inputs)
+    found = [
+        conv_memory(shape, CONV_TILES[key]) if key in CONV_TILES else None,
+        weight_memory(shape, WEIGHT_TILES[key]) if key in WEIGHT_TILES else None,
+    ]
+    if shape.inputs > 8:
+        back = shape.turned(shape.taps * shape.outputs, shape.inputs)
+        found.append(conv_memory(back, BACK_TILES[turned]) if turned in BACK_TILES else None)
+    return found
+
+
+def _constants(shape: ConvShape, of: CudaTiles) -> dict[str, int]:
+    return {
+        "PLACES": shape.places, "STRIDE": shape.stride, "H": shape.height, "W": shape.width, "CI": shape.inputs,
+        "CO": shape.outputs, "WN": shape.columns, "WARPS": of.warps, "MT": of.tiles,
+    }  # fmt: skip
+
+
+def conv_constants(shape: ConvShape, of: CudaTiles, sums: int, add: bool, mask: int) -> dict[str, int]:
+    """What `conv` is compiled with."""
+    return {**_constants(shape, of), "SUMS": sums, "ADD": int(add), "MASK": mask}
+
+
+def weight_constants(shape: ConvShape, of: CudaTiles) -> dict[str, int]:
+    """What `conv_weight` is compiled with."""
+    across = -(-shape.real_rows // (16 * of.tiles))
+    return {**_constants(shape, of), "PIXEL_BLOCK": of.pixels, "ACROSS": across, "ROWS": shape.rows}
+
+
+def _padded(channels: int) -> int:
+    return channels if channels // 8 % 2 else channels + 8
+
+
+def _span(shape: ConvShape, pixels: int) -> int:
+    halo, stride = shape.places - 1, shape.stride
+    breaks = -(-pixels // shape.width) * (shape.width * (stride - 1) + halo) * stride
+    return pixels * stride + breaks + -(-pixels // (shape.height * shape.width)) * halo * (shape.width * stride + halo)
+
+
+def conv_memory(shape: ConvShape, of: CudaTiles) -> int:
+    """Bytes of shared memory of a block of `conv`: its norm, sums by warp, weights, two stretches of the map."""
+    window = (shape.places - 1) * (shape.width * shape.stride + shape.places)
+    pixels = _span(shape, of.warps * of.tiles * 16) + window + 1
+    weights = -(-shape.real_rows // 16) * 16 * _padded(shape.outputs) * 2
+    return (4 + 2 * of.warps) * shape.outputs * 4 + weights + 2 * pixels * _padded(shape.inputs) * 2
+
+
+def weight_memory(shape: ConvShape, of: CudaTiles) -> int:
+    """Bytes of shared memory of a block of `conv_weight`: a pixel of zeros, two stretches of both maps."""
+    window = (shape.places - 1) * (shape.width * shape.stride + shape.places)
+    pixels = _span(shape, of.pixels) + 1
+    outputs = _padded(shape.outputs)
+    return 2 * outputs + 2 * 2 * ((pixels + window) * _padded(shape.inputs) + pixels * outputs)
+
+
+@cache
+def blocks_of_run(tiles: int, runs: int, at_once: int) -> int:
+    """How many blocks share the tiles of a run, so that the device is busy to the end and few blocks begin anew.
+
+    >>> blocks_of_run(1024, 60, 528)
+    17
+    """
+    start = 2  # what a block does before its first tile, in tiles
+
+    def cost(blocks: int) -> int:
+        return -(-runs * blocks // at_once) * (-(-tiles // blocks) + start)
+
+    return min(range(1, tiles + 1), key=cost)
