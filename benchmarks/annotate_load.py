@@ -26,32 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from annotate_servers import Caller, Server, about, free_port, make_project, make_tokens, postgres
+from annotate_wire import Wire
 
 ROOT = Path(__file__).parents[1]
 ANNOTATORS, THINK, SECONDS, CROWD = 200, 2.0, 60.0, 64
 
 
-class Wire:
-    """One kept HTTP/1.1 connection."""
-
-    def __init__(self, port: int, token: str) -> None:
-        self.port = port
-        self.head = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-
-    async def open(self) -> None:
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-
-    async def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any, float]:
-        """The status, the reply and the seconds it took."""
-        content = json.dumps(body)
-        request = f"POST /api/v1{path} HTTP/1.1\r\n{self.head}Content-Length: {len(content)}\r\n\r\n{content}"
-        begun = time.perf_counter()
-        self.writer.write(request.encode())
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        lines = head.decode("latin-1").lower().split("\r\n")
-        length = next(int(line.split(":")[1]) for line in lines if line.startswith("content-length:"))
-        reply = await self.reader.readexactly(length)
-        return int(lines[0].split()[1]), json.loads(reply), time.perf_counter() - begun
+async def post(wire: Wire, path: str, body: dict[str, Any]) -> tuple[int, Any, float]:
+    """The status, the reply and the seconds it took."""
+    reply = await wire.ask("POST", f"/api/v1{path}", body)
+    return reply.status, json.loads(reply.content), reply.seconds
 
 
 class Tally:
@@ -67,7 +51,7 @@ async def annotator(wire: Wire, think: float, start: float, end: float, tally: T
     await wire.open()
     await asyncio.sleep(max(0.0, start - time.monotonic()) + dice.random() * think)
     while time.monotonic() < end:
-        status, reply, asked = await wire.post("/next", {"hold": 1})
+        status, reply, asked = await post(wire, "/next", {"hold": 1})
         if status != 200 or not reply["questions"]:
             tally.errors.append(f"next: {status} {str(reply)[:100]}")
             return
@@ -76,7 +60,7 @@ async def annotator(wire: Wire, think: float, start: float, end: float, tally: T
             await asyncio.sleep(dice.uniform(0.5 * think, 1.5 * think))
         choice = dice.choice([None, *(shown["class"] for shown in question["shortlist"])])
         body = {"question": question["id"], "attempt": question["attempt"], "answer": choice, "seconds": think}
-        status, reply, answered = await wire.post("/answers", body)
+        status, reply, answered = await post(wire, "/answers", body)
         if status != 200:
             tally.errors.append(f"answer: {status} {str(reply)[:100]}")
             return
