@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -250,6 +251,49 @@ def test_augmented_lines_have_rows_of_their_own():
     assert check.missing[:3] == ("size 8", "size 7", "size 6")
     assert len(check.missing) == 11
     assert "with flip + crop" in check.claim
+
+
+OWN = """
+from dataclasses import dataclass
+
+from shortlist.methods.cc import CC
+
+
+@dataclass(frozen=True)
+class Mine(CC):
+    name = "mine"
+"""
+
+
+def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
+    (tmp_path / "my_rows.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    wanted = Wanted(("table1",), ("fashion",), methods=("my_rows:Mine",), sizes=(5,), trials=2)
+    runs = planned(wanted, NONE_CHOSEN)
+    assert {(run.config.method, run.config.protocol) for run in runs} == {
+        ("my_rows:Mine", "paper"), ("my_rows:Mine", "fair")
+    }  # fmt: skip
+    folder = write(tmp_path / "results", [fake_row(run, 0.9) for run in runs])
+    report = write_report(folder)
+    table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
+    (row,) = [line for line in table1.splitlines() if line.startswith("| Mine |")]
+    assert row.count("**90.00** ± 0.00") == 2
+    # without the module the other tables are still written, and it is said what is not in them
+    monkeypatch.delitem(sys.modules, "my_rows")
+    monkeypatch.chdir("/")
+    said = []
+    assert "| Mine |" not in write_report(folder, said.append).text.read_text()
+    assert "fashion: the runs of my_rows:Mine are in no table" in said[0]
+
+
+def test_additions_are_not_held_against_the_paper():
+    for line in (Line("sl", augment=True), Line("sl", ema=True)):
+        result = Results([fake_row(plan_run(Cell("fashion", "1-10", 5, line), 0, NONE_CHOSEN))], NONE_CHOSEN)
+        found = result.of(Cell("fashion", "1-10", 5, line))
+        assert found.last is not None
+        assert found.paper is None
+        assert found.difference is None
+    assert "SL, averaged weights" in [r.title for g in views.view("table1", "fashion", result).groups for r in g.rows]
 
 
 def test_beyond_the_paper(tmp_path):

@@ -44,6 +44,10 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     recipes = Recipes(tuned)
     rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
     outcome = Results(rows, recipes)
+    for dataset in outcome.datasets():
+        for text in outcome.lines(dataset):
+            if (why := views.problem(text)) is not None:
+                say(f"{dataset}: the runs of {text} are in no table: {why}")
     shown = [views.view(table, dataset, outcome) for dataset in _datasets(outcome) for table in TABLES]
     gaps = views.missing([view for view in shown if study_set(view.dataset).in_paper], _reasons(results))
     shown = [view for view in shown if any(result.rows for result in view.results())]

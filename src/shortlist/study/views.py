@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shortlist.errors import InputError
 from shortlist.methods import Protocol
 from shortlist.study import paper
 from shortlist.study.grid import IMPROVED, SIZES, TRIALS, Cell, beyond_methods
@@ -28,12 +29,12 @@ class ViewRow:
     @property
     def reported(self) -> Figure | None:
         """What the paper says."""
-        return None if self.line.augment else self.by["paper"].paper
+        return self.by["paper"].paper
 
     @property
     def difference(self) -> float | None:
         """Ours under the paper's protocol less the paper's."""
-        return None if self.line.augment else self.by["paper"].difference
+        return self.by["paper"].difference
 
     @property
     def notes(self) -> str:
@@ -99,7 +100,7 @@ TITLES = {
 def view(table: str, dataset: str, results: Results) -> View:
     """A table on a dataset, with what the ledger holds."""
     of = study_set(dataset)
-    extra = [text for text in results.lines(dataset) if text.endswith("+aug") or text == "sl_unbiased"]  # not averages
+    extra = added(dataset, results)
     if table == "table2":
         groups = [_ordinary(dataset, results, extra)]
     else:
@@ -119,6 +120,21 @@ def view(table: str, dataset: str, results: Results) -> View:
     for group in groups:
         _mark_best(group)
     return View(table, dataset, f"{TITLES[table]}, {of.title}", of.note, groups)
+
+
+def added(dataset: str, results: Results) -> list[str]:
+    """Lines that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
+    usual = (*paper.METHODS, "likelihood", "ol", "ol-ovr", IMPROVED)  # the last has a table of its own
+    return [text for text in results.lines(dataset) if text not in usual and problem(text) is None]
+
+
+def problem(text: str) -> str | None:
+    """Why a line of the ledger cannot be shown: its method is not here."""
+    try:
+        Line.parse(text)
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> ViewGroup:
