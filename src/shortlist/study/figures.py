@@ -31,6 +31,8 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "lw": ("#7F7F7F", (0, (3, 1, 1, 1)), "*"),
     "ol": ("#000000", "-", "s"),
 }
+COLLAPSED = 15
+"""Points below the best: a curve that ends there is not drawn for, as it would flatten all the others."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
     "font.size": 9,
@@ -58,18 +60,17 @@ def figure2(dataset: str, results: Results) -> str | None:
         drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
         handles: dict[str, Any] = {}
-        lows: list[float] = []
+        heights: list[NDArray[np.float64]] = []
         for protocol, size, curves in panels:
             if size not in columns:
                 continue
             panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
             for text, curve in curves.items():
                 handles.setdefault(Line.parse(text).title, _draw(panel, text, curve))
-                lows.append(float(curve.mean(0)[len(curve[0]) // 5 :].min()))
+                heights.append(curve.mean(0)[len(curve[0]) // 5 :])
             panel.set_title(f"size {size}, {protocol}")
-        floor = max(0.0, 5 * np.floor(float(np.percentile(lows, 25)) / 5) - 5)
         for panel in axes.flat:
-            panel.set_ylim(floor, 100)
+            panel.set_ylim(*_range(heights))
         for row, protocol in enumerate(PROTOCOLS):
             axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
         for panel in axes[-1]:
@@ -77,6 +78,16 @@ def figure2(dataset: str, results: Results) -> str | None:
         drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: mean of the trials by epoch, band of one standard deviation")
         return _svg(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
+
+
+def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
+    """What is drawn of 0..100, so that methods a point apart can be told apart: from where most curves run after their
+    first fifth and from the lowest end of all but those that collapsed, up to the highest."""
+    high = max(float(curve.max()) for curve in heights)
+    ends = [float(curve[-1]) for curve in heights if curve[-1] > high - COLLAPSED]
+    low = min([*ends, float(np.percentile([curve.min() for curve in heights], 25))])
+    margin = max(0.1 * (high - low), 0.25)
+    return max(0.0, low - margin), min(100.0, high + margin)
 
 
 def _curves(dataset: str, size: int, protocol: Any, results: Results) -> dict[str, NDArray[np.float64]]:
@@ -100,6 +111,8 @@ def _curve(result: CellResult) -> NDArray[np.float64] | None:
 def _draw(panel: Any, text: str, curve: NDArray[np.float64]) -> Any:
     colour, stroke, marker = LOOKS[text]
     epochs = np.arange(1, curve.shape[1] + 1)
+    every = max(1, len(epochs) // 6)
+    place = list(LOOKS).index(text) * every // len(LOOKS)  # markers of two lines do not lie on each other
     mean = curve.mean(0)
     spread = curve.std(0, ddof=1) if len(curve) > 1 else np.zeros_like(mean)
     (handle,) = panel.plot(
@@ -108,7 +121,7 @@ def _draw(panel: Any, text: str, curve: NDArray[np.float64]) -> Any:
         color=colour,
         linestyle=stroke,
         marker=marker,
-        markevery=max(1, len(epochs) // 6),
+        markevery=(place, every),
         ms=4,
         lw=1.4,
     )

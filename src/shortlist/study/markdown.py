@@ -77,7 +77,8 @@ def checks_text(checks: Sequence[Check]) -> str:
     """What was to be shown, and whether it was."""
     lines = ["| claim | holds | cells | short of it by | not run |", "|---|---|---|---|---|"]
     lines += [
-        f"| {c.claim} | {c.answer} | {c.held} of {c.cells} | {', '.join(c.below)} | {', '.join(c.missing)} |"
+        f"| {c.claim} | {c.answer} | {c.held} of {c.cells} | {', '.join([*c.below, *c.diverged])} |"
+        f" {', '.join(c.missing)} |"
         for c in checks
     ]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
 from shortlist.study import figures, markdown, tuning, views
-from shortlist.study.keys import settings_key
+from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
 from shortlist.study.recipes import CHOICE, Recipes
@@ -73,7 +73,7 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         checks=checks,
         missing=gaps,
         pictures={study_set(name).title: Markup(svg) for name, svg in pictures.items()},
-        settings=settings_rows(rows),
+        settings=settings_rows(rows, _in_tables(rows, outcome)),
         tried=_tried(tuned),
         choices=[row for row in tuned if row["kind"] == CHOICE],
         searches=sorted(path.name for path in results.glob("search-*.md")) if ledgers.of(SEARCH) else [],
@@ -127,8 +127,14 @@ def _counted(values: Iterable[str]) -> str:
     return ", ".join(f"{value} ({count})" for value, count in Counter(values).most_common())
 
 
-def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One row for each line and setting: what its runs share, and how many they are."""
+def _in_tables(rows: Sequence[Row], outcome: Results) -> set[str]:
+    """The keys of the runs that stand for their cell."""
+    found = {Cell.from_dict(row) for row in rows if row["kind"] == "run"}
+    return {row["key"] for cell in found if views.problem(cell.line.text) is None for row in outcome.of(cell).rows}
+
+
+def settings_rows(rows: Sequence[Row], in_tables: Container[str] = ()) -> list[dict[str, Any]]:
+    """One row for each line and setting: what its runs share, how many they are, and whether the tables show them."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         c = row["config"]
@@ -138,11 +144,12 @@ def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         )
         entry = found.setdefault(
             (*place, *shared, repr(c["method_options"])),
-            {**row, "config": c, "count": 0, "time": 0.0, "settings": settings_key(row)},
+            {**row, "config": c, "count": 0, "time": 0.0, "shown": False},
         )
+        entry["shown"] |= row["key"] in in_tables
         entry["count"] += 1
         entry["time"] += row["seconds"]
-    return list(found.values())
+    return sorted(found.values(), key=lambda entry: (entry["dataset"], entry["line"], entry["protocol"]))
 
 
 def _datasets(outcome: Results) -> list[str]:
