@@ -32,8 +32,10 @@ def check_installed() -> None:
 Folder = Annotated[Path, typer.Argument(help="The project folder.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TextColumn = Annotated[str, typer.Option(help="The column of a CSV or JSONL file that holds the text.")]
-ItemColumn = Annotated[str, typer.Option(help="The column that names the item; row numbers where it is absent.")]
+TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
+ItemColumn = Annotated[
+    str | None, typer.Option(help="The column that names the item (item; where there is none, row numbers from 0).")
+]
 Policy = Annotated[
     str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
 ]
@@ -45,7 +47,7 @@ Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known a
 @app.command()
 def init(
     project: Folder,
-    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a .csv or .jsonl file with texts.")],
+    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
     classes: Annotated[Path, typer.Option(help="classes.txt: one class name a line.")],
     size: Annotated[int, typer.Option(help="Classes on a shortlist.")] = 5,
     overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
@@ -56,8 +58,8 @@ def init(
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
-    text_column: TextColumn = "text",
-    item_column: ItemColumn = "item",
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
     """Make a project.
@@ -82,11 +84,11 @@ def init(
 @app.command()
 def add(
     project: Folder,
-    items: Annotated[Path | None, typer.Option(help="More items: a folder, a .csv or a .jsonl file.")] = None,
+    items: Annotated[Path | None, typer.Option(help="More items: a folder or a table.")] = None,
     classes: Annotated[Path | None, typer.Option(help="More classes: one name a line.")] = None,
     gold: Gold = None,
-    text_column: TextColumn = "text",
-    item_column: ItemColumn = "item",
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
     """Add items or classes, also while the server runs.
@@ -125,6 +127,7 @@ def serve(
     Example: shortlist annotate serve birds --policy adaptive
     """
     from shortlist.annotate.live import live_plan
+    from shortlist.annotate.live_items import check_live
     from shortlist.annotate.project import Project
     from shortlist.annotate.serve import Address, admin_url, listen
     from shortlist.annotate.serve import serve as run
@@ -132,6 +135,7 @@ def serve(
     wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
         live = live_plan(opened.settings, policy, epsilon, test)
+        check_live(opened, live)
         listener, address = listen(wanted)
         typer.echo(f"Admin (works once): {admin_url(opened, address)}")
         run(opened, address, listener, live)
