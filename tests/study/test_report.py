@@ -262,6 +262,8 @@ def test_curves_of_figure_2(fashion):
     colours = [look[0] for look in figures.LOOKS.values()]
     assert len(set(colours)) == len(colours)
     assert len({(str(look[1]), look[2]) for look in figures.LOOKS.values()}) == len(colours)
+    every = [*figures.LOOKS.values(), *figures.SPARE]
+    assert len({look[0] for look in every}) == len({(str(look[1]), look[2]) for look in every}) == len(every)
     assert figures.figure2("fashion", results) == svg  # the same ledger, the same picture
 
 
@@ -316,6 +318,7 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     (row,) = [line for line in table1.splitlines() if line.startswith("| Mine |")]
     assert row.count("**90.00** ± 0.00") == 2
+    assert ">Mine<" in (folder / "figures" / "figure2-fashion.svg").read_text()
     # without the module the other tables are still written, and it is said what is not in them
     monkeypatch.delitem(sys.modules, "my_rows")
     monkeypatch.chdir("/")

@@ -52,7 +52,8 @@ def _notes(result: CellResult) -> list[str]:
         return []
     usual = study_set(result.cell.dataset).epochs
     told = {
-        f"{len(result.rows)} of {TRIALS} trials": len(result.rows) != TRIALS,
+        f"{len(result.rows)} of {TRIALS} trials": len(result.rows) < TRIALS,
+        f"{len(result.rows)} trials": len(result.rows) > TRIALS,
         f"{result.failed} trials diverged and are not in the mean": result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
         "Adam, as it fails under SGD": result.adam,
