@@ -315,6 +315,10 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     }  # fmt: skip
     folder = write(tmp_path / "results", [fake_row(run, 0.9) for run in runs])
     report = write_report(folder)
+    only_fair = [fake_row(run, 0.9) for run in runs if run.config.protocol == "fair"]
+    part = write_report(write(tmp_path / "part", only_fair))
+    assert "| Mine | – | – |  | – | **90.00** ± 0.00 |" in part.text.read_text()
+    assert not any("Mine" in line for line in _missing(part.text))  # the study does not owe it
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     (row,) = [line for line in table1.splitlines() if line.startswith("| Mine |")]
     assert row.count("**90.00** ± 0.00") == 2

@@ -14,6 +14,8 @@ from shortlist.study.sets import study_set
 from shortlist.study.summary import CellResult, Results
 
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
+USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
+"""The lines that the study has to run; the others are additions."""
 
 
 @dataclass
@@ -126,8 +128,8 @@ def view(table: str, dataset: str, results: Results) -> View:
 
 def added(dataset: str, results: Results) -> list[str]:
     """Lines that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
-    usual = (*paper.METHODS, "likelihood", "ol", "ol-ovr", IMPROVED)  # the last has a table of its own
-    return [text for text in results.lines(dataset) if text not in usual and problem(text) is None]
+    known = (*USUAL, IMPROVED)  # the last has a table of its own
+    return [text for text in results.lines(dataset) if text not in known and problem(text) is None]
 
 
 def problem(text: str) -> str | None:
@@ -188,12 +190,12 @@ class Missing:
 
 
 def missing(views: Sequence[View], reasons: Sequence[dict[str, Any]]) -> list[Missing]:
-    """Every cell of the views that has no run, named, with the first reason that fits."""
+    """Every cell of the views that has no run, named, with the first reason that fits; additions owe nothing."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for shown in views:
         for group in shown.groups:
             for row in group.rows:
-                for protocol in PROTOCOLS:
+                for protocol in PROTOCOLS if row.line.text in USUAL else ():
                     result = row.by[protocol]
                     if result.rows or result.cell.canonical() != result.cell:
                         continue  # a shared run is named once, as what it is run as
