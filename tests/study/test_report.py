@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import figures, views
+from shortlist.study import claims, figures, views
 from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.ledger import Ledgers
 from shortlist.study.lines import Line
@@ -178,7 +178,7 @@ def test_diverged_trials_are_told_wherever_a_mean_is(tmp_path):
         return fake_row(run, 0.995, failed="the risk is nan" if bad else None)
 
     rows = [row(run) for run in runs]
-    check = views.checks(Results(rows, NONE_CHOSEN))[0]
+    check = claims.checks(Results(rows, NONE_CHOSEN))[0]
     assert (check.answer, check.held, check.cells, check.missing) == ("no", 5, 6, ())
     assert check.below == ("size 8: every trial diverged",)
     text = write_report(write(tmp_path, rows)).text.read_text()
@@ -186,7 +186,7 @@ def test_diverged_trials_are_told_wherever_a_mean_is(tmp_path):
     assert "- Trials that diverged and are not in the mean: SL, l = 8: 3 of 3; SL, l = 5: 1 of 3." in text
     some = [row for row in rows if row["size"] != 8]
     fine = [fake_row(run, 0.995) for run in runs if run.cell.size == 8]
-    assert views.checks(Results([*some, *fine], NONE_CHOSEN))[0].answer == "only for trials that did not diverge"
+    assert claims.checks(Results([*some, *fine], NONE_CHOSEN))[0].answer == "only for trials that did not diverge"
 
 
 def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
@@ -286,7 +286,7 @@ def test_augmented_lines_have_rows_of_their_own():
     assert "likelihood, flip + crop" not in titles["size 4"]
     row = next(r for g in shown.groups for r in g.rows if r.line.augment)
     assert row.reported is None  # the paper did not augment, as far as it says
-    (check,) = views.checks(results)
+    (check,) = claims.checks(results)
     assert (check.held, check.cells, check.below, check.answer) == (1, 1, (), "not known yet")
     assert check.missing[:3] == ("size 8", "size 7", "size 6")
     assert len(check.missing) == 11

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from shortlist.study.claims import Check
+from shortlist.study.glances import Glance
 from shortlist.study.paper import Figure
-from shortlist.study.views import Check, Glance, Missing, View, ViewRow
+from shortlist.study.views import Missing, View, ViewRow
 
 HEADER = (
     "| method | paper reports | ours, paper's protocol | difference | last ten | ours, fair | last ten | notes |\n"

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
-from shortlist.study import figures, markdown, tuning, views
+from shortlist.study import claims, figures, glances, markdown, tuning, views
 from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
@@ -51,9 +51,9 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     shown = [views.view(table, dataset, outcome) for dataset in _datasets(outcome) for table in TABLES]
     gaps = views.missing([view for view in shown if study_set(view.dataset).in_paper], _reasons(results))
     shown = [view for view in shown if any(result.rows for result in view.results())]
-    checks = views.checks(outcome)
-    glances = [found for name in _datasets(outcome) if (found := views.glance(name, outcome)) is not None]
-    beyond = [found for name in _datasets(outcome) if (found := views.beyond(name, outcome)) is not None]
+    checks = claims.checks(outcome)
+    glanced = [found for name in _datasets(outcome) if (found := glances.glance(name, outcome)) is not None]
+    beyond = [found for name in _datasets(outcome) if (found := glances.beyond(name, outcome)) is not None]
     pictures = {}
     for dataset in outcome.datasets():
         svg = figures.figure2(dataset, outcome)
@@ -64,11 +64,11 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         atomic_write(results / "figures" / f"figure2-{dataset}.svg", svg + "\n")
     facts = provenance_text(rows)
     files = [f"figure2-{dataset}.svg" for dataset in pictures]
-    atomic_write(results / "report.md", markdown.report_text(shown, glances, beyond, checks, gaps, files, facts))
-    _into_readme(results, markdown.readme_text(glances, checks, facts))
+    atomic_write(results / "report.md", markdown.report_text(shown, glanced, beyond, checks, gaps, files, facts))
+    _into_readme(results, markdown.readme_text(glanced, checks, facts))
     page = render(
         views=shown,
-        glances=glances,
+        glances=glanced,
         beyond=beyond,
         checks=checks,
         missing=gaps,
