@@ -7,6 +7,7 @@ import copy
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,12 @@ from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet import Fleet
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_pack import LeNetNet, fleet_of, plan_all
 from shortlist.training.fleet_resnet import ResNetFleet
+from shortlist.training.fleet_sets import Sets
 from shortlist.training.inputs import Inputs
 from shortlist.training.kernel_run import KernelRun
 from shortlist.training.loop import fit
@@ -52,9 +56,12 @@ def small_resnet() -> nn.Module:
 
 
 def compare(
-    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: Tensor, test: object, errors: dict[str, float]
+    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: list[Tensor], test: object, errors: dict[str, float]
 ) -> None:
-    """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does."""
+    """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does.
+
+    `floats` are each run's images as its network takes them.
+    """
     averages = [copy.deepcopy(net) for net in nets]
     optimisers = [
         torch.optim.SGD(net.parameters(), lr=LR[i], momentum=0.9, weight_decay=DECAY[i]) for i, net in enumerate(nets)
@@ -66,7 +73,7 @@ def compare(
         fleet.backward(slope)
         fleet.update(torch.tensor(LR))
         for i, net in enumerate(nets):
-            out = net.train()(floats[index[i]])
+            out = net.train()(floats[i][index[i]])
             optimisers[i].zero_grad()
             (out * slope[i]).sum().backward()
             optimisers[i].step()
@@ -87,8 +94,8 @@ def compare(
     with fleet.averaged():
         averaged = fleet.forward(rows, torch.zeros(R), train=False, inputs=test)
     for i, net in enumerate(nets):
-        errors[f"evaluation {i}"] = gap(scores[i].detach(), net.eval()(floats[:9]).detach())
-        errors[f"averaged evaluation {i}"] = gap(averaged[i].detach(), averages[i].eval()(floats[:9]).detach())
+        errors[f"evaluation {i}"] = gap(scores[i].detach(), net.eval()(floats[i][:9]).detach())
+        errors[f"averaged evaluation {i}"] = gap(averaged[i].detach(), averages[i].eval()(floats[i][:9]).detach())
     fleet.keep(torch.tensor([1]))
     states(fleet.state_dict(0), nets[1].state_dict(), "kept", errors)
     with fleet.averaged():
@@ -114,13 +121,13 @@ def lenet(errors: dict[str, float]) -> None:
     fleet = LeNetFleet(
         [net.state_dict() for net in nets], images, torch.tensor(DECAY), 0.9, torch.float32, ema=torch.tensor(EMA)
     )
-    compare(fleet, nets, images, with_halo(images, torch.float32), errors)
+    compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors)
 
 
 def resnet(errors: dict[str, float]) -> None:
     images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
-    mean, deviation = torch.tensor([120.0, 125.0, 130.0]), torch.tensor([70.0, 72.0, 75.0])
-    floats = (images.float() - mean.view(3, 1, 1)) / deviation.view(3, 1, 1)
+    mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
+    floats = [(images.float() - mean[i].view(3, 1, 1)) / deviation[i].view(3, 1, 1) for i in range(R)]
     nets = [stir(small_resnet()) for _ in range(R)]
     states_of = [net.state_dict() for net in nets]
     ema = torch.tensor(EMA)
@@ -143,8 +150,34 @@ def run(errors: dict[str, float]) -> None:
         states(kernels.run.model.state_dict(), plain.run.model.state_dict(), method, errors)
 
 
+def sets(errors: dict[str, float]) -> None:
+    """Runs on different classes in one fleet on the kernels, beside the same by modules; one ends early."""
+    digits = load("digits")
+    assert digits.test is not None
+    data = Dataset("digits", digits.train.take(range(90)), digits.test.take(range(40)), digits.class_names, "image")
+    base = RunConfig(method="rc", size=2, model="lenet", epochs=2, batch_size=16, lr=0.02)
+    configs = [
+        replace(base, classes=(0, 1, 2)),
+        replace(base, classes=(3, 4, 5), seed=1, epochs=1),
+        replace(base, classes=(1, 8, 9), seed=2),
+    ]
+    engine = Engine(device="cpu").resolve(1)
+    plain = fleet_of(plan_all(data, configs), engine).train()
+    tasks = plan_all(data, configs)
+    net, among = LeNetNet(tasks, torch.full((3,), base.weight_decay), engine), Sets(tasks)
+    y = among.test_y()
+    assert y is not None
+    kernels = Fleet(tasks, net, (net.test_inputs(), y), sets=among).train()
+    for i, (one, other) in enumerate(zip(plain, kernels, strict=True)):
+        errors[f"{i} risk"] = abs(one.history[-1].risk - other.history[-1].risk)
+        errors[f"{i} accuracy"] = abs((one.history[-1].test_accuracy or 0) - (other.history[-1].test_accuracy or 1))
+        assert one.state is not None
+        assert other.state is not None
+        states(other.state, one.state, str(i), errors)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    {"lenet": lenet, "resnet": resnet, "run": run}[sys.argv[1]](found)
+    {"lenet": lenet, "resnet": resnet, "run": run, "sets": sets}[sys.argv[1]](found)
     print(json.dumps(found))

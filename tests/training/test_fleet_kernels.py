@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("kernel_check.py")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 
-@pytest.mark.parametrize("network", ["lenet", "resnet", "run"])
+@pytest.mark.parametrize("network", ["lenet", "resnet", "run", "sets"])
 def test_equal_to_the_module(network: str) -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, str(SCRIPT), network], env=environment, capture_output=True, text=True)

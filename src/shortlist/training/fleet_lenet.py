@@ -11,9 +11,10 @@ made again for less than reading it back. What is exploited:
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -91,10 +92,13 @@ class LeNetFleet:
         self.load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
         self.buffers: dict[Any, Tensor] = {}
+        self.convolver = self._new_convolver()
+
+    def _new_convolver(self) -> Convolver:
+        if CudaConv.suits(self.device, self.dtype, [self.second]):
+            return CudaConv(self._zeros)
         by_inputs = {C1_PAD: self.tiles.conv, C2_PAD: self.tiles.conv_back}
-        self.convolver: Convolver = TritonConv(self._zeros, by_inputs, {C1_PAD: self.tiles.weights}, BLOCK_K)
-        if CudaConv.suits(self.device, dtype, [self.second]):
-            self.convolver = CudaConv(self._zeros)
+        return TritonConv(self._zeros, by_inputs, {C1_PAD: self.tiles.weights}, BLOCK_K)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -139,12 +143,22 @@ class LeNetFleet:
 
     def keep(self, runs: Tensor) -> None:
         """Go on with these runs only; the memory of the others is freed."""
+        self._only(runs)
+        self.average.keep(runs)
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
+        part = copy.copy(self)
+        part._only(runs)
+        return part
+
+    def _only(self, runs: Tensor | slice) -> None:
         for name in ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: value[runs].contiguous() for name, value in self.running.items()}
-        self.average.keep(runs)
         self.R = len(self.small)
-        self.buffers.clear()
+        self.buffers = {}
+        self.convolver = self._new_convolver()
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
@@ -370,12 +384,12 @@ class LeNetFleet:
         """One step of SGD with momentum; a run whose lr is negative stands still."""
         from shortlist.training.kernels.norm import momentum_kernel
 
-        for value, velocity, grad, copy in (
+        for value, velocity, grad, rounded in (
             (self.big, self.big_velocity, self.big_grad, self.big_copy),
             (self.small, self.small_velocity, self.small_grad, self.small_copy),
         ):
             P = value[0].numel()
             momentum_kernel[(-(-P // 4096), self.R)](
-                value, velocity, grad, copy, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
+                value, velocity, grad, rounded, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
             )
         self.average.step(self._averaged(), lr >= 0)

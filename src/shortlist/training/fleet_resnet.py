@@ -6,9 +6,10 @@ from maps with a halo, so nothing is ever unfolded; with 16 to 64 channels the w
 few times as the batch statistics allow.
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -43,8 +44,8 @@ class ResNetFleet:
     Args:
         states: the state dicts of R freshly built networks.
         images: (N, 3, S, S) uint8 images on the device.
-        mean: (3,) of the pixels.
-        deviation: (3,) of the pixels.
+        mean: (3,) of the pixels, or (R, 3) where runs differ.
+        deviation: of the pixels, likewise.
         weight_decay: (R,).
         momentum: of SGD.
         dtype: of activations and weight copies (float32 for checks).
@@ -66,18 +67,24 @@ class ResNetFleet:
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
-        self.images, self.mean, self.deviation = images, mean.view(3, 1, 1), deviation.view(3, 1, 1)
+        self.images = images
+        self.mean, self.deviation = (
+            value.view(-1, 1, 3, 1, 1).expand(len(states), -1, -1, -1, -1) for value in (mean, deviation)
+        )
         self.stem, self.blocks = blocks_of(states[0], images.shape[2])
         self.convs = [self.stem, *(conv for block in self.blocks for conv in (block.first, block.second))]
         self.head = max((n for n in states[0] if n.endswith(".bias")), key=lambda n: int(n.split(".")[0])).split(".")[0]
         self.K = int(states[0][f"{self.head}.bias"].shape[0])
         self.decay = weight_decay.to(self.device, torch.float32)
         self.buffers: dict[Any, Tensor] = {}
-        self.convolver: Convolver = TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
-        if CudaConv.suits(self.device, dtype, [conv.shape for conv in self.convs]):
-            self.convolver = CudaConv(self._buffer)
+        self.convolver = self._new_convolver()
         self._load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
+
+    def _new_convolver(self) -> Convolver:
+        if CudaConv.suits(self.device, self.dtype, [conv.shape for conv in self.convs]):
+            return CudaConv(self._buffer)
+        return TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -179,12 +186,22 @@ class ResNetFleet:
 
     def keep(self, runs: Tensor) -> None:
         """Go on with these runs only; the memory of the others is freed."""
-        for name in ("value", "velocity", "grad", "copy", "decay"):
+        self._only(runs)
+        self.average.keep(runs)
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
+        part = copy.copy(self)
+        part._only(runs)
+        return part
+
+    def _only(self, runs: Tensor | slice) -> None:
+        for name in ("value", "velocity", "grad", "copy", "decay", "mean", "deviation"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: tensor[runs].contiguous() for name, tensor in self.running.items()}
-        self.average.keep(runs)
         self.R = len(self.value)
-        self.buffers.clear()
+        self.buffers = {}
+        self.convolver = self._new_convolver()
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
@@ -235,9 +252,9 @@ class ResNetFleet:
         x = images[index.reshape(-1)]
         if moves is not None:
             x = move_images(x, moves.reshape(-1, 3))
-        x = (x.float() - self.mean) / self.deviation
+        x = (x.view(self.R, B, 3, S, S).float() - self.mean) / self.deviation
         halo = self._buffer("input", self.R, B, S + 2, S + 2, STEM_PAD)
-        halo[:, :, 1:-1, 1:-1, :3].copy_(x.view(self.R, B, 3, S, S).permute(0, 1, 3, 4, 2))
+        halo[:, :, 1:-1, 1:-1, :3].copy_(x.permute(0, 1, 3, 4, 2))
         return halo
 
     def _block(self, a: Tensor, block: Block) -> Tensor:
