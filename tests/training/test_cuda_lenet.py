@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -42,20 +43,29 @@ def compiler() -> str:
     return found
 
 
+def library(compiler: str, folder: Path, entry: str, constants: dict[str, int]) -> ctypes.CDLL:
+    """A kernel compiled for the CPU: its `run` takes blocks, runs, the tensors' addresses and the integers."""
+    text = '#include "on_cpu.h"\n' + (KERNELS / "lenet.cu").read_text() + CALLS[entry]
+    written = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cpp"  # no library may take another's place
+    written.write_text(text)
+    defines = [f"-D{key}={value}" for key, value in constants.items()]
+    made = written.with_suffix(".so")
+    command = [compiler, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", *defines]
+    subprocess.run([*command, str(written), "-o", str(made)], check=True)
+    return ctypes.CDLL(str(made))
+
+
+def run(loaded: ctypes.CDLL, blocks: int, runs: int, shared: int, tensors: list[Tensor], *ints: int) -> None:
+    """What lies behind a block's shared memory must be as it was."""
+    loaded.run(blocks, runs, (ctypes.c_void_p * len(tensors))(*(t.data_ptr() for t in tensors)), *ints)
+    memory = (ctypes.c_ubyte * MEMORY).in_dll(loaded, "memory")
+    assert set(memory[shared:]) == {0xFF}
+
+
 def launch(
     compiler: str, folder: Path, entry: str, constants: dict[str, int], shared: int, tensors: list[Tensor], *ints: int
 ) -> None:
-    """Two blocks a run; what lies behind a block's shared memory must be as it was."""
-    (folder / "kernel.cpp").write_text('#include "on_cpu.h"\n' + (KERNELS / "lenet.cu").read_text() + CALLS[entry])
-    defines = [f"-D{key}={value}" for key, value in constants.items()]
-    library = folder / "kernel.so"
-    command = [compiler, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", *defines]
-    subprocess.run([*command, str(folder / "kernel.cpp"), "-o", str(library)], check=True)
-    pointers = (ctypes.c_void_p * len(tensors))(*(t.data_ptr() for t in tensors))
-    loaded = ctypes.CDLL(str(library))
-    loaded.run(2, R, pointers, *ints)
-    memory = (ctypes.c_ubyte * MEMORY).in_dll(loaded, "memory")
-    assert set(memory[shared:]) == {0xFF}
+    run(library(compiler, folder, entry, constants), 2, R, shared, tensors, *ints)
 
 
 def guarded(*shape: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
