@@ -271,13 +271,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) pool_back(
                     float at = widen(now.y[q].x[pair] >> half * 16);
                     z[q] = at * scale[i] + shift[i], g[half][q] = at * by[i] + plus[i];
                 }
-                // of equal ones the first wins
-                bool right[2] = {z[1] > z[0], z[3] > z[2]};
-                float top = right[0] ? z[1] : z[0], bottom = right[1] ? z[3] : z[2];
-                bool below = bottom > top;
-                s = (below ? bottom : top) > 0 ? s : 0;
+                float best = fmaxf(fmaxf(z[0], z[1]), fmaxf(z[2], z[3]));
+                s = best > 0 ? s : 0;
 #pragma unroll
-                for (int q = 0; q < 4; q++) g[half][q] += below == (q > 1) && right[q / 2] == (q % 2 == 1) ? s : 0;
+                for (int q = 0; q < 4; q++)
+                    if (z[q] == best) g[half][q] += s, s = 0;  // of equal ones the first takes it
             }
 #pragma unroll
             for (int q = 0; q < 4; q++) now.y[q].x[pair] = narrow(g[0][q], g[1][q]);
