@@ -250,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) pool_back(
         by[i] = -scale[i] * norms[3 * WN + i] * means[WN + i];
         plus[i] = -scale[i] * means[i] - norms[2 * WN + i] * by[i];
     }
-    int m = blockIdx.x * AT_ONCE + threadIdx.x / GROUPS;
+    int m = threadIdx.x < GROUPS * AT_ONCE ? blockIdx.x * AT_ONCE + threadIdx.x / GROUPS : M;  // the last threads have none
     Place next;
     if (m < M) read(next, y, d, m, d_row, group);
     while (m < M) {
