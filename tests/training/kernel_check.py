@@ -6,9 +6,12 @@ Run by test_fleet_kernels.py with TRITON_INTERPRET=1.
 import copy
 import json
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+import test_cuda_lenet
 import torch
 from torch import Tensor, nn
 
@@ -20,17 +23,19 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_lenet_cuda import CudaLayers
 from shortlist.training.fleet_pack import LeNetNet, fleet_of, plan_all
 from shortlist.training.fleet_resnet import ResNetFleet
 from shortlist.training.fleet_sets import Sets
 from shortlist.training.inputs import Inputs
 from shortlist.training.kernel_run import KernelRun
+from shortlist.training.kernels import nvrtc
 from shortlist.training.loop import fit
 from shortlist.training.prepare import plan, prepare
 
 K, SIZE, R = 10, 8, 2
 LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)
-ITEMS, BATCH = 40, 6
+ITEMS, BATCH, WIDE_BATCH = 40, 6, 30
 
 
 def gap(ours: Tensor, theirs: Tensor) -> float:
@@ -124,6 +129,109 @@ def lenet(errors: dict[str, float]) -> None:
     compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors)
 
 
+class Narrowed:
+    """The LeNet's CUDA kernels in a fleet of float32: what they are given is rounded to bf16."""
+
+    def __init__(self, layers: CudaLayers) -> None:
+        self.layers = layers
+
+    def first(self, images: Tensor, index: Tensor, weights: Tensor, h1: Tensor, *, train: bool) -> None:
+        h = h1.bfloat16()
+        self.layers.first(images.bfloat16(), index, weights.bfloat16(), h, train=train)
+        h1.copy_(h)
+
+    def first_weights(self, images: Tensor, index: Tensor, dh1: Tensor) -> Tensor:
+        return self.layers.first_weights(images.bfloat16(), index, dh1.bfloat16())
+
+    def pool_back(self, y2: Tensor, norm: Tensor, means: Tensor, dh2: Tensor, dy2: Tensor) -> None:
+        dy = dy2.bfloat16()
+        self.layers.pool_back(y2.bfloat16(), norm, means, dh2.bfloat16(), dy)
+        dy2.copy_(dy)
+
+
+def cuda(errors: dict[str, float]) -> None:
+    """A step with the LeNet's CUDA kernels, run on the CPU, in their places, beside one with Triton's in float32.
+
+    No momentum, no decay: a parameter's change is its gradient. (The interpreter cannot multiply matrices of bf16.)
+    """
+    images = torch.randn(ITEMS, 1, SIZE, SIZE)
+    starts = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)).state_dict() for i in range(R)]
+    index = torch.stack([torch.randperm(ITEMS)[:WIDE_BATCH] for _ in range(R)])
+    slope = torch.randn(R, WIDE_BATCH, K) / WIDE_BATCH
+    fleets = [LeNetFleet(starts, images, torch.zeros(R), 0.0, torch.float32) for _ in range(2)]
+    fleets[1].cuda = Narrowed(CudaLayers(fleets[1]._zeros, fleets[1].H, fleets[1].W))
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        nvrtc.compiled = lambda *given: on_cpu(Path(folder), *given)
+        for fleet in fleets:
+            logits = fleet.forward(index, torch.ones(R), train=True).detach()
+            fleet.backward(slope)
+            scores = fleet.forward(index, torch.zeros(R), train=False, inputs=fleet.images).detach()
+            fleet.update(torch.ones(R))
+            found.append((logits, scores, [fleet.state_dict(i) for i in range(R)]))
+    (logits, scores, theirs), (our_logits, our_scores, ours) = found
+    errors |= {"logits": gap(our_logits, logits), "evaluation": gap(our_scores, scores)}
+    for i, start in enumerate(starts):
+        for key, tensor in start.items():
+            if tensor.is_floating_point() and (theirs[i][key] - tensor).norm() > 0:
+                errors[f"{key} {i}"] = gap(ours[i][key] - tensor, theirs[i][key] - tensor)
+
+
+def sums(errors: dict[str, float]) -> None:
+    """The LeNet's kernels that sum, over more than one block, beside plain sums."""
+    from shortlist.training.kernels import lenet as kernels
+
+    B, items, width = 300, 40, 70
+    index, moments, out = torch.randint(0, items, (R, B)), torch.randn(items, width), torch.zeros(R, width)
+    kernels.moments_kernel[(3, R)](index, moments, out, B, width, BLOCK_B=256, COLUMNS=32, STEPS=2)
+    errors["moments"] = gap(out, moments[index].sum(1))
+
+    d, padded, grad = torch.randn(R, B, 21), torch.full((R, B, 24), 7.0), torch.full((R, 30), 7.0)
+    kernels.head_back_kernel[(R,)](d, padded, grad, B, 30, K=21, N=24, BLOCK_N=32, BLOCK_B=128, STEPS=3)
+    errors["last slopes"] = gap(padded, torch.nn.functional.pad(d, (0, 3)))
+    errors["last bias"] = gap(grad[:, :21], d.sum(1)) + float(grad[:, 21:24].norm() + (grad[:, 24:] - 7).norm())
+
+    # y (R, B, 4, 6, C) with many equal corners; columns behind the last place are not used
+    B, H, W, C, row = 31, 2, 3, 50, 304
+    tiles = -(-B * H * W // 64)
+    y, norm = torch.randn(R, B, 2 * H, 2 * W, 56).mul(2).round(), torch.randn(R, 4, 64)
+    h, won, d = (torch.randn(R, B, row) for _ in range(3))
+    kernels.pool_kernel[(tiles, R)](
+        y, norm, h, won, y.stride(0), h.stride(0), B * H * W,
+        H=H, W=W, C=56, N=64, CO=C, BLOCK_M=64, ROW=row, TRAIN=True,
+    )  # fmt: skip
+    found = torch.zeros(R, tiles, 2, 64)
+    kernels.pool_sums_kernel[(tiles, R)](
+        won, norm, d, found, h.stride(0), B * H * W, PLACES=H * W, N=64, CO=C, BLOCK_M=64, ROW=row
+    )  # fmt: skip
+    y, slope = y[..., :C].double(), d[..., : H * W * C].view(R, B, H, W, C).double()
+    scale, shift, mean, rstd = (norm[:, i, None, None, None, :C].double() for i in range(4))
+    z = (y * scale + shift).requires_grad_()
+    pooled = torch.nn.functional.max_pool2d(torch.relu(z).flatten(0, 1).permute(0, 3, 1, 2), 2)
+    (pooled * slope.flatten(0, 1).permute(0, 3, 1, 2)).sum().backward()
+    errors["pooled"] = gap(h[..., : H * W * C].view(R, B, H, W, C).flatten(0, 1).permute(0, 3, 1, 2), pooled.detach())
+    assert z.grad is not None
+    errors["sum of slopes"] = gap(found.sum(1)[:, 0, :C], z.grad.sum((1, 2, 3)))
+    errors["with the map"] = gap(found.sum(1)[:, 1, :C], (z.grad * (y - mean) * rstd).sum((1, 2, 3)))
+
+
+def on_cpu(
+    folder: Path, name: str, entry: str, constants: dict[str, int], threads: int, shared: int
+) -> Callable[..., None]:
+    """What `nvrtc.compiled` gives, on the CPU."""
+    assert name == "lenet.cu"
+    assert threads == 32 * constants["WARPS"]
+    loaded = test_cuda_lenet.library("g++", folder, entry, constants)
+
+    def kernel(grid: tuple[int, int], *given: Tensor | int) -> None:
+        tensors = [value for value in given if isinstance(value, Tensor)]
+        assert all(tensor.is_contiguous() for tensor in tensors)
+        test_cuda_lenet.run(loaded, *grid, shared, tensors, *(v for v in given if not isinstance(v, Tensor)))
+
+    kernel.blocks_at_once = 3  # type: ignore[attr-defined]
+    return kernel
+
+
 def resnet(errors: dict[str, float]) -> None:
     images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
     mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
@@ -179,5 +287,6 @@ def sets(errors: dict[str, float]) -> None:
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    {"lenet": lenet, "resnet": resnet, "run": run, "sets": sets}[sys.argv[1]](found)
+    checks = {"lenet": lenet, "cuda": cuda, "sums": sums, "resnet": resnet, "run": run, "sets": sets}
+    checks[sys.argv[1]](found)
     print(json.dumps(found))

@@ -13,7 +13,7 @@
 #define __global__
 #define __shared__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
 
@@ -58,6 +58,7 @@ static void meet(Warp& where, int count) {
 
 static void __syncthreads() { meet(everyone, (int)fibers.size()); }
 static Warp& warp_of() { return warps[threadIdx.x / 32]; }
+static void __syncwarp() { meet(warp_of(), 32); }
 
 static u32 shared_address(const void* p) { return (u32)((const unsigned char*)p - memory); }
 
