@@ -24,7 +24,9 @@ def shortlist(*words, folder):
 
 def test_init_stores_the_policy(birds):
     made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--size", "2")
-    assert shortlist(*made, "--policy", "adaptive", "--epsilon", "0.1", folder=birds).returncode == 0
+    done = shortlist(*made, "--policy", "adaptive", "--epsilon", "0.1", folder=birds)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == "2 items added, 0 skipped", "no trace of a bar where there is no terminal"
     live = json.loads((birds / "p" / "project.json").read_text())["live"]
     assert (live["policy"], live["size"], live["epsilon"]) == ("adaptive", 2, 0.1)
 

@@ -26,7 +26,10 @@ def check_installed() -> None:
     """Nothing of its own; says so in one line where the app's parts are not installed."""
     missing = [name for name in NEEDS if find_spec(name) is None]
     if missing:
-        raise InputError(f"the annotation app needs {', '.join(missing)}: install shortlist[annotate]")
+        raise InputError(
+            f"the annotation app needs {', '.join(missing)}: "
+            "in the clone, .venv/bin/pip install -c constraints.txt -e '.[annotate]'"
+        )
 
 
 Folder = Annotated[Path, typer.Argument(help="The project folder.")]
@@ -223,7 +226,8 @@ def import_answers(
     if as_json:
         typer.echo(json.dumps({"added": report.added, "known": report.known, "skipped": report.skipped}))
         return
-    _print_report(report.added, report.skipped, "answers")
+    known = f", {report.known} known already" if report.known else ""
+    _print_report(report.added, report.skipped, "answers", known)
 
 
 @app.command()
@@ -279,14 +283,15 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_report(added: int, skipped: list[tuple[str, str]], what: str = "items") -> None:
+def _print_report(added: int, skipped: list[tuple[str, str]], what: str = "items", known: str = "") -> None:
     for item, reason in skipped[:20]:
         typer.echo(f"skipped {item}: {reason}", err=True)
     if len(skipped) > 20:
         typer.echo(f"... and {len(skipped) - 20} more", err=True)
-    typer.echo(f"{added} {what} added, {len(skipped)} skipped", err=True)
+    typer.echo(f"{added} {what} added{known}, {len(skipped)} skipped", err=True)
