@@ -179,7 +179,10 @@ def status(project: Folder, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"title": title, **found}))
         return
-    typer.echo(f"{title}: {found['progress']['done']} of {found['progress']['total']} answers, {found['items']} items")
+    done, total = found["progress"]["done"], found["progress"]["total"]
+    typer.echo(f"{title}: {done:,} of {total:,} answers, {found['items_done']:,} of {found['items']:,} items done")
+    if found["agreement"]["pairs"]:
+        typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
         typer.echo(
             f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "

@@ -144,7 +144,10 @@ def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]
     if len(present) == 1:
         return present[0], present[0]
     what = "both a text and an image column" if present else "no column 'text' or 'image'"
-    raise InputError(f"{path} has {what} (its columns: {', '.join(table)}): state which by text_column or image_column")
+    raise InputError(
+        f"{path} has {what} (its columns: {', '.join(table)}): "
+        "state which by text_column or image_column (--text-column, --image-column)"
+    )
 
 
 def _require(table: Table, path: Path, name: str) -> None:
