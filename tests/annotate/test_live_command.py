@@ -87,3 +87,16 @@ def test_a_trainer_that_cannot_go_on_says_one_line(birds):
     assert trainer.wait(timeout=120) == 2  # with its input still open, as the server holds it
     _, said = trainer.communicate()
     assert len(said.splitlines()) == 1
+
+
+def test_init_says_when_random_lists_would_mostly_be_none(birds):
+    (birds / "many.txt").write_text("".join(f"class {k}\n" for k in range(50)))
+    made = ("--items", "texts.csv", "--size", "5", "--classes")
+    said = shortlist("init", "p", *made, "many.txt", folder=birds).stderr.splitlines()
+    assert said[-2:] == [
+        "Random lists of 5 of 50 classes: some 90% of answers will be None.",
+        "Next: shortlist annotate serve p --policy adaptive",
+    ]
+    for place, rest in enumerate((("classes.txt",), ("many.txt", "--policy", "top"))):
+        said = shortlist("init", f"q{place}", *made, *rest, folder=birds).stderr.splitlines()
+        assert said == ["2 items added, 0 skipped", f"Next: shortlist annotate serve q{place}"]

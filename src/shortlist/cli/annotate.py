@@ -72,6 +72,7 @@ def init(
     from shortlist.annotate.live import live_plan
     from shortlist.annotate.project import Settings
     from shortlist.annotate.setup import init_project
+    from shortlist.annotate.sources import read_classes
 
     settings = Settings(title or project.resolve().name, size, overlap, gold_every, database)
     live = live_plan(settings, policy, epsilon, test)
@@ -81,7 +82,14 @@ def init(
             project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
         )
     _print_report(report.added, report.skipped)
-    typer.echo(f"Next: shortlist annotate serve {project}", err=True)
+    number = len(read_classes(classes))
+    rarely = live is None and 4 * size < number  # a person who mostly says None learns to say it
+    if rarely:
+        typer.echo(
+            f"Random lists of {size} of {number} classes: some {1 - size / number:.0%} of answers will be None.",
+            err=True,
+        )
+    typer.echo(f"Next: shortlist annotate serve {project}{' --policy adaptive' if rarely else ''}", err=True)
 
 
 @app.command()
