@@ -31,6 +31,15 @@ def test_init_stores_the_policy(birds):
     assert (live["policy"], live["size"], live["epsilon"]) == ("adaptive", 2, 0.1)
 
 
+def test_a_size_above_the_classes_is_one_line_and_leaves_nothing(birds):
+    made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--size")
+    found = shortlist(*made, "4", folder=birds)
+    assert found.returncode == 2
+    assert found.stderr == "shortlist: --size 4: expected at most the 3 classes of classes.txt\n"
+    assert not (birds / "p").exists()
+    assert shortlist(*made, "3", folder=birds).returncode == 0
+
+
 def test_a_bad_policy_is_one_line_and_leaves_nothing(birds):
     made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--policy", "best")
     found = shortlist(*made, folder=birds)
@@ -91,7 +100,7 @@ def test_a_trainer_that_cannot_go_on_says_one_line(birds):
 
 def test_init_says_when_random_lists_would_mostly_be_none(birds):
     (birds / "many.txt").write_text("".join(f"class {k}\n" for k in range(50)))
-    made = ("--items", "texts.csv", "--size", "5", "--classes")
+    made = ("--items", "texts.csv", "--classes")
     said = shortlist("init", "p", *made, "many.txt", folder=birds).stderr.splitlines()
     assert said[-2:] == [
         "Random lists of 5 of 50 classes: some 90% of answers will be None.",
