@@ -268,6 +268,26 @@ def test_gold_from_a_file(make_project, tmp_path):
         read_gold(path)
 
 
+def test_a_mistyped_gold_answer_is_reported_and_its_item_stays(make_project, tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("item,gold\na,clas 2\nb,class 2\n")
+    project = make_project(items=0)
+    sources = [Source(name, name, text=name, gold=gold) for name, gold in (("a", None), ("b", None), ("c", "clas 1"))]
+    report = add_items(project, sources, gold=read_gold(path))
+    assert report.added == 3
+    assert report.skipped == [
+        ("a", "the gold answer 'clas 2' is not a class: asked like any other item"),
+        ("c", "the gold answer 'clas 1' is not a class: asked like any other item"),
+    ]
+    with project.store.read() as connection:
+        found = connection.execute(select(Item.name, Item.gold).order_by(Item.id)).all()
+        asked = connection.execute(select(Slot.item_id)).all()
+    assert [tuple(row) for row in found] == [("a", None), ("b", 2), ("c", None)]
+    assert len(asked) == 2
+    with pytest.raises(InputError, match="nothing imported: x: the gold answer 'no' is not a class"):
+        add_items(project, [Source("x", "x", text="x", gold="no")], strict=True)
+
+
 def test_settings_are_checked():
     for bad in ({"size": 0}, {"size": 3, "overlap": 0}, {"size": "3"}, {"size": 3, "gold_every": 1}):
         with pytest.raises(InputError):

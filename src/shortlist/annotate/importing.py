@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def add_items(
         good = _check(connection, found, gold or {}, class_ids, report)
     _refuse_if(strict, report)
     with _media_batch(project.media) as (folder, keep):
-        ready = list(_prepare(good, folder, project.media, class_ids, gold or {}, report, progress))
+        ready = list(_prepare(good, folder, project.media, class_ids, report, progress))
         _refuse_if(strict, report)
         if ready and folder.exists():
             os.sync()  # the files are on the disk before the rows that name them
@@ -107,7 +107,7 @@ def _refuse_if(strict: bool, report: Report) -> None:
 def _check(
     connection: Connection, found: list[Source], gold: dict[str, str], class_ids: dict[str, int], report: Report
 ) -> list[Source]:
-    """Everything that can be said without opening the files."""
+    """Everything that can be said without opening the files; a bad gold answer alone costs no item."""
     stored: set[str] = set()
     for batch in batches(found, 500):
         names = [source.name for source in batch if "\x00" not in source.name and source.name.isprintable()]
@@ -126,14 +126,15 @@ def _check(
                 raise InputError("the project has an item of this name")
             if source.path is None:
                 check_text(source.text or "")
-            known = gold.get(source.name, source.gold)
-            if known is not None and known not in class_ids:
-                raise InputError(f"the gold answer {known!r} is not a class")
         except InputError as error:
             report.skipped.append((source.where, str(error)))
             continue
         seen.add(source.name)
-        good.append(source)
+        known = gold.get(source.name, source.gold)
+        if known is not None and known not in class_ids:
+            report.skipped.append((source.where, f"the gold answer {known!r} is not a class: asked like any other item"))
+            known = None
+        good.append(replace(source, gold=known))
     return good
 
 
@@ -142,7 +143,6 @@ def _prepare(
     folder: Path,
     root: Path,
     class_ids: dict[str, int],
-    gold: dict[str, str],
     report: Report,
     progress: Progress,
 ) -> Iterator[Ready]:
@@ -159,8 +159,8 @@ def _prepare(
                 continue
             kind = media_type.split("/")[0]
             file = Path(file).relative_to(root).as_posix()
-        known = gold.get(source.name, source.gold)
-        yield Ready(source.name, kind, source.text, file, media_type, None if known is None else class_ids[known])
+        known = None if source.gold is None else class_ids[source.gold]
+        yield Ready(source.name, kind, source.text, file, media_type, known)
         if done % 200 == 0 or done == len(sources):
             progress(done, len(sources))
 
