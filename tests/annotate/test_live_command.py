@@ -6,6 +6,15 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
+from sqlalchemy import func, select
+
+from shortlist.annotate.importing import store_media
+from shortlist.annotate.live import LivePlan
+from shortlist.annotate.live_steward import Steward
+from shortlist.annotate.project import Project
+from shortlist.annotate.schema import LabelClass
+from shortlist.errors import InputError
 
 
 @pytest.fixture
@@ -87,6 +96,35 @@ def test_test_data_is_found_from_elsewhere(birds):
     made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--policy", "top", "--test", "test.csv")
     assert shortlist(*made, folder=birds).returncode == 0
     assert json.loads((birds / "p" / "project.json").read_text())["live"]["test"] == str(birds / "test.csv")
+
+
+def test_pictures_do_not_join_texts_that_a_model_chooses_lists_for(birds):
+    """The trainer could not go on, and lists would stay as they were for ever."""
+    pictures = birds / "pictures"
+    pictures.mkdir()
+    Image.new("L", (8, 8)).save(pictures / "a.png")
+    (birds / "more.txt").write_text("grey\n")
+    made = ("--items", "texts.csv", "--classes", "classes.txt")
+    assert shortlist("init", "p", *made, "--policy", "adaptive", folder=birds).returncode == 0
+    assert shortlist("init", "q", *made, folder=birds).returncode == 0
+    add = ("--items", "pictures", "--classes", "more.txt")
+    assert shortlist("add", "q", *add, folder=birds).returncode == 0, "no model was asked for"
+    assert shortlist("init", "r", *made, folder=birds).returncode == 0
+    with Project.open(birds / "r") as project:
+        Steward(project, LivePlan())  # what `serve --policy adaptive` begins with
+        with pytest.raises(InputError, match="they are text, these image"):
+            store_media(project, "a.png", (pictures / "a.png").read_bytes())
+    for name, more in (("p", ""), ("r", " (or remove r/live if no model is to choose here again)")):
+        found = shortlist("add", name, *add, folder=birds)
+        assert found.returncode == 2
+        assert found.stderr == (
+            "shortlist: a model chooses this project's lists and needs items of one kind; they are text, "
+            f"these image: make another project of these{more}\n"
+        )
+        with Project.open(birds / name) as project, project.store.read() as connection:
+            assert connection.execute(select(func.count()).select_from(LabelClass)).scalar_one() == 3
+        (birds / "more.csv").write_text(f"item,text\n{name},a green bird\n")
+        assert shortlist("add", name, "--items", "more.csv", folder=birds).returncode == 0
 
 
 def test_a_trainer_that_cannot_go_on_says_one_line(birds):

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
+from shortlist.annotate.live_items import check_added
 from shortlist.annotate.media import EXTENSIONS, clean_media, read_media
 from shortlist.annotate.project import Project
 from shortlist.annotate.rows import batches, next_rank
@@ -77,6 +78,7 @@ def add_items(
 ) -> Report:
     """Check every source, then add the good ones; with `strict` a bad one refuses the whole import."""
     found = list(sources)
+    check_added(project, kinds(found))
     report = Report()
     with project.store.read() as connection:
         class_ids = {name: k for k, name in connection.execute(select(LabelClass.id, LabelClass.name))}
@@ -95,6 +97,11 @@ def add_items(
         with project.store.write() as connection:
             connection.execute(text("ANALYZE"))  # or the planner takes the table for empty
     return report
+
+
+def kinds(sources: Iterable[Source]) -> set[str]:
+    """What would come in."""
+    return {source.kind for source in sources if source.problem is None}
 
 
 def _refuse_if(strict: bool, report: Report) -> None:
@@ -132,7 +139,8 @@ def _check(
         seen.add(source.name)
         known = gold.get(source.name, source.gold)
         if known is not None and known not in class_ids:
-            report.skipped.append((source.where, f"the gold answer {known!r} is not a class: asked like any other item"))
+            reason = f"the gold answer {known!r} is not a class: the item is taken without it"
+            report.skipped.append((source.where, reason))
             known = None
         good.append(replace(source, gold=known))
     return good
@@ -189,6 +197,7 @@ def store_media(project: Project, name: str, data: bytes, gold: int | None = Non
     """Add one image or sound that came over the network."""
     check_name(name, "the name")
     clean, media_type = clean_media(data)
+    check_added(project, {media_type.split("/")[0]})
     with _media_batch(project.media) as (folder, keep):
         folder.mkdir(parents=True)
         path = folder / f"0{EXTENSIONS[media_type]}"
