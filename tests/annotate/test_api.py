@@ -179,6 +179,18 @@ def test_the_pages_are_shells_without_data(make_site):
         assert "https://" not in page.text
 
 
+def test_an_unknown_page_is_a_page_for_a_browser_and_json_for_a_program(make_site):
+    client = make_site().client()
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = client.get("/nowhere", headers=browser)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "No such page" in page.text
+    assert 'href="/admin"' in page.text
+    for path, headers in (("/nowhere", {}), ("/api/v1/nowhere", browser), ("/api/v1/nowhere", {})):
+        program = client.get(path, headers=headers)
+        assert (program.status_code, program.json()) == (404, {"code": "http", "message": "Not Found"})
+
+
 def test_who_ended_is_out_at_once_though_principals_are_remembered(make_site):
     site = make_site()
     admin, ada = site.admin(), site.annotator("ada")
