@@ -35,6 +35,17 @@ def test_the_whole_way_of_an_annotator(make_site, database):
     assert ada.post("/api/v1/next", json={}).status_code == 401
 
 
+def test_progress_knows_of_the_answer_just_given(make_site, database):
+    site = make_site(database, items=4)
+    ada, bob = site.annotator("ada"), site.annotator("bob")
+    assert ada.post("/api/v1/next", json={}).json()["progress"] == {"done": 0, "total": 4}
+    for done, who in enumerate((ada, bob, ada, bob), start=1):
+        (q,) = who.post("/api/v1/next", json={}).json()["questions"]
+        reply = who.post("/api/v1/answers", json={"question": q["id"], "answer": None, "hold": 0}).json()
+        assert reply["progress"] == {"done": done, "total": 4}, "not as it was some seconds ago"
+    assert bob.post("/api/v1/undos", json={}).json()["progress"] == {"done": 3, "total": 4}
+
+
 def test_what_an_admin_sees_and_does(make_site, database):
     site = make_site(database, items=4)
     admin = site.admin()

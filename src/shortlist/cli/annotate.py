@@ -191,7 +191,7 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"title": title, **found}))
         return
     done, total = found["progress"]["done"], found["progress"]["total"]
-    typer.echo(f"{title}: {done:,} of {total:,} answers, {found['items_done']:,} of {found['items']:,} items done")
+    typer.echo(f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items")
     if found["agreement"]["pairs"]:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
