@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from shortlist import StochasticLabels
+from shortlist.cli import app
 from shortlist.data import load
 from shortlist.training.folder import load_folder
 
@@ -217,3 +219,19 @@ def test_listings(shortlist):
         assert names in {row["name"] for row in rows}
     assert len(json.loads(shortlist("methods", "--json").out)["methods"]) == 10
     assert re.fullmatch(r"shortlist \d+\.\d+.*\n", shortlist("--version").out)
+
+
+def help_of(*words):
+    return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout
+
+
+@pytest.mark.parametrize("words", [(), ("annotate",)])
+def test_the_lists_of_commands_are_whole_sentences(words):
+    listed = help_of(*words).split("Commands:")[1].splitlines()
+    assert len(listed) > 10
+    assert [line for line in listed if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("words", [("train",), ("reproduce",), ("methods",)])
+def test_help_says_that_methods_may_be_ones_own(words):
+    assert "module:Class" in help_of(*words)

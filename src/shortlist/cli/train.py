@@ -36,7 +36,7 @@ def train(
     size: Annotated[int | None, typer.Option(help="Simulate shortlists of so many classes from the labels.")] = None,
     labels: Annotated[Path | None, typer.Option(help="A file of collected answers, joined by item.")] = None,
     seed: Annotated[int, typer.Option(help="Decides shortlists, weights, shuffles, augmentation.")] = 0,
-    method: Annotated[str, typer.Option(help="See `shortlist methods`.")] = "likelihood",
+    method: Annotated[str, typer.Option(help="See `shortlist methods`; your own: module:Class.")] = "likelihood",
     method_option: Annotated[list[str] | None, typer.Option(help="An option of the method: name=value.")] = None,
     protocol: Annotated[str, typer.Option(help="What baselines are fed: fair (every answer) or paper.")] = "fair",
     model: Annotated[str | None, typer.Option(help="See `shortlist models`, or package.module:function.")] = None,
@@ -65,7 +65,9 @@ def train(
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Train a classifier from shortlists and answers, and save it with a model card.
+    """Train a classifier from shortlists and answers.
+
+    It is saved in --out with a model card.
 
     --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
     ordinary labels are used. Several GPUs or machines: the same command under torchrun.
