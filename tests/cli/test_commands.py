@@ -49,6 +49,24 @@ def test_a_folder_of_images(tmp_path):
         assert shares[0] == float(row["probability"]) >= shares[1]
 
 
+def test_one_colour_picture_is_told_and_what_to_do(tmp_path):
+    from PIL import Image
+
+    train = image_folder(tmp_path / "train", per_class=8)
+    odd = train / "lying" / "2.png"
+    Image.open(odd).convert("RGB").save(odd)
+    for place, stated in enumerate(((), ("--model", "lenet"))):
+        done = command("train", train, "--size", "2", "--epochs", "1", *stated, "--out", tmp_path / f"run{place}")
+        assert done.code == 0, done.err
+        lines = [f"1 of 24 images in colour ({odd}), so all are read as RGB: make them grey if colour says nothing"]
+        if not stated:
+            lines.append(
+                "shortlist: images in colour or above 32x32 train resnet32, here 1 epochs, slow without a "
+                "GPU; quicker: --model lenet --epochs 20, or grey images and --image-size 32"
+            )
+        assert done.err.splitlines() == lines
+
+
 def test_a_table_of_texts(tmp_path):
     """Trained, evaluated and predicted through the command line, in processes of their own."""
     train = text_table(tmp_path / "train.csv", text_rows(90), ("id", "question", "intent"))

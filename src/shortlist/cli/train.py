@@ -123,7 +123,7 @@ def _run(job: "Job", json: bool) -> None:
     first = os.environ.get("RANK", "0") == "0"
     with progress(None, "training", quiet=not first) as bar:
         try:
-            finished = work(job, _listeners(bar, first))
+            finished = work(job, _listeners(job, bar, first))
         except Interrupted as stopped:
             if first:
                 saved = (job.out / CHECKPOINT).exists()  # not yet where settings were still being chosen
@@ -134,7 +134,7 @@ def _run(job: "Job", json: bool) -> None:
         _report(job.out, finished, json)
 
 
-def _listeners(bar: Progress, first: bool) -> "Listeners":
+def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
     from shortlist.training.job import Listeners
     from shortlist.training.loop import EpochScores
     from shortlist.training.prepare import Prepared
@@ -145,6 +145,11 @@ def _listeners(bar: Progress, first: bool) -> "Listeners":
         bar.unit, bar.total = run.steps, run.config.epochs * run.steps
         if run.device.type == "cpu":
             bar.look = lambda: run.steps_done
+            if first and run.config.model == "resnet32" and "model" not in job.settings:
+                note(
+                    f"shortlist: images in colour or above 32x32 train resnet32, here {run.config.epochs} epochs, "
+                    "slow without a GPU; quicker: --model lenet --epochs 20, or grey images and --image-size 32"
+                )
 
     def on_epoch(scores: EpochScores) -> None:
         bar.done = scores.epoch * bar.unit
