@@ -138,8 +138,8 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
         scores -= joint
         part = transposed[:, rows] if sliceable else transposed[:, rows.start : rows.stop]
         gradient[:-1] += part @ scores
-        # in the same order for every class: those of which nothing is known stay equal to the last digit, and lists do not
-        # depend on how a product was rounded
+        # in the same order for every class: those of which nothing is known stay equal to the last digit, and lists do
+        # not depend on how a product was rounded
         gradient[-1] += scores.sum(axis=0)
     gradient /= np.float32(n)
     return total / n, gradient
