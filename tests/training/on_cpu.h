@@ -1,4 +1,5 @@
 // A GPU's block on the CPU: each thread is a fiber, warps meet where their instructions do. Slow, exact, for tests.
+// Given by -D: SHARED, the bytes of shared memory that a launch asks for.
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,7 @@
 typedef unsigned short bf16;
 typedef unsigned int u32;
 struct uint2 { u32 x, y; };
+struct uint4 { u32 x, y, z, w; };
 struct float2 { float x, y; };
 struct Index { int x, y; };
 using std::min;
@@ -176,5 +178,7 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
                         swapcontext(&scheduler, &fibers[i]);
                         left -= done[i];
                     }
+            for (size_t i = SHARED; i < sizeof memory; i++)  // what the launch asks for is all there is
+                if (memory[i] != 0xff) abort();
         }
 }

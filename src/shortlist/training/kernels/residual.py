@@ -3,13 +3,7 @@
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _inside(row, H: tl.constexpr, W: tl.constexpr, STRIDE: tl.constexpr):
-    """Where pixel `row` of maps (B, H, W) lies in maps with a halo of 1, STRIDE apart."""
-    place = row % (H * W)
-    down = (row // (H * W)) * (H * STRIDE + 2) + place // W * STRIDE + 1
-    return down * (W * STRIDE + 2) + place % W * STRIDE + 1
+from shortlist.training.kernels.conv import lies
 
 
 @triton.jit
@@ -26,7 +20,7 @@ def act_kernel(
     mask = (m < M)[:, None]
     n = tl.arange(0, C)[None, :]
     at = m[:, None] * C + n
-    inside = _inside(m, H, W, 1)[:, None] * C + n
+    inside = lies(m, H, W, 1, 1, 1)[:, None] * C + n
     norm_ptr += run * 4 * C + n
     z = tl.load(y_ptr + run * y_run + at, mask=mask, other=0.0).to(tl.float32) * tl.load(norm_ptr) + tl.load(
         norm_ptr + C
@@ -57,7 +51,7 @@ def sums_kernel(
     at = run * d_run + m[:, None] * C + n[None, :]
     d = tl.load(d_ptr + at, mask=mask, other=0.0)
     if MASK:
-        inside = _inside(m, H, W, 1)[:, None] * C + n[None, :]
+        inside = lies(m, H, W, 1, 1, 1)[:, None] * C + n[None, :]
         d = tl.where(tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0) > 0, d, 0.0)
         tl.store(d_ptr + at, d, mask=mask)
     norm_ptr += run * 4 * C + n[None, :]
@@ -71,25 +65,24 @@ def sums_kernel(
 
 @triton.jit
 def norm_back_kernel(
-    d_ptr, y_ptr, norm_ptr, means_ptr, out_ptr, d_run, out_run, M,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr,
+    d_ptr, y_ptr, norm_ptr, means_ptr, out_ptr, d_run, y_run, out_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, BEFORE_HALO: tl.constexpr,
+    HALO: tl.constexpr, STRIDE: tl.constexpr,
 ):  # fmt: skip
-    """The way back through batch norm: from d (R, B, H, W, C) the gradient by y into out.
+    """The way back through batch norm: from d (R, B, H, W, C) the gradient by y, a map with a halo, into out.
 
-    out has its pixels STRIDE apart in a map with a halo, or, where STRIDE is 0, is a map without one.
+    out has its pixels STRIDE apart in a map with a halo.
     """
     run = tl.program_id(1).to(tl.int64)
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     mask = (m < M)[:, None]
     n = tl.arange(0, C)[None, :]
-    at = run * d_run + m[:, None] * C + n
-    d = tl.load(d_ptr + at, mask=mask, other=0.0).to(tl.float32)
-    y = tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    d = tl.load(d_ptr + run * d_run + m[:, None] * C + n, mask=mask, other=0.0).to(tl.float32)
+    at = lies(m, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * C + n
+    y = tl.load(y_ptr + run * y_run + at, mask=mask, other=0.0).to(tl.float32)
     norm_ptr += run * 4 * C + n
     means_ptr += run * 2 * C + n
     normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
     g = tl.load(norm_ptr) * (d - tl.load(means_ptr) - normal * tl.load(means_ptr + C))
-    to = m[:, None] * C + n
-    if STRIDE > 0:
-        to = _inside(m, H, W, STRIDE)[:, None] * C + n
+    to = lies(m, H, W, HALO, STRIDE, HALO)[:, None] * C + n
     tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)
