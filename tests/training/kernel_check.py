@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Mapping
 
+import cuda_on_cpu
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +16,9 @@ from shortlist import models
 from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
+from shortlist.training.augment import move_images
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet_conv_cuda import CudaConv
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_resnet import ResNetFleet
@@ -125,7 +128,42 @@ def resnet(errors: dict[str, float]) -> None:
     states_of = [net.state_dict() for net in nets]
     ema = torch.tensor(EMA)
     fleet = ResNetFleet(states_of, images, mean, deviation, torch.tensor(DECAY), 0.9, torch.float32, ema=ema)
+    moves = torch.randint(0, 9, (R, BATCH, 3), dtype=torch.uint8)
+    moves[..., 2] = torch.arange(BATCH) % 2
+    index = torch.randint(0, ITEMS, (R, BATCH))
+    moved = move_images(images[index.flatten()], moves.flatten(0, 1)).float()
+    want = (moved - mean.view(3, 1, 1)) / deviation.view(3, 1, 1)
+    got = fleet._input(images, index, moves)[..., :3].permute(0, 1, 4, 2, 3)
+    errors["moved images"] = gap(got, nn.functional.pad(want, (1, 1, 1, 1)).view_as(got))
     compare(fleet, nets, floats, images, errors)
+
+
+def cuda(errors: dict[str, float]) -> None:
+    """Gradients of a ResNet in bf16, its convolutions `conv.cu` thread by thread, beside the Triton ones in float32.
+
+    They differ as bf16 does from float32: this is about the kernels being given the right maps, and all of them.
+    """
+    from shortlist.training.kernels import nvrtc
+
+    nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
+    images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
+    states_of = [stir(small_resnet()).state_dict() for _ in range(R)]
+    center, zeros = torch.full((3,), 125.0), torch.zeros(R)
+    plain, fleet = (
+        ResNetFleet(states_of, images, center, center / 2, zeros, 0.9, dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    fleet.convolver = CudaConv(fleet._buffer)
+    index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, BATCH, K) / BATCH
+    for step in range(2):  # the second meets what the first left in the buffers
+        logits = [net.forward(index, torch.ones(R), train=True).detach() for net in (plain, fleet)]
+        errors[f"logits {step}"] = gap(logits[1], logits[0])
+        for net in (plain, fleet):
+            net.backward(slope)
+        for name in plain.slots:
+            errors[f"{name} {step}"] = gap(fleet.part(fleet.grad, name), plain.part(plain.grad, name))
+    scores = [net.forward(index, zeros, train=False).detach() for net in (plain, fleet)]
+    errors["evaluation"] = gap(scores[1], scores[0])
 
 
 def run(errors: dict[str, float]) -> None:
@@ -146,5 +184,5 @@ def run(errors: dict[str, float]) -> None:
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    {"lenet": lenet, "resnet": resnet, "run": run}[sys.argv[1]](found)
+    {"lenet": lenet, "resnet": resnet, "run": run, "cuda": cuda}[sys.argv[1]](found)
     print(json.dumps(found))

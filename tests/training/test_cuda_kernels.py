@@ -1,10 +1,6 @@
 """The CUDA kernels, run on the CPU thread by thread (on_cpu.h), against plain sums over windows of the same numbers."""
 
-import ctypes
 import math
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,16 +14,10 @@ from shortlist.training.fleet_conv_cuda import CudaTiles
 from shortlist.training.fleet_layout import second_shape
 from shortlist.training.fleet_resnet_layout import blocks_of
 
-HERE = Path(__file__).parent
-KERNELS = Path(fleet_conv_cuda.__file__).parent / "kernels"
-CALLS = {
-    "conv": """extern "C" void run(int blocks, int runs, void** p, int x, int w, int y, int b, int a, int add, int M) {
-        launch(blocks, runs, THREADS, [=] { conv((bf16*)p[0], (bf16*)p[1], (bf16*)p[2], (float*)p[3], (bf16*)p[4],
-            (bf16*)p[5], (float*)p[6], (float*)p[7], (bf16*)p[8], x, w, y, b, a, add, M); }); }""",
-    "conv_weight": """extern "C" void run(int blocks, int runs, void** p, int x, int d, int g, int b, int M) {
-        launch(blocks, runs, THREADS, [=] { conv_weight((bf16*)p[0], (bf16*)p[1], (float*)p[2], (bf16*)p[3],
-            (bf16*)p[4], (float*)p[5], (float*)p[6], (float*)p[7], x, d, g, b, M); }); }""",
-}
+from .cuda_on_cpu import COMPILER, compiled
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU")
+
 R, B = 2, 3
 SHAPES = {  # places, stride, height, width, inputs, outputs, rows, columns; block sizes of both kernels
     "stem": (ConvShape(3, 1, 8, 8, 8, 16, 128, 16), CudaTiles(2, 2), CudaTiles(2, 5, 32)),
@@ -60,28 +50,6 @@ BACKS = {
 
 def cases(modes: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(name, mode) for name in modes for mode in modes[name]]
-
-
-@pytest.fixture(scope="module")
-def compiler() -> str:
-    found = shutil.which("g++")
-    if found is None:
-        pytest.skip("g++ is not there to compile the kernels for the CPU")
-    return found
-
-
-def launch(
-    compiler: str, folder: Path, entry: str, constants: dict[str, int], shared: int, blocks: int,
-    tensors: list[Tensor], *ints: int,
-) -> None:  # fmt: skip
-    text = '#include "on_cpu.h"\n' + (KERNELS / "conv.cu").read_text() + CALLS[entry]
-    (folder / "kernel.cpp").write_text(text)
-    defines = [f"-D{key}={value}" for key, value in {**constants, "SHARED": shared}.items()]
-    library = folder / "kernel.so"
-    command = [compiler, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", *defines]
-    subprocess.run([*command, str(folder / "kernel.cpp"), "-o", str(library)], check=True)
-    pointers = (ctypes.c_void_p * len(tensors))(*(t.data_ptr() for t in tensors))
-    ctypes.CDLL(str(library)).run(blocks, R, pointers, *ints)
 
 
 def maps(height: int, width: int, channels: int, halo: int = 0, fill: float = 0.0) -> Tensor:
@@ -122,7 +90,7 @@ def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize(("name", "mode"), cases(MODES))
-def test_convolution(name: str, mode: str, compiler: str, tmp_path: Path) -> None:
+def test_convolution(name: str, mode: str) -> None:
     torch.manual_seed(0)
     shape, of, _ = SHAPES[name]
     H, W, C = shape.height, shape.width, shape.outputs
@@ -161,7 +129,8 @@ def test_convolution(name: str, mode: str, compiler: str, tmp_path: Path) -> Non
     runs_apart = [t.stride(0) for t in (x, w, y, before, act, added)]
     tensors = [x, w, y, found, before, act, norm, x_norm, added]
     shared = fleet_conv_cuda.conv_memory(shape, of, norm=activated)
-    launch(compiler, tmp_path, "conv", constants, shared, blocks, tensors, *runs_apart, B * H * W)
+    kernel = compiled("conv.cu", "conv", constants, of.warps * 32, shared)
+    kernel((blocks, R), *tensors, *runs_apart, B * H * W)
 
     kept = inner(y, y_halo)
     close(kept, want, 3e-3)  # bf16 keeps 8 bits
@@ -176,7 +145,7 @@ def test_convolution(name: str, mode: str, compiler: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "mode"), cases(BACKS))
-def test_weight_gradient(name: str, mode: str, compiler: str, tmp_path: Path) -> None:
+def test_weight_gradient(name: str, mode: str) -> None:
     torch.manual_seed(0)
     shape, _, of = SHAPES[name]
     H, W, C, pad, apart = shape.height, shape.width, shape.outputs, shape.places // 2, shape.apart
@@ -200,7 +169,8 @@ def test_weight_gradient(name: str, mode: str, compiler: str, tmp_path: Path) ->
     runs_apart = [t.stride(0) for t in (x, d, grad, before)]
     tensors = [x, d, parts, grad, before, norm, means, x_norm]
     shared = fleet_conv_cuda.weight_memory(shape, of, norm=activated, back=back > 0)
-    launch(compiler, tmp_path, "conv_weight", constants, shared, blocks, tensors, *runs_apart, B * H * W)
+    kernel = compiled("conv.cu", "conv_weight", constants, of.warps * 32, shared)
+    kernel((blocks, R), *tensors, *runs_apart, B * H * W)
 
     if back == 1:
         written = inner(d, pad, apart)

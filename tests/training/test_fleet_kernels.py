@@ -6,6 +6,7 @@ They run in a process of their own: the interpreter is chosen when Triton is imp
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,23 @@ SCRIPT = Path(__file__).with_name("kernel_check.py")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 
+def errors_of(check: str) -> dict[str, float]:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, str(SCRIPT), check], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    errors: dict[str, float] = json.loads(done.stdout)
+    assert len(errors) > 3
+    return errors
+
+
 @pytest.mark.parametrize("network", ["lenet", "resnet", "run"])
 def test_equal_to_the_module(network: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, str(SCRIPT), network], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    errors = json.loads(done.stdout)
-    assert len(errors) > 3
+    errors = errors_of(network)
     assert max(errors.values()) < 2e-5, {name: error for name, error in errors.items() if error >= 2e-5}
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not there to compile the kernels for the CPU")
+def test_the_cuda_kernels_in_their_place() -> None:
+    errors = errors_of("cuda")
+    assert max(errors[name] for name in ("logits 0", "logits 1", "evaluation")) < 0.03
+    assert max(errors.values()) < 0.3, {name: error for name, error in errors.items() if error >= 0.3}

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.training.augment import move_images
+from shortlist.training.augment import PADDING
 from shortlist.training.average import Average
 from shortlist.training.fleet_conv import Convolver, NormBack, Receiver, TritonConv
 from shortlist.training.fleet_conv_cuda import CudaConv
@@ -86,7 +86,7 @@ class ResNetFleet:
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
-        self.images, self.mean, self.deviation = images, mean.view(3, 1, 1), deviation.view(3, 1, 1)
+        self.images, self.mean, self.deviation = images, mean.reshape(3).float(), deviation.reshape(3).float()
         self.stem, self.blocks = blocks_of(states[0], images.shape[2])
         self.convs = [self.stem, *(conv for block in self.blocks for conv in block.convs)]
         self.head = max((n for n in states[0] if n.endswith(".bias")), key=lambda n: int(n.split(".")[0])).split(".")[0]
@@ -228,22 +228,32 @@ class ResNetFleet:
         self._kept: list[Kept] = []
         for block in self.blocks:
             a = self._block(a, block)
-        side = self.blocks[-1].second.size
-        pooled = a[:, :, 1:-1, 1:-1].float().mean((2, 3)).to(self.dtype)
-        self._pooled, self._side = pooled, side
-        logits = torch.bmm(pooled, self.part(self.copy, "head")).float()
+        self._pooled = self._pool(a)
+        logits = torch.bmm(self._pooled, self.part(self.copy, "head")).float()
         logits = logits + self.part(self.value, "head.bias").unsqueeze(1)
         return logits[..., : self.K].detach().requires_grad_()
 
     def _input(self, images: Tensor, index: Tensor, moves: Tensor | None) -> Tensor:
+        from shortlist.training.kernels.ends import input_kernel
+
         B, S = index.shape[1], self.stem.size
-        x = images[index.reshape(-1)]
-        if moves is not None:
-            x = move_images(x, moves.reshape(-1, 3))
-        x = (x.float() - self.mean) / self.deviation
-        halo = self._buffer("input", self.R, B, S + 2, S + 2, STEM_PAD)
-        halo[:, :, 1:-1, 1:-1, :3].copy_(x.view(self.R, B, 3, S, S).permute(0, 1, 3, 4, 2))
-        return halo
+        out = self._buffer("input", self.R, B, S + 2, S + 2, STEM_PAD)
+        index = index.contiguous()
+        input_kernel[(-(-B * S * S // 256), self.R)](
+            images.contiguous(), index, index if moves is None else moves.contiguous(), self.mean, self.deviation, out,
+            B, out.stride(0), S=S, C=3, PAD=STEM_PAD, MOVES=moves is not None, PADDING=PADDING, BLOCK_M=256,
+        )  # fmt: skip
+        return out
+
+    def _pool(self, a: Tensor) -> Tensor:
+        """(R, B, C) the mean over the last maps."""
+        from shortlist.training.kernels.ends import pool_kernel
+
+        _, B, _, _, C = a.shape
+        S = self.blocks[-1].second.size
+        out = self._buffer("pooled", self.R, B, C)
+        pool_kernel[(B, self.R)](a, out, B, a.stride(0), S=S, C=C, BLOCK=1 << (S * S - 1).bit_length())
+        return out
 
     def _block(self, a: Tensor, block: Block) -> Tensor:
         first = self._conv(a, block.first, inner=True)
@@ -301,15 +311,14 @@ class ResNetFleet:
     def backward(self, dlogits: Tensor) -> None:
         """Gradients of all parameters from the gradient by the logits (R, B, K)."""
         self.turned = self.copy.index_select(1, self.turn)
-        B, side = dlogits.shape[1], self._side
+        B, side = dlogits.shape[1], self.blocks[-1].second.size
         d = torch.nn.functional.pad(dlogits, (0, round_up(self.K, 8) - self.K))
         self.part(self.grad, "head.bias").copy_(d.sum(1))
         d = d.to(self.dtype)
         self.part(self.grad, "head").copy_(torch.bmm(self._pooled.transpose(1, 2), d))
         spread = torch.bmm(d, self.part(self.copy, "head").transpose(1, 2)) / side**2
         d = self._buffer(f"d {side}", self.R, B, side, side, 64)
-        d.copy_(spread[:, :, None, None].expand_as(d))
-        sums = self._sums(d, self._receiver(len(self.blocks)))
+        sums = self._sums(d, self._receiver(len(self.blocks)), spread)
         for i in reversed(range(len(self.blocks))):
             d, sums = self._block_back(d, sums, self.blocks[i], self._kept[i], self._receiver(i))
         self._conv_back(d, sums, self._stem_kept, self.stem, self._input_kept, last=True)
@@ -345,8 +354,11 @@ class ResNetFleet:
         self.convolver.backward(dy, self._turned(conv), share, conv.turned)
         return share
 
-    def _sums(self, d: Tensor, to: Receiver) -> Tensor:
-        """The sums that a norm's way back needs, where no convolution made them; d first passes the ReLU of `act`."""
+    def _sums(self, d: Tensor, to: Receiver, spread: Tensor | None = None) -> Tensor:
+        """The sums that a norm's way back needs, where no convolution made them.
+
+        d is first made of the same row of `spread` (R, B, C) at every pixel, and passes the ReLU of `act`.
+        """
         from shortlist.training.kernels.residual import sums_kernel
 
         _, B, H, _, C = d.shape
@@ -355,8 +367,8 @@ class ResNetFleet:
         sums = self._buffer("sums", self.R, -(-M // block), 2, C, dtype=torch.float32)
         act = d if to.act is None else to.act
         sums_kernel[(-(-M // block), self.R)](
-            d, act, to.before, to.norm, sums, d.stride(0), act.stride(0), M,
-            H=H, W=H, C=C, BLOCK_M=block, MASK=to.act is not None, num_warps=warps,
+            d, d if spread is None else spread, act, to.before, to.norm, sums, d.stride(0), act.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, SPREAD=spread is not None, MASK=to.act is not None, num_warps=warps,
         )  # fmt: skip
         return sums
 

@@ -36,12 +36,14 @@ def act_kernel(
 
 @triton.jit
 def sums_kernel(
-    d_ptr, a_ptr, y_ptr, norm_ptr, sums_ptr, d_run, a_run, M,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, MASK: tl.constexpr,
+    d_ptr, spread_ptr, a_ptr, y_ptr, norm_ptr, sums_ptr, d_run, a_run, M,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, SPREAD: tl.constexpr,
+    MASK: tl.constexpr,
 ):  # fmt: skip
     """Sums (R, tiles, 2, C) of d (R, B, H, W, C) and of d times the normalised y, for batch norm's way back.
 
-    MASK: d is first set to zero, for good, where the activation a, a map with a halo, is not above zero.
+    SPREAD: d is first made, each image's map the same row of `spread` (R, B, C) everywhere. MASK: it is set to zero,
+    for good, where the activation a, a map with a halo, is not above zero.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -49,10 +51,15 @@ def sums_kernel(
     mask = (m < M)[:, None]
     n = tl.arange(0, C)
     at = run * d_run + m[:, None] * C + n[None, :]
-    d = tl.load(d_ptr + at, mask=mask, other=0.0)
+    if SPREAD:
+        image = run * (M // (H * W)) + m // (H * W)
+        d = tl.load(spread_ptr + image[:, None] * C + n[None, :], mask=mask, other=0.0)
+    else:
+        d = tl.load(d_ptr + at, mask=mask, other=0.0)
     if MASK:
         inside = lies(m, H, W, 1, 1, 1)[:, None] * C + n[None, :]
         d = tl.where(tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0) > 0, d, 0.0)
+    if SPREAD or MASK:
         tl.store(d_ptr + at, d, mask=mask)
     norm_ptr += run * 4 * C + n[None, :]
     y = tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
