@@ -17,7 +17,7 @@ KERNELS = Path(fleet_conv_cuda.__file__).parent / "kernels"
 CALLS = {
     "conv": """extern "C" void run(int blocks, int runs, void** p, int x, int w, int y, int b, int a, int add, int M) {
         launch(blocks, runs, THREADS, [=] { conv((bf16*)p[0], (bf16*)p[1], (bf16*)p[2], (float*)p[3], (bf16*)p[4],
-            (bf16*)p[5], (float*)p[6], (float*)p[7], (bf16*)p[8], x, w, y, b, a, add, M); }); }""",
+            (unsigned char*)p[5], (float*)p[6], (float*)p[7], (bf16*)p[8], x, w, y, b, a, add, M); }); }""",
     "conv_weight": """extern "C" void run(int blocks, int runs, void** p, int x, int d, int g, int b, int M) {
         launch(blocks, runs, THREADS, [=] { conv_weight((bf16*)p[0], (bf16*)p[1], (float*)p[2], (bf16*)p[3],
             (bf16*)p[4], (float*)p[5], (float*)p[6], (float*)p[7], x, d, g, b, M); }); }""",

@@ -70,18 +70,18 @@ class Receiver:
     """(R, B, H, W, C) what batch norm was given; it may have a halo."""
     norm: Tensor
     """(R, 4, C) scale, shift, mean, 1 / deviation."""
-    act: Tensor | None
-    """(R, B, H + 2, W + 2, C) what the ReLU gave; None where nothing was added in between: it is made again."""
+    passed: Tensor | None
+    """(R, B, H, W, C / 8) bits: what passed the ReLU; None where nothing was added in between: it is made again."""
 
     @property
     def mask(self) -> int:
-        """How a kernel finds what passed the ReLU: 1 seen in its output, 2 made again."""
-        return 2 if self.act is None else 1
+        """How a kernel finds what passed the ReLU: 1 told by bits, 2 made again."""
+        return 2 if self.passed is None else 1
 
     @property
     def maps(self) -> tuple[Tensor, Tensor, Tensor]:
         """What a kernel is given."""
-        return self.before, self.before if self.act is None else self.act, self.norm
+        return self.before, self.before if self.passed is None else self.passed, self.norm
 
 
 @dataclass(frozen=True)
@@ -209,11 +209,11 @@ class TritonConv:
         runs, M = len(x), x.shape[1] * shape.height * shape.width
         tiles = -(-M // block)
         found = self.scratch("sums", runs, tiles, 2, shape.columns, dtype=torch.float32)
-        before, act, to_norm = to.maps if to else (y, y, found)
+        before, passed, to_norm = to.maps if to else (y, y, found)
         added = y if add is None else add
         conv_kernel[(tiles, runs)](
-            x, w, y, found, before, act, to_norm, found if norm is None else norm, added, x.stride(0), w.stride(0),
-            y.stride(0), before.stride(0), act.stride(0), added.stride(0), M,
+            x, w, y, found, before, passed, to_norm, found if norm is None else norm, added, x.stride(0), w.stride(0),
+            y.stride(0), before.stride(0), passed.stride(0), added.stride(0), M,
             H=shape.height, W=shape.width, PLACES=shape.places, CI=shape.inputs, CO=shape.outputs, N=shape.columns,
             BLOCK_K=block_k, BLOCKS_K=-(-shape.real_rows // block_k), BLOCK_M=block, STRIDE=shape.stride,
             HALO=halo_of(x, shape.height * shape.stride), Y_HALO=halo_of(y, shape.height),

@@ -92,7 +92,7 @@ class CudaConv:
     ) -> Tensor:  # fmt: skip
         from shortlist.training.kernels.nvrtc import compiled
 
-        before, act, to_norm = to.maps if to else (y, y, w)
+        before, passed, to_norm = to.maps if to else (y, y, w)
         constants = conv_constants(
             shape, of, sums=sums, add=add_mode(add, y), mask=to.mask if to else 0, norm=norm is not None,
             x_halo=halo_of(x, shape.height * shape.stride), y_halo=halo_of(y, shape.height),
@@ -105,8 +105,8 @@ class CudaConv:
         added = y if add is None else add
         kernel(
             (blocks, runs),
-            x, w, y, found, before, act, to_norm, w if norm is None else norm, added, x.stride(0), w.stride(0),
-            y.stride(0), before.stride(0), act.stride(0), added.stride(0), M,
+            x, w, y, found, before, passed, to_norm, w if norm is None else norm, added, x.stride(0), w.stride(0),
+            y.stride(0), before.stride(0), passed.stride(0), added.stride(0), M,
         )  # fmt: skip
         return found
 

@@ -48,13 +48,13 @@ class Normed:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a block's way back needs: its input, the outputs of its convolutions, its output."""
+    """What a block's way back needs: its input, the outputs of its convolutions, what passed its last ReLU."""
 
     a: Tensor
     first: Normed
     second: Normed
     shortcut: Normed | None
-    out: Tensor
+    passed: Tensor
 
 
 class ResNetFleet:
@@ -223,7 +223,7 @@ class ResNetFleet:
         self._active, self._train = active, train
         x = self._input(self.images if inputs is None else inputs, index, moves)
         stem = self._conv(x, self.stem)
-        a = self._act(stem, self.stem, 0, None, None)
+        a, _ = self._act(stem, self.stem, 0, None, None)
         self._input_kept, self._stem_kept = x, stem
         self._kept: list[Kept] = []
         for block in self.blocks:
@@ -259,11 +259,12 @@ class ResNetFleet:
         first = self._conv(a, block.first, inner=True)
         second = self._conv(first.y, block.second, norm=first.norm)
         if block.shortcut is None:
-            shortcut, out = None, self._act(second, block.second, 1, a, None)
+            shortcut = None
+            out, passed = self._act(second, block.second, 1, a, None)
         else:
             shortcut = self._conv(a, block.shortcut)
-            out = self._act(second, block.second, 2, shortcut.y, shortcut.norm)
-        self._kept.append(Kept(a, first, second, shortcut, out))
+            out, passed = self._act(second, block.second, 2, shortcut.y, shortcut.norm)
+        self._kept.append(Kept(a, first, second, shortcut, passed))
         return out
 
     def _conv(self, x: Tensor, conv: Conv, *, norm: Tensor | None = None, inner: bool = False) -> Normed:
@@ -291,20 +292,25 @@ class ResNetFleet:
         )  # fmt: skip
         return norm
 
-    def _act(self, of: Normed, conv: Conv, shortcut: int, r: Tensor | None, r_norm: Tensor | None) -> Tensor:
+    def _act(
+        self, of: Normed, conv: Conv, shortcut: int, r: Tensor | None, r_norm: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Batch norm, shortcut and ReLU; behind a shortcut also bits that say what passed."""
         from shortlist.training.kernels.residual import act_kernel
 
         y, norm = of.y, of.norm
         B, H, C = y.shape[1], conv.size, conv.outputs
         out = self._buffer(f"a {conv.conv}", self.R, B, H + 2, H + 2, C)
+        bits = self._train and shortcut > 0
+        passed = self._buffer(f"passed {conv.conv}", self.R, B, H, H, C // 8, dtype=torch.uint8) if bits else out
         r, r_norm = y if r is None else r, norm if r_norm is None else r_norm
         block, warps = self.tiles.act
         M = B * H * H
         act_kernel[(-(-M // block), self.R)](
-            y, norm, r, r_norm, out, y.stride(0), r.stride(0), out.stride(0), M,
-            H=H, W=H, C=C, BLOCK_M=block, SHORTCUT=shortcut, num_warps=warps,
+            y, norm, r, r_norm, out, passed, y.stride(0), r.stride(0), out.stride(0), passed.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, SHORTCUT=shortcut, PASSED=bits, num_warps=warps,
         )  # fmt: skip
-        return out
+        return out, passed
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
@@ -328,7 +334,7 @@ class ResNetFleet:
         if i == 0:
             return Receiver(self._stem_kept.y, self._stem_kept.norm, None)
         kept = self._kept[i - 1]
-        return Receiver(kept.second.y, kept.second.norm, kept.out)
+        return Receiver(kept.second.y, kept.second.norm, kept.passed)
 
     def _block_back(self, d: Tensor, sums: Tensor, block: Block, kept: Kept, before: Receiver) -> tuple[Tensor, Tensor]:
         """From the gradient by the last sum of a block to that of the block before it, with the sums for its norm."""
@@ -357,7 +363,7 @@ class ResNetFleet:
     def _sums(self, d: Tensor, to: Receiver, spread: Tensor | None = None) -> Tensor:
         """The sums that a norm's way back needs, where no convolution made them.
 
-        d is first made of the same row of `spread` (R, B, C) at every pixel, and passes the ReLU of `act`.
+        d is first made of the same row of `spread` (R, B, C) at every pixel, and passes the receiver's ReLU.
         """
         from shortlist.training.kernels.residual import sums_kernel
 
@@ -365,10 +371,10 @@ class ResNetFleet:
         block, warps = self.tiles.act
         M = B * H * H
         sums = self._buffer("sums", self.R, -(-M // block), 2, C, dtype=torch.float32)
-        act = d if to.act is None else to.act
+        passed = d if to.passed is None else to.passed
         sums_kernel[(-(-M // block), self.R)](
-            d, d if spread is None else spread, act, to.before, to.norm, sums, d.stride(0), act.stride(0), M,
-            H=H, W=H, C=C, BLOCK_M=block, SPREAD=spread is not None, MASK=to.act is not None, num_warps=warps,
+            d, d if spread is None else spread, passed, to.before, to.norm, sums, d.stride(0), passed.stride(0), M,
+            H=H, W=H, C=C, BLOCK_M=block, SPREAD=spread is not None, MASK=to.passed is not None, num_warps=warps,
         )  # fmt: skip
         return sums
 

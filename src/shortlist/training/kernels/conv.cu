@@ -103,7 +103,7 @@ __device__ __forceinline__ void activate(unsigned char* pixels, int count, const
 // is the same on the gradient by y, with the window turned round and its channels swapped. ADD: `added` is added, a map
 // like y or y itself (1), or one that has only every second pixel and row (2).
 // SUMS 1: sums (R, blocks, 2, WN) of y and its squares. SUMS 2: y is the gradient by an activation. What did not pass the
-// ReLU is set to zero, which MASK finds in the activation itself (1; a map with a halo of 1) or makes again from what
+// ReLU is set to zero, which MASK finds in `passed` (1; a bit for each, (R, B, H, W, CO / 8)) or makes again from what
 // batch norm was given (2), `before`; and sums of y and of y times the normalised `before`. norm (R, 4, CO). y and `before`
 // may have a halo.
 constexpr int BM = WARPS * MT * 16;
@@ -151,16 +151,16 @@ __device__ __forceinline__ float one(const u32 (&of)[2], int i) { return widen(o
 
 // What the kernel's end needs of them beside their sums.
 struct Beside {
-    u32 old[2], before[2], act[2];
+    u32 old[2], before[2], passed;
 };
 
 template <int COUNT>
 __device__ __forceinline__ void read_beside(Beside& beside, int m, int n, const bf16* added, const bf16* before,
-                                            const bf16* act) {
+                                            const unsigned char* passed) {
     beside.old[0] = beside.old[1] = 0;
     if (ADD && meets(m)) read<COUNT>(beside.old, added + met(m) * CO + n);
     if (SUMS == 2) read<COUNT>(beside.before, before + lies<BEFORE_HALO, 1>(m) * CO + n);
-    if (MASK == 1) read<COUNT>(beside.act, act + lies<1, 1>(m) * CO + n);
+    if (MASK == 1) beside.passed = passed[(m * CO + n) / 8] >> n % 8;
 }
 
 // The kernel's end for them: v into y, and their sums into s.
@@ -171,7 +171,7 @@ __device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, const B
     for (int i = 0; i < COUNT; i++) {
         if (SUMS == 2) before[i] = one(beside.before, i);
         if (ADD) v[i] += one(beside.old, i);
-        if (MASK == 1 && !(one(beside.act, i) > 0)) v[i] = 0;
+        if (MASK == 1 && !(beside.passed >> i & 1)) v[i] = 0;
         if (MASK == 2 && !(before[i] * norm[i] + norm[CO + i] > 0)) v[i] = 0;
     }
     u32 both[2];
@@ -192,8 +192,8 @@ __device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, const B
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv(
     const bf16* __restrict__ x, const bf16* __restrict__ w, bf16* y, float* sums, const bf16* __restrict__ before,
-    const bf16* __restrict__ act, const float* __restrict__ norms, const float* __restrict__ x_norms, const bf16* added,
-    int x_run, int w_run, int y_run, int before_run, int act_run, int added_run, int M) {
+    const unsigned char* __restrict__ passed, const float* __restrict__ norms, const float* __restrict__ x_norms, const bf16* added,
+    int x_run, int w_run, int y_run, int before_run, int passed_run, int added_run, int M) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const long long run = blockIdx.y;
@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
     unsigned char* stretches = (unsigned char*)(kept + STEPS * 16 * WS);
     const u32 weights = shared_address(kept), buffers = shared_address(stretches);
     x += run * x_run, w += run * w_run, y += run * y_run;
-    before += run * before_run, act += run * act_run, added += run * added_run;
+    before += run * before_run, passed += run * passed_run, added += run * added_run;
     const int tiles = pieces(M, BM);
 
     auto fetch = [&](int tile, int buffer) {
@@ -212,10 +212,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         copy_windows(buffers + buffer * PIXELS * XS * 2, x, m, end);
         if (threadIdx.x == 0) {  // what the end reads had better be near by then
             auto expect_pixels = [](const bf16* map, int from, int to) { expect(map + from * CO, (to - from) * CO * 2); };
+            auto expect_bits = [](const unsigned char* bits, int from, int to) {  // in whole sixteens of bytes
+                unsigned long long begin = (unsigned long long)(bits + from * CO / 8) / 16 * 16;
+                expect((const void*)begin, (int)((unsigned long long)(bits + to * CO / 8) + 15 - begin) / 16 * 16);
+            };
             if (ADD == 1) expect_pixels(added, m, end);
             if (ADD == 2) expect_pixels(added, half_row(m) * (W / 2), (half_row(last) + 1) * (W / 2));
             if (SUMS == 2) expect_pixels(before, lies<BEFORE_HALO, 1>(m), lies<BEFORE_HALO, 1>(last) + 1);
-            if (MASK == 1) expect_pixels(act, lies<1, 1>(m), lies<1, 1>(last) + 1);
+            if (MASK == 1) expect_bits(passed, m, end);
         }
     };
     fetch(blockIdx.x, 0);
@@ -273,9 +277,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
 #pragma unroll
                 for (int t = 0; t < NT; t += 2) {
                     if (t + 1 < NT)
-                        read_beside<4>(beside[h][t / 2], m, channel(t, lane), added, before, act);
+                        read_beside<4>(beside[h][t / 2], m, channel(t, lane), added, before, passed);
                     else
-                        read_beside<2>(beside[h][t / 2], m, channel(t, lane), added, before, act);
+                        read_beside<2>(beside[h][t / 2], m, channel(t, lane), added, before, passed);
                 }
             }
 #pragma unroll

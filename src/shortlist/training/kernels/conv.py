@@ -20,6 +20,13 @@ def lies(row, H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, STRIDE: tl.c
 
 
 @triton.jit
+def passes(ptr, row, n, C: tl.constexpr, mask):
+    """Whether channels n of pixels `row` passed a ReLU, from bits (B, H, W, C / 8)."""
+    at = row[:, None] * C + n[None, :]
+    return (tl.load(ptr + at // 8, mask=mask, other=0).to(tl.int32) >> (at % 8)) & 1 > 0
+
+
+@triton.jit
 def _activate(x, norm_ptr, kk, CI: tl.constexpr):
     """Batch norm and ReLU of columns kk of windows; NaNs, which stand for the halo, become zeros."""
     scale, shift = tl.load(norm_ptr + kk % CI), tl.load(norm_ptr + CI + kk % CI)
@@ -29,8 +36,8 @@ def _activate(x, norm_ptr, kk, CI: tl.constexpr):
 
 @triton.jit
 def conv_kernel(
-    x_ptr, w_ptr, y_ptr, sums_ptr, before_ptr, act_ptr, norm_ptr, x_norm_ptr, added_ptr, x_run, w_run, y_run,
-    before_run, act_run, added_run, M,
+    x_ptr, w_ptr, y_ptr, sums_ptr, before_ptr, passed_ptr, norm_ptr, x_norm_ptr, added_ptr, x_run, w_run, y_run,
+    before_run, passed_run, added_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr, HALO: tl.constexpr,
     Y_HALO: tl.constexpr, BEFORE_HALO: tl.constexpr, NORM: tl.constexpr, SUMS: tl.constexpr, ADD: tl.constexpr,
@@ -75,9 +82,7 @@ def conv_kernel(
         inside = lies(row, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * CO
         before = tl.load(before_ptr + run * before_run + inside + n[None, :], mask=mask, other=0.0).to(tl.float32)
     if MASK == 1:
-        inside = lies(row, H, W, 1, 1, 1)[:, None] * CO
-        act = tl.load(act_ptr + run * act_run + inside + n[None, :], mask=mask, other=0.0)
-        acc = tl.where(act > 0, acc, 0.0)
+        acc = tl.where(passes(passed_ptr + run * passed_run, row, n, CO, mask), acc, 0.0)
     if MASK == 2:
         acc = tl.where(before * tl.load(norm_ptr) + tl.load(norm_ptr + CO) > 0, acc, 0.0)
     out = acc.to(y_ptr.dtype.element_ty)

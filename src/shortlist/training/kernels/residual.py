@@ -3,17 +3,19 @@
 import triton
 import triton.language as tl
 
-from shortlist.training.kernels.conv import lies
+from shortlist.training.kernels.conv import lies, passes
 
 
 @triton.jit
 def act_kernel(
-    y_ptr, norm_ptr, r_ptr, r_norm_ptr, out_ptr, y_run, r_run, out_run, M,
+    y_ptr, norm_ptr, r_ptr, r_norm_ptr, out_ptr, passed_ptr, y_run, r_run, out_run, passed_run, M,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, SHORTCUT: tl.constexpr,
+    PASSED: tl.constexpr,
 ):  # fmt: skip
     """out = relu(norm(y) + shortcut): y (R, B, H, W, C), out with a halo of 1.
 
-    SHORTCUT 0: none; 1: r, a map with a halo; 2: norm of r, a map without.
+    SHORTCUT 0: none; 1: r, a map with a halo; 2: norm of r, a map without. PASSED: a bit for each value that was above
+    zero, (R, B, H, W, C / 8): the way back needs no more of `out`.
     """
     run = tl.program_id(1).to(tl.int64)
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -32,18 +34,22 @@ def act_kernel(
         r = tl.load(r_ptr + run * r_run + at, mask=mask, other=0.0).to(tl.float32)
         z += r * tl.load(r_norm_ptr) + tl.load(r_norm_ptr + C)
     tl.store(out_ptr + run * out_run + inside, tl.maximum(z, 0.0).to(out_ptr.dtype.element_ty), mask=mask)
+    if PASSED:
+        bits = tl.reshape((z > 0).to(tl.int32) << (n % 8), (BLOCK_M, C // 8, 8))
+        to = passed_ptr + run * passed_run + m[:, None] * (C // 8) + tl.arange(0, C // 8)[None, :]
+        tl.store(to, tl.sum(bits, 2).to(tl.uint8), mask=mask)
 
 
 @triton.jit
 def sums_kernel(
-    d_ptr, spread_ptr, a_ptr, y_ptr, norm_ptr, sums_ptr, d_run, a_run, M,
+    d_ptr, spread_ptr, passed_ptr, y_ptr, norm_ptr, sums_ptr, d_run, passed_run, M,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, BLOCK_M: tl.constexpr, SPREAD: tl.constexpr,
     MASK: tl.constexpr,
 ):  # fmt: skip
     """Sums (R, tiles, 2, C) of d (R, B, H, W, C) and of d times the normalised y, for batch norm's way back.
 
     SPREAD: d is first made, each image's map the same row of `spread` (R, B, C) everywhere. MASK: it is set to zero,
-    for good, where the activation a, a map with a halo, is not above zero.
+    for good, where the bits `passed` (R, B, H, W, C / 8) say that nothing passed the ReLU.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -57,8 +63,7 @@ def sums_kernel(
     else:
         d = tl.load(d_ptr + at, mask=mask, other=0.0)
     if MASK:
-        inside = lies(m, H, W, 1, 1, 1)[:, None] * C + n[None, :]
-        d = tl.where(tl.load(a_ptr + run * a_run + inside, mask=mask, other=0.0) > 0, d, 0.0)
+        d = tl.where(passes(passed_ptr + run * passed_run, m, n, C, mask), d, 0.0)
     if SPREAD or MASK:
         tl.store(d_ptr + at, d, mask=mask)
     norm_ptr += run * 4 * C + n[None, :]
