@@ -14,7 +14,7 @@
 #define __global__
 #define __shared__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __restrict__
 #define __align__(n) __attribute__((aligned(n)))
 
@@ -23,6 +23,7 @@ typedef unsigned int u32;
 struct uint2 { u32 x, y; };
 struct uint4 { u32 x, y, z, w; };
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct Index { int x, y; };
 using std::min;
 
@@ -120,12 +121,20 @@ static void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
     meet(w, 32);
 }
 
+struct Copy { u32 to; const void* from; };
+static std::vector<std::vector<Copy>> copies;  // by thread: those on their way
+
+// Until they are waited for there is nothing but NaNs where they go: nobody may read there, before or still.
 static void copy16(u32 to, const void* from) {
     if (to % 16 || (uintptr_t)from % 16 || to + 16 > sizeof memory) abort();
-    memcpy(memory + to, from, 16);
+    memset(memory + to, 0xff, 16);
+    copies[threadIdx.x].push_back({to, from});
 }
 
-static void wait_for_copies() {}
+static void wait_for_copies() {
+    for (const Copy& one : copies[threadIdx.x]) memcpy(memory + one.to, one.from, 16);
+    copies[threadIdx.x].clear();
+}
 
 static void expect(const void* from, int bytes) {
     if ((uintptr_t)from % 16 || bytes % 16 || bytes <= 0) abort();
@@ -162,6 +171,7 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
             memset(memory, 0xff, sizeof memory);  // nothing may rely on what lies there: these are NaNs
             fibers.assign(threads, ucontext_t());
             done.assign(threads, false);
+            copies.assign(threads, {});
             warps.assign(threads / 32, Warp());
             everyone = Warp();
             for (int i = 0; i < threads; i++) {

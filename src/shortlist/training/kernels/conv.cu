@@ -9,9 +9,8 @@
 // A window of one place may lie in a map with any halo; its pixels are copied one by one, so with a stride those between
 // them are not read.
 //
-// NORM: x is what batch norm was given. Batch norm and ReLU are applied, in shared memory, by the threads that copied
-// the pixels, so an activation that only convolutions read is never written. x's halo is then of NaNs: ReLU makes them
-// zeros.
+// NORM: x is what batch norm was given. Batch norm and ReLU are applied in shared memory, while the next stretch is copied,
+// so an activation that only convolutions read is never written. x's halo is then of NaNs: ReLU makes them zeros.
 //
 // Given by -D: PLACES (window), STRIDE, H, W (output), CI and CO (channels, multiples of 8), WN (row length of the weight
 // matrix and of the sums), HALO (of x), NORM, WARPS, MT (tiles of 16 a warp has); `conv` wants SUMS, ADD, MASK, Y_HALO,
@@ -81,20 +80,33 @@ __device__ __forceinline__ void copy_windows(u32 to, const bf16* x, int m, int e
 __device__ __forceinline__ float lower(u32 both) { return widen(both); }
 __device__ __forceinline__ float upper(u32 both) { return widen(both >> 16); }
 
-// Batch norm (scale, shift by channel) and ReLU of copied pixels, in place. A thread takes the pieces that it copied, so
-// it waits for nobody.
+// Eight neighbouring numbers of shared memory.
+__device__ __forceinline__ void read8(float (&to)[8], const float* from) {
+    *(float4*)to = *(const float4*)from, *(float4*)(to + 4) = *(const float4*)(from + 4);
+}
+
+// Batch norm (scale, shift by channel) and ReLU of copied pixels, in place. The pieces of a thread are all of the same
+// channels. AT_ONCE are read before the first is written: the compiler must not move loads over stores.
+template <int AT_ONCE>
 __device__ __forceinline__ void activate(unsigned char* pixels, int count, const float* norm) {
-    constexpr int PIECES = CI / 8;
-    for (int i = threadIdx.x; i < count * PIECES; i += THREADS) {
-        uint4* at = (uint4*)(pixels + (i / PIECES * XS + i % PIECES * 8) * 2);
-        const float *scale = norm + i % PIECES * 8, *shift = scale + CI;
-        u32 v[4];
-        *(uint4*)v = *at;
+    constexpr int PIECES = CI / 8, STEP = THREADS / PIECES * XS * 2;
+    static_assert(!NORM || THREADS % PIECES == 0, "a thread's pieces would be of different channels");
+    float scale[8], shift[8];
+    read8(scale, norm + threadIdx.x % PIECES * 8), read8(shift, norm + CI + threadIdx.x % PIECES * 8);
+    unsigned char* at = pixels + (threadIdx.x / PIECES * XS + threadIdx.x % PIECES * 8) * 2;
+    for (int left = pieces(count * PIECES - (int)threadIdx.x, THREADS); left > 0; left -= AT_ONCE, at += AT_ONCE * STEP) {
+        u32 v[AT_ONCE][4];
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            v[j] = narrow(fmaxf(lower(v[j]) * scale[2 * j] + shift[2 * j], 0),
-                          fmaxf(upper(v[j]) * scale[2 * j + 1] + shift[2 * j + 1], 0));
-        *at = *(uint4*)v;
+        for (int k = 0; k < AT_ONCE; k++)
+            if (k < left) *(uint4*)v[k] = *(const uint4*)(at + k * STEP);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                v[k][j] = narrow(fmaxf(lower(v[k][j]) * scale[2 * j] + shift[2 * j], 0),
+                                 fmaxf(upper(v[k][j]) * scale[2 * j + 1] + shift[2 * j + 1], 0));
+            if (k < left) *(uint4*)(at + k * STEP) = *(uint4*)v[k];
+        }
     }
 }
 
@@ -192,8 +204,8 @@ __device__ __forceinline__ void finish(float (&v)[4], float* s, bf16* y, const B
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv(
     const bf16* __restrict__ x, const bf16* __restrict__ w, bf16* y, float* sums, const bf16* __restrict__ before,
-    const unsigned char* __restrict__ passed, const float* __restrict__ norms, const float* __restrict__ x_norms, const bf16* added,
-    int x_run, int w_run, int y_run, int before_run, int passed_run, int added_run, int M) {
+    const unsigned char* __restrict__ passed, const float* __restrict__ norms, const float* __restrict__ x_norms,
+    const bf16* added, int x_run, int w_run, int y_run, int before_run, int passed_run, int added_run, int M) {
     extern __shared__ __align__(16) unsigned char memory[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const long long run = blockIdx.y;
@@ -231,20 +243,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         for (int i = threadIdx.x; i < 4 * CO; i += THREADS) norm[i] = norms[run * 4 * CO + i];
     if (NORM)
         for (int i = threadIdx.x; i < 2 * CI; i += THREADS) x_norm[i] = x_norms[run * 4 * CI + i];
-    if (HELD || NORM) __syncthreads();
     u32 held[HELD ? STEPS : 1][NT][2];
-    if (HELD)
+    if (HELD) {
+        __syncthreads();
 #pragma unroll
         for (int step = 0; step < STEPS; step++) load_weights(held[HELD ? step : 0], weights, step, lane);
+    }
     float s[4 * NT] = {};
 
     int buffer = 0;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, buffer ^= 1) {
         wait_for_copies();
-        if (NORM)
-            activate(stretches + buffer * PIXELS * XS * 2, copied_pixels(tile * BM, min(M, (tile + 1) * BM)), x_norm);
         __syncthreads();  // this stretch is here, and nobody is left in the other buffer
         if (tile + (int)gridDim.x < tiles) fetch(tile + gridDim.x, buffer ^ 1);
+        if (NORM) {  // while the next is on its way
+            int m = tile * BM, end = min(M, m + BM);
+            activate<4>(stretches + buffer * PIXELS * XS * 2, copied_pixels(m, end), x_norm);
+            __syncthreads();
+        }
         const int m0 = tile * BM + warp * MT * 16, first = copied(tile * BM);
         u32 at[MT];
 #pragma unroll
@@ -336,15 +352,20 @@ constexpr int INNER = PLACES / 2 * (WIDTH + 1);
 constexpr int D_PIXELS = BACK ? BM : span(BM) + 1, X_PIXELS = span(BM) + 1 + (PLACES - 1) * (WIDTH + 1);
 constexpr int BUFFER = (X_PIXELS * XS + D_PIXELS * DS + (BACK ? BM * CO : 0)) * 2;
 
+// What the maps pass on their way to the tensor cores must not cost the second block that registers have room for.
+constexpr int BLOCKS = BACK && THREADS <= 256 ? 2 : 1;
+
 // d of BM pixels from m on: in shared memory, `grads` (padded pixels) become it with the help of `befores` (not padded).
 // With a scale s, normalised n and means p, q it is s (grad - p - n q), that is f0 grad + f1 before + f2, f by channel.
 __device__ __forceinline__ void pass_back(unsigned char* grads, const unsigned char* befores, int m, int count,
                                           const float* factors, bf16* d) {
     constexpr int PIECES = CO / 8;
+    static_assert(!BACK || THREADS % PIECES == 0, "a thread's pieces would be of different channels");
+    const int n = threadIdx.x % PIECES * 8;
+    float f0[8], f1[8], f2[8];
+    read8(f0, factors + n), read8(f1, factors + CO + n), read8(f2, factors + 2 * CO + n);
     for (int i = threadIdx.x; i < count * PIECES; i += THREADS) {
-        int n = i % PIECES * 8;
         uint4* at = (uint4*)(grads + (i / PIECES * DS + n) * 2);
-        const float *f0 = factors + n, *f1 = f0 + CO, *f2 = f1 + CO;
         u32 g[4], b[4];
         *(uint4*)g = *at, *(uint4*)b = *(const uint4*)(befores + i * 16);
 #pragma unroll
@@ -356,7 +377,7 @@ __device__ __forceinline__ void pass_back(unsigned char* grads, const unsigned c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) conv_weight(
     const bf16* __restrict__ x, bf16* d, float* out, const bf16* __restrict__ grad, const bf16* __restrict__ before,
     const float* __restrict__ norms, const float* __restrict__ means, const float* __restrict__ x_norms, int x_run,
     int d_run, int grad_run, int before_run, int M) {
@@ -393,7 +414,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(
             factors[n] = norm[0], factors[CO + n] = -norm[0] * slope;
             factors[2 * CO + n] = norm[0] * (norm[2 * CO] * slope - mean[0]);
         }
-    if (NORM || BACK) __syncthreads();
     const int half = lane / 8 % 2, row = lane % 8 + lane / 16 * 8;
     int offset[MT];
 #pragma unroll
@@ -403,15 +423,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv_weight(
     int buffer = 0;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, buffer ^= 1) {
         wait_for_copies();
+        __syncthreads();
+        if (tile + (int)gridDim.x < tiles) fetch(tile + gridDim.x, buffer ^ 1);
         const int m0 = tile * BM, end = min(M, m0 + BM);
         unsigned char* here = stretches + buffer * BUFFER;
-        if (NORM) activate(here, copied_pixels(m0, end), x_norm);
+        if (NORM) activate<1>(here, copied_pixels(m0, end), x_norm);
         if (BACK) {
             unsigned char* grads = here + X_PIXELS * XS * 2;
             pass_back(grads, grads + BM * DS * 2, m0, end - m0, factors, d);
         }
-        __syncthreads();
-        if (tile + (int)gridDim.x < tiles) fetch(tile + gridDim.x, buffer ^ 1);
+        if (NORM || BACK) __syncthreads();
         const int first = copied(m0);
         const u32 x_at = buffers + buffer * BUFFER, d_at = x_at + X_PIXELS * XS * 2;
 #pragma unroll 2
