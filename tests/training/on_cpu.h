@@ -41,7 +41,7 @@ struct Warp {
 static std::vector<Warp> warps;
 static Warp everyone;
 static std::vector<ucontext_t> fibers;
-static std::vector<bool> done;
+static std::vector<bool> done, held;  // held: by the block's barrier
 static ucontext_t scheduler;
 
 static void pause() {
@@ -55,11 +55,15 @@ static void meet(Warp& where, int count) {
     if (++where.arrived == count) {
         where.arrived = 0;
         where.round++;
+        if (&where == &everyone) held.assign(count, false);
     }
     while (where.round == round) pause();
 }
 
-static void __syncthreads() { meet(everyone, (int)fibers.size()); }
+static void __syncthreads() {
+    held[threadIdx.x] = true;
+    meet(everyone, (int)fibers.size());
+}
 static Warp& warp_of() { return warps[threadIdx.x / 32]; }
 
 static u32 shared_address(const void* p) { return (u32)((const unsigned char*)p - memory); }
@@ -171,6 +175,7 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
             memset(memory, 0xff, sizeof memory);  // nothing may rely on what lies there: these are NaNs
             fibers.assign(threads, ucontext_t());
             done.assign(threads, false);
+            held.assign(threads, false);
             copies.assign(threads, {});
             warps.assign(threads / 32, Warp());
             everyone = Warp();
@@ -181,13 +186,20 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
                 fibers[i].uc_link = nullptr;
                 makecontext(&fibers[i], fiber, 0);
             }
-            for (int left = threads; left;)
-                for (int i = 0; i < threads; i++)
-                    if (!done[i]) {
-                        threadIdx.x = i;
-                        swapcontext(&scheduler, &fibers[i]);
-                        left -= done[i];
-                    }
+            // a warp goes on until a barrier holds it, the last one first in every second block: what lacks one shows
+            for (int left = threads, next = 0; left; next = (next + 1) % (threads / 32)) {
+                int first = (block % 2 ? threads / 32 - 1 - next : next) * 32;
+                for (bool moved = true; moved;) {
+                    moved = false;
+                    for (int i = first; i < first + 32; i++)
+                        if (!done[i] && !held[i]) {
+                            threadIdx.x = i;
+                            swapcontext(&scheduler, &fibers[i]);
+                            left -= done[i];
+                            moved = true;
+                        }
+                }
+            }
             for (size_t i = SHARED; i < sizeof memory; i++)  // what the launch asks for is all there is
                 if (memory[i] != 0xff) abort();
         }
