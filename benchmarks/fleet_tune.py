@@ -204,10 +204,12 @@ def lenet(runs: int = 60) -> None:
     tune(net, net.second, net.second.turned(ROWS2_BACK, N1), h1)
     dy2 = net._pool_back(y2, norm, torch.randn_like(h2))
     folded, dh1 = net._fold(index, active, True), net._second_back(dy2)
+    net.cuda = None  # the sizes below are those of Triton's kernels
     others: dict[str, tuple[list[Any], Callable[[], Any]]] = {
         "first": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._first(folded, index, net.images, True)),
         "first_weights": ([*itertools.product((32, 64), (16, 32), (1, 2))], lambda: net._first_back(index, dh1)),
         "pool": ([*itertools.product((8, 16, 32, 64), (2, 4))], lambda: net._pool_back(y2, norm, h2)),
+        "pool_sums": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._pool_means(norm, h2)),
     }
     for name, (options, call) in others.items():
 

@@ -4,6 +4,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,17 @@ def test_adding_a_method_as_the_page_says(monkeypatch):
     got = method.objective(sample.logits, Batch(sample.shown, sample.answer, sample.prior))
     p = torch.softmax(sample.logits, -1)
     torch.testing.assert_close(got, 2 * (p * sample.shown).sum(-1).mean())
+
+
+def test_running_and_comparing_it_as_the_page_says(tmp_path):
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (commands,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "outside.py").write_text(example)
+    for command in commands.splitlines():
+        words = [sys.executable, "-m", *shlex.split(command)]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert "| Outside |" in (tmp_path / "mine" / "report.md").read_text()
 
 
 def test_the_page_names_every_method_and_no_other():

@@ -76,8 +76,26 @@ def test_the_commands_run_in_order(files, request):
     assert Path("runs/birds/card.md").is_file()
 
 
+def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, request):
+    monkeypatch.chdir(tmp_path)
+    topics = ["card", "loan", "rate", "login", "other", "phone"]
+    Path("classes.txt").write_text("\n".join(topics))
+    Path("tickets.csv").write_text("text\n" + "".join(f"My {topics[i % 6]} {i} is lost\n" for i in range(24)))
+    page = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"^```\n([^`]*shortlist annotate init[^`]*)^```", page, re.MULTILINE)
+    servers: list[Server] = []
+    try:
+        for line in filter(None, block.splitlines()):
+            if line.startswith("shortlist"):  # the others install
+                run(line, servers, request)
+    finally:
+        for server in servers:
+            server.kill()
+    assert len(Path("classes.csv").read_text().splitlines()) == 25
+
+
 def run(line: str, servers: list[Server], request: pytest.FixtureRequest) -> str:
-    words = shlex.split(line)
+    words = shlex.split(line, comments=True)
     assert words[0] == "shortlist"
     if words[1:3] == ["annotate", "demo"]:
         return ""  # run by test_demo_app.py

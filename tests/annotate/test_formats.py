@@ -247,3 +247,20 @@ def refusal(project, data: bytes) -> str:
     except InputError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("truth.csv", "item,label\na,cat\nb,dog\n", "not one task of ours"),
+        ("min.json", '[{"id": 1, "text": "hello", "intent": "cat"}]', "not one task of ours"),
+        ("broken.json", "{", "not JSON"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_in_one_line_with_its_name(make_project, tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InputError, match=message) as error:
+        import_file(make_project(items=1), path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)

@@ -3,6 +3,8 @@ import struct
 import time
 import wave
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from sqlalchemy import func, select
@@ -13,6 +15,7 @@ from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.schema import Item, Slot
 from shortlist.annotate.setup import add_to_project, init_project
 from shortlist.annotate.sources import Source, find_sources, read_classes, read_gold
+from shortlist.data import load
 from shortlist.errors import InputError
 
 
@@ -109,10 +112,68 @@ def test_texts_from_a_file(make_project, tmp_path, ending):
     assert counted(project, Slot) == 1, "gold has slots only when it is asked"
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("named", [False, True])
+def test_items_are_named_as_training_names_them(make_project, tmp_path, ending, named):
+    """Or answers are joined to other items than those they were given for."""
+    path = tmp_path / f"items.{ending}"
+    rows = [{"text": f"text {i}"} | ({"item": f" {i + 7}"} if named else {}) for i in range(4)]
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == "jsonl":
+        path.write_text("\n\n".join(map(json.dumps, rows)))
+    else:
+        between = "\t" if ending == "tsv" else ","
+        lines = [between.join(rows[0]), *(between.join(row.values()) for row in rows)]
+        path.write_text("\n\n".join(lines))
+    project = make_project(items=0)
+    assert add_items(project, find_sources(path), strict=True).added == 4
+    with project.store.read() as connection:
+        found = {row.name: row.text for row in connection.execute(select(Item.name, Item.text))}
+    data = load(path)
+    assert found == dict(zip(data.train.items.tolist(), data.train.x, strict=True))
+
+
+def test_a_column_that_was_stated_must_be_there(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("id,text\na,hello\n")
+    assert [source.name for source in find_sources(path, item_column="id")] == ["a"]
+    with pytest.raises(InputError, match=r"no column 'idd' \(its columns: id, text\)"):
+        list(find_sources(path, item_column="idd"))
+
+
+def test_a_table_of_image_paths(make_project, tmp_path):
+    (tmp_path / "pictures").mkdir()
+    Image.new("L", (8, 8)).save(tmp_path / "pictures" / "a.png")
+    path = tmp_path / "items.csv"
+    path.write_text("item,image\nx,pictures/a.png\ny,pictures/b.png\n")
+    project = make_project(items=0)
+    report = add_items(project, find_sources(path))
+    assert (report.added, report.skipped) == (1, [("row 2 (y)", "cannot be read: No such file or directory")])
+
+
+def test_hidden_files_are_no_items(make_project, tmp_path):
+    folder = tmp_path / "images"
+    (folder / ".thumbs").mkdir(parents=True)
+    for name in (".DS_Store", ".thumbs/a.png", "._b.png"):
+        (folder / name).write_bytes(b"x")
+    Image.new("L", (8, 8)).save(folder / "a.png")
+    assert add_items(make_project(items=0), find_sources(folder), strict=True).added == 1
+
+
+def test_nothing_is_added_where_a_part_cannot_be_read(make_project, tmp_path):
+    project = make_project(items=0, classes=2)
+    with pytest.raises(InputError, match="no such file or folder"):
+        add_to_project(project, tmp_path / "nowhere", classes_file(tmp_path))
+    add_to_project(project, None, classes_file(tmp_path))
+    with pytest.raises(InputError, match="the project has the class 'cat' already: give new ones only"):
+        add_to_project(project, None, classes_file(tmp_path))
+
+
 def test_strict_refuses_the_whole_import_naming_the_item(make_project, tmp_path, database):
     project = make_project(database, items=2)
     sources = [Source("x", "x", text="fine"), Source("row 9", "item 1", text="there already")]
-    with pytest.raises(InputError, match="nothing imported: row 9: a duplicate id"):
+    with pytest.raises(InputError, match="nothing imported: row 9: the project has an item of this name"):
         add_items(project, sources, strict=True)
     assert counted(project, Item) == 2
     folder = tmp_path / "images"
@@ -182,8 +243,9 @@ def test_one_database_holds_one_project(tmp_path, postgres, make_project):
         ("a.csv", b"item,words\n1,hello\n", "no column 'text'"),
         ("a.csv", b"text\n\xff\xfe\n", "UTF-8"),
         ("a.jsonl", b"{not json}\n", "line 1 is not JSON"),
-        ("a.jsonl", b"[1]\n", "not a JSON object"),
+        ("a.jsonl", b"[1]\n", "must be a JSON object"),
         ("a.txt", b"hello", "expected a folder"),
+        ("a.csv", b"id,message\n1,hello\n", r"its columns: id, message\): give --text-column"),
     ],
 )
 def test_a_bad_file_is_one_clear_line(tmp_path, name, content, message):
@@ -214,6 +276,10 @@ def test_settings_are_checked():
 
 def test_class_names_are_kept_in_order(tmp_path, make_project):
     assert read_classes(classes_file(tmp_path, ("b", " a ", "", "ü|x"))) == ["b", "a", "ü|x"]
+    with pytest.raises(InputError, match=r"classes\.txt: class 'b' occurs twice"):
+        read_classes(classes_file(tmp_path, ("b", "a", "b")))
+    with pytest.raises(InputError, match=r"nowhere\.txt cannot be read: No such file or directory"):
+        read_classes(tmp_path / "nowhere.txt")
     project = make_project(classes=0, items=0)
     assert add_classes(project, ["b", "a"]) == 2
     assert add_classes(project, ["c"]) == 3

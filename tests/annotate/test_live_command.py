@@ -24,7 +24,9 @@ def shortlist(*words, folder):
 
 def test_init_stores_the_policy(birds):
     made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--size", "2")
-    assert shortlist(*made, "--policy", "adaptive", "--epsilon", "0.1", folder=birds).returncode == 0
+    done = shortlist(*made, "--policy", "adaptive", "--epsilon", "0.1", folder=birds)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == "2 items added, 0 skipped", "no trace of a bar where there is no terminal"
     live = json.loads((birds / "p" / "project.json").read_text())["live"]
     assert (live["policy"], live["size"], live["epsilon"]) == ("adaptive", 2, 0.1)
 
@@ -44,3 +46,57 @@ def test_serve_refuses_options_without_a_policy(birds):
     assert found.returncode == 2
     assert "--policy" in found.stderr
     assert not found.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("words\na red bird\n", "no column 'text'"),
+        (
+            "text\na red bird\n",
+            "expected labelled items of the kind text to score on (a column text and a column label)",
+        ),
+        ("text,label\na red bird,rde\n", "class 'rde' is not one of the project's"),
+    ],
+)
+def test_bad_test_data_is_refused_before_anything_runs(birds, content, message):
+    """The trainer would fail on it again and again, and people would be asked with uniform lists."""
+    (birds / "test.csv").write_text(content)
+    made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt")
+    assert shortlist(*made, folder=birds).returncode == 0
+    wanted = ("--policy", "adaptive", "--test", "test.csv")
+    served = shortlist("serve", "p", "--port", "0", *wanted, folder=birds)
+    again = shortlist("init", "q", *made[2:], *wanted, folder=birds)
+    for found in (served, again):
+        assert (found.returncode, found.stdout) == (2, "")
+        assert message in found.stderr
+    assert not (birds / "q").exists()
+
+
+def test_test_data_is_found_from_elsewhere(birds):
+    (birds / "test.csv").write_text("text,label\na red bird,red\n")
+    made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--policy", "top", "--test", "test.csv")
+    assert shortlist(*made, folder=birds).returncode == 0
+    assert json.loads((birds / "p" / "project.json").read_text())["live"]["test"] == str(birds / "test.csv")
+
+
+def test_a_trainer_that_cannot_go_on_says_one_line(birds):
+    assert shortlist("init", "p", "--items", "texts.csv", "--classes", "classes.txt", folder=birds).returncode == 0
+    command = [sys.executable, "-m", "shortlist.annotate.live_trainer", str(birds / "p"), '{"test": "nowhere.csv"}']
+    trainer = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert trainer.wait(timeout=120) == 2  # with its input still open, as the server holds it
+    _, said = trainer.communicate()
+    assert len(said.splitlines()) == 1
+
+
+def test_init_says_when_random_lists_would_mostly_be_none(birds):
+    (birds / "many.txt").write_text("".join(f"class {k}\n" for k in range(50)))
+    made = ("--items", "texts.csv", "--size", "5", "--classes")
+    said = shortlist("init", "p", *made, "many.txt", folder=birds).stderr.splitlines()
+    assert said[-2:] == [
+        "Random lists of 5 of 50 classes: some 90% of answers will be None.",
+        "Next: shortlist annotate serve p --policy adaptive",
+    ]
+    for place, rest in enumerate((("classes.txt",), ("many.txt", "--policy", "top"))):
+        said = shortlist("init", f"q{place}", *made, *rest, folder=birds).stderr.splitlines()
+        assert said == ["2 items added, 0 skipped", f"Next: shortlist annotate serve q{place}"]

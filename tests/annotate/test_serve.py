@@ -12,6 +12,7 @@ from shortlist.annotate.serve import Address, listen
 from shortlist.cli.annotate import app
 from shortlist.errors import InputError
 
+from .conftest import people
 from .running import Caller, Server, free_port
 
 
@@ -125,3 +126,15 @@ def test_a_taken_port_is_one_clear_line():
     assert address.port > 0
     with listener, pytest.raises(InputError, match=f"cannot listen on 127.0.0.1 port {address.port}"):
         listen(address)
+
+
+def test_status_says_how_far_and_how_often_people_agree(make_project):
+    project = make_project(items=3, overlap=2, classes=2, size=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue()
+    for who, choice in ((ada, 0), (bob, 1)):
+        while held := queue.next(who):
+            queue.answer(who, held[0].id, 0, choice, 2.0)
+    printed = run("status", project.folder)
+    assert "6 of 6 answers, 3 of 3 items done" in printed
+    assert "agreement: 0.0% of 3 pairs" in printed

@@ -82,7 +82,7 @@ def test_folder_errors(tmp_path):
         data.load(tmp_path)
     picture(tmp_path / "cat" / "1.png")
     picture(tmp_path / "cat" / "2.png", size=(3, 3))
-    with pytest.raises(InputError, match=r"2.png is 3x3, .*1.png is 4x6: state an image_size"):
+    with pytest.raises(InputError, match=r"2.png is 3x3, .*1.png is 4x6: state an image_size .--image-size"):
         data.load(tmp_path)
     assert data.load(tmp_path, image_size=5).train.x.shape == (2, 3, 5, 5)
     assert data.load(tmp_path, image_size=(5, 7)).train.x.shape == (2, 3, 5, 7)

@@ -61,6 +61,19 @@ class TestTuning:
         kinds = [row["kind"] for row in Ledger(tmp_path / "ledger" / "tuning.jsonl").rows()]
         assert (kinds.count("tried"), kinds.count("choice")) == (16, 4)
 
+    def test_a_short_try_does_not_push_out_the_real_choice(self, tmp_path):
+        """The real one is in the ledger already and would not be stored again: it could never come back."""
+
+        def best_at(lr):
+            return FakeEngine(cuda=True, level=lambda c: 0.9 if c.lr == lr else 0.7)
+
+        study = Study(tmp_path)
+        study.tune(["digits"], ["sl"], BOTH, best_at(1e-2))
+        study.tune(["digits"], ["sl"], BOTH, best_at(1e-1), epochs=3)
+        study.tune(["digits"], ["sl"], BOTH, best_at(1e-2))
+        recipe = study.recipes.of(study_set("digits"), Line("sl"))
+        assert (recipe.lr, recipe.source[:39]) == (1e-2, "tuned: best of 4 points of 30 epochs, h")
+
     def test_stopped_between_points_nothing_is_chosen_yet(self, tmp_path):
         study = Study(tmp_path)
         with pytest.raises(KeyboardInterrupt):

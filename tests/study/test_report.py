@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,12 +12,12 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import figures, views
+from shortlist.study import claims, figures, views
 from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.ledger import Ledgers
 from shortlist.study.lines import Line
 from shortlist.study.recipes import CHOICE, Recipe, Recipes
-from shortlist.study.report import README_MARKS, write_report
+from shortlist.study.report import README_MARKS, settings_rows, write_report
 from shortlist.study.summary import Results, over_trials
 
 from .conftest import fake_row
@@ -167,6 +168,27 @@ def test_claims_are_checked(written):
     assert "MNIST: our SL" not in text  # nothing was run there, so nothing is claimed
 
 
+def test_diverged_trials_are_told_wherever_a_mean_is(tmp_path):
+    """A cell whose trials all broke is not one that was not run, and a mean of survivors is called one."""
+    runs = planned(Wanted(("table1",), ("mnist",), methods=("sl", "rc"), trials=3), NONE_CHOSEN)
+    broken = {(8, 0), (8, 1), (8, 2), (5, 1)}
+
+    def row(run):
+        bad = run.config.method == "sl" and (run.cell.size, run.trial) in broken
+        return fake_row(run, 0.995, failed="the risk is nan" if bad else None)
+
+    rows = [row(run) for run in runs]
+    check = claims.checks(Results(rows, NONE_CHOSEN))[0]
+    assert (check.answer, check.held, check.cells, check.missing) == ("no", 5, 6, ())
+    assert check.below == ("size 8: every trial diverged",)
+    text = write_report(write(tmp_path, rows)).text.read_text()
+    assert "| no | 5 of 6 | size 8: every trial diverged, size 5: 1 of 3 trials diverged |  |" in text
+    assert "- Trials that diverged and are not in the mean: SL, l = 8: 3 of 3; SL, l = 5: 1 of 3." in text
+    some = [row for row in rows if row["size"] != 8]
+    fine = [fake_row(run, 0.995) for run in runs if run.cell.size == 8]
+    assert claims.checks(Results([*some, *fine], NONE_CHOSEN))[0].answer == "only for trials that did not diverge"
+
+
 def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
     cell = Cell("fashion", "1-10", 5, Line("sl"))
 
@@ -184,6 +206,13 @@ def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
     assert Results(both, Recipes([choice(bad)])).of(cell).last.mean == pytest.approx(50, abs=0.01)
     assert Results(both, Recipes([choice(good)])).of(cell).last.mean == pytest.approx(95, abs=0.01)
     assert Results(both, Recipes([choice(good)])).of(cell).others == 3
+    shown = views.view("table1", "fashion", Results(both, Recipes([choice(good)])))
+    (notes,) = [r.notes for g in shown.groups if g.title == "size 5" for r in g.rows if r.title == "SL"]
+    assert notes == "3 of 5 trials; 3 runs with other settings are not shown"
+    listed = settings_rows(both, {row["key"] for row in both[:3]})
+    assert [(entry["config"]["lr"], entry["count"], entry["shown"]) for entry in listed] == [
+        (0.3, 3, True), (0.7, 3, False)
+    ]  # fmt: skip
     longer = [*rows(good, 0.95, epochs=10, trials=5), *rows(bad, 0.5, trials=2)]
     assert Results(longer, NONE_CHOSEN).of(cell).epochs == 100
     more = [*rows(good, 0.95, trials=2), *rows(bad, 0.5, trials=4)]
@@ -233,7 +262,19 @@ def test_curves_of_figure_2(fashion):
     colours = [look[0] for look in figures.LOOKS.values()]
     assert len(set(colours)) == len(colours)
     assert len({(str(look[1]), look[2]) for look in figures.LOOKS.values()}) == len(colours)
+    every = [*figures.LOOKS.values(), *figures.SPARE]
+    assert len({look[0] for look in every}) == len({(str(look[1]), look[2]) for look in every}) == len(every)
     assert figures.figure2("fashion", results) == svg  # the same ledger, the same picture
+
+
+def test_figure_2_shows_where_the_curves_are():
+    """Methods a point apart are told apart, every one that learned is in the picture, a collapsed one is not."""
+    epochs = np.arange(80)
+    curves = [level - 3 * np.exp(-epochs / 20) for level in (92.5, 92.0, 91.0, 90.5, 90.2, 90.1, 90.0, 88.5)]
+    low, high = figures._range([*curves, np.full(80, 10.0)])
+    assert 85 < low < 88.5
+    assert 92.5 < high < 93.5
+    assert figures._range([np.full(80, 99.9)])[1] == 100
 
 
 def test_augmented_lines_have_rows_of_their_own():
@@ -245,11 +286,59 @@ def test_augmented_lines_have_rows_of_their_own():
     assert "likelihood, flip + crop" not in titles["size 4"]
     row = next(r for g in shown.groups for r in g.rows if r.line.augment)
     assert row.reported is None  # the paper did not augment, as far as it says
-    (check,) = views.checks(results)
+    (check,) = claims.checks(results)
     assert (check.held, check.cells, check.below, check.answer) == (1, 1, (), "not known yet")
     assert check.missing[:3] == ("size 8", "size 7", "size 6")
     assert len(check.missing) == 11
     assert "with flip + crop" in check.claim
+
+
+OWN = """
+from dataclasses import dataclass
+
+from shortlist.methods.cc import CC
+
+
+@dataclass(frozen=True)
+class Mine(CC):
+    name = "mine"
+"""
+
+
+def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
+    (tmp_path / "my_rows.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    wanted = Wanted(("table1",), ("fashion",), methods=("my_rows:Mine",), sizes=(5,), trials=2)
+    runs = planned(wanted, NONE_CHOSEN)
+    assert {(run.config.method, run.config.protocol) for run in runs} == {
+        ("my_rows:Mine", "paper"), ("my_rows:Mine", "fair")
+    }  # fmt: skip
+    folder = write(tmp_path / "results", [fake_row(run, 0.9) for run in runs])
+    report = write_report(folder)
+    only_fair = [fake_row(run, 0.9) for run in runs if run.config.protocol == "fair"]
+    part = write_report(write(tmp_path / "part", only_fair))
+    assert "| Mine | – | – |  | – | **90.00** ± 0.00 |" in part.text.read_text()
+    assert not any("Mine" in line for line in _missing(part.text))  # the study does not owe it
+    table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
+    (row,) = [line for line in table1.splitlines() if line.startswith("| Mine |")]
+    assert row.count("**90.00** ± 0.00") == 2
+    assert ">Mine<" in (folder / "figures" / "figure2-fashion.svg").read_text()
+    # without the module the other tables are still written, and it is said what is not in them
+    monkeypatch.delitem(sys.modules, "my_rows")
+    monkeypatch.chdir("/")
+    said = []
+    assert "| Mine |" not in write_report(folder, said.append).text.read_text()
+    assert "fashion: the runs of my_rows:Mine are in no table" in said[0]
+
+
+def test_additions_are_not_held_against_the_paper():
+    for line in (Line("sl", augment=True), Line("sl", ema=True)):
+        result = Results([fake_row(plan_run(Cell("fashion", "1-10", 5, line), 0, NONE_CHOSEN))], NONE_CHOSEN)
+        found = result.of(Cell("fashion", "1-10", 5, line))
+        assert found.last is not None
+        assert found.paper is None
+        assert found.difference is None
+    assert "SL, averaged weights" in [r.title for g in views.view("table1", "fashion", result).groups for r in g.rows]
 
 
 def test_beyond_the_paper(tmp_path):

@@ -7,6 +7,7 @@ import copy
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import cuda_on_cpu
 import torch
@@ -18,18 +19,23 @@ from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
 from shortlist.training.augment import move_images
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet import Fleet
 from shortlist.training.fleet_conv_cuda import CudaConv
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_lenet_cuda import CudaLayers
+from shortlist.training.fleet_pack import LeNetNet, fleet_of, plan_all
 from shortlist.training.fleet_resnet import ResNetFleet
+from shortlist.training.fleet_sets import Sets
 from shortlist.training.inputs import Inputs
 from shortlist.training.kernel_run import KernelRun
+from shortlist.training.kernels import nvrtc
 from shortlist.training.loop import fit
 from shortlist.training.prepare import plan, prepare
 
 K, SIZE, R = 10, 8, 2
 LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)
-ITEMS, BATCH = 40, 6
+ITEMS, BATCH, WIDE_BATCH = 40, 6, 30
 
 
 def gap(ours: Tensor, theirs: Tensor) -> float:
@@ -55,9 +61,12 @@ def small_resnet() -> nn.Module:
 
 
 def compare(
-    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: Tensor, test: object, errors: dict[str, float]
+    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: list[Tensor], test: object, errors: dict[str, float]
 ) -> None:
-    """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does."""
+    """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does.
+
+    `floats` are each run's images as its network takes them.
+    """
     averages = [copy.deepcopy(net) for net in nets]
     optimisers = [
         torch.optim.SGD(net.parameters(), lr=LR[i], momentum=0.9, weight_decay=DECAY[i]) for i, net in enumerate(nets)
@@ -69,7 +78,7 @@ def compare(
         fleet.backward(slope)
         fleet.update(torch.tensor(LR))
         for i, net in enumerate(nets):
-            out = net.train()(floats[index[i]])
+            out = net.train()(floats[i][index[i]])
             optimisers[i].zero_grad()
             (out * slope[i]).sum().backward()
             optimisers[i].step()
@@ -90,8 +99,8 @@ def compare(
     with fleet.averaged():
         averaged = fleet.forward(rows, torch.zeros(R), train=False, inputs=test)
     for i, net in enumerate(nets):
-        errors[f"evaluation {i}"] = gap(scores[i].detach(), net.eval()(floats[:9]).detach())
-        errors[f"averaged evaluation {i}"] = gap(averaged[i].detach(), averages[i].eval()(floats[:9]).detach())
+        errors[f"evaluation {i}"] = gap(scores[i].detach(), net.eval()(floats[i][:9]).detach())
+        errors[f"averaged evaluation {i}"] = gap(averaged[i].detach(), averages[i].eval()(floats[i][:9]).detach())
     fleet.keep(torch.tensor([1]))
     states(fleet.state_dict(0), nets[1].state_dict(), "kept", errors)
     with fleet.averaged():
@@ -117,13 +126,98 @@ def lenet(errors: dict[str, float]) -> None:
     fleet = LeNetFleet(
         [net.state_dict() for net in nets], images, torch.tensor(DECAY), 0.9, torch.float32, ema=torch.tensor(EMA)
     )
-    compare(fleet, nets, images, with_halo(images, torch.float32), errors)
+    compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors)
+
+
+class Narrowed:
+    """The LeNet's CUDA kernels in a fleet of float32: what they are given is rounded to bf16."""
+
+    def __init__(self, layers: CudaLayers) -> None:
+        self.layers = layers
+
+    def first(self, images: Tensor, index: Tensor, weights: Tensor, h1: Tensor, *, train: bool) -> None:
+        h = h1.bfloat16()
+        self.layers.first(images.bfloat16(), index, weights.bfloat16(), h, train=train)
+        h1.copy_(h)
+
+    def first_weights(self, images: Tensor, index: Tensor, dh1: Tensor) -> Tensor:
+        return self.layers.first_weights(images.bfloat16(), index, dh1.bfloat16())
+
+    def pool_back(self, y2: Tensor, norm: Tensor, means: Tensor, dh2: Tensor, dy2: Tensor) -> None:
+        dy = dy2.bfloat16()
+        self.layers.pool_back(y2.bfloat16(), norm, means, dh2.bfloat16(), dy)
+        dy2.copy_(dy)
+
+
+def cuda(errors: dict[str, float]) -> None:
+    """A step with the LeNet's CUDA kernels, run on the CPU, in their places, beside one with Triton's in float32.
+
+    No momentum, no decay: a parameter's change is its gradient. (The interpreter cannot multiply matrices of bf16.)
+    """
+    images = torch.randn(ITEMS, 1, SIZE, SIZE)
+    starts = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)).state_dict() for i in range(R)]
+    index = torch.stack([torch.randperm(ITEMS)[:WIDE_BATCH] for _ in range(R)])
+    slope = torch.randn(R, WIDE_BATCH, K) / WIDE_BATCH
+    fleets = [LeNetFleet(starts, images, torch.zeros(R), 0.0, torch.float32) for _ in range(2)]
+    fleets[1].cuda = Narrowed(CudaLayers(fleets[1]._zeros, fleets[1].H, fleets[1].W))
+    found = []
+    nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
+    for fleet in fleets:
+        logits = fleet.forward(index, torch.ones(R), train=True).detach()
+        fleet.backward(slope)
+        scores = fleet.forward(index, torch.zeros(R), train=False, inputs=fleet.images).detach()
+        fleet.update(torch.ones(R))
+        found.append((logits, scores, [fleet.state_dict(i) for i in range(R)]))
+    (logits, scores, theirs), (our_logits, our_scores, ours) = found
+    errors |= {"logits": gap(our_logits, logits), "evaluation": gap(our_scores, scores)}
+    for i, start in enumerate(starts):
+        for key, tensor in start.items():
+            if tensor.is_floating_point() and (theirs[i][key] - tensor).norm() > 0:
+                errors[f"{key} {i}"] = gap(ours[i][key] - tensor, theirs[i][key] - tensor)
+
+
+def sums(errors: dict[str, float]) -> None:
+    """The LeNet's kernels that sum, over more than one block, beside plain sums."""
+    from shortlist.training.kernels import lenet as kernels
+
+    B, items, width = 300, 40, 70
+    index, moments, out = torch.randint(0, items, (R, B)), torch.randn(items, width), torch.zeros(R, width)
+    kernels.moments_kernel[(3, R)](index, moments, out, B, width, BLOCK_B=256, COLUMNS=32, STEPS=2)
+    errors["moments"] = gap(out, moments[index].sum(1))
+
+    d, padded, grad = torch.randn(R, B, 21), torch.full((R, B, 24), 7.0), torch.full((R, 30), 7.0)
+    kernels.head_back_kernel[(R,)](d, padded, grad, B, 30, K=21, N=24, BLOCK_N=32, BLOCK_B=128, STEPS=3)
+    errors["last slopes"] = gap(padded, torch.nn.functional.pad(d, (0, 3)))
+    errors["last bias"] = gap(grad[:, :21], d.sum(1)) + float(grad[:, 21:24].norm() + (grad[:, 24:] - 7).norm())
+
+    # y (R, B, 4, 6, C) with many equal corners; columns behind the last place are not used
+    B, H, W, C, row = 31, 2, 3, 50, 304
+    tiles = -(-B * H * W // 64)
+    y, norm = torch.randn(R, B, 2 * H, 2 * W, 56).mul(2).round(), torch.randn(R, 4, 64)
+    h, won, d = (torch.randn(R, B, row) for _ in range(3))
+    kernels.pool_kernel[(tiles, R)](
+        y, norm, h, won, y.stride(0), h.stride(0), B * H * W,
+        H=H, W=W, C=56, N=64, CO=C, BLOCK_M=64, ROW=row, TRAIN=True,
+    )  # fmt: skip
+    found = torch.zeros(R, tiles, 2, 64)
+    kernels.pool_sums_kernel[(tiles, R)](
+        won, norm, d, found, h.stride(0), B * H * W, PLACES=H * W, N=64, CO=C, BLOCK_M=64, ROW=row
+    )  # fmt: skip
+    y, slope = y[..., :C].double(), d[..., : H * W * C].view(R, B, H, W, C).double()
+    scale, shift, mean, rstd = (norm[:, i, None, None, None, :C].double() for i in range(4))
+    z = (y * scale + shift).requires_grad_()
+    pooled = torch.nn.functional.max_pool2d(torch.relu(z).flatten(0, 1).permute(0, 3, 1, 2), 2)
+    (pooled * slope.flatten(0, 1).permute(0, 3, 1, 2)).sum().backward()
+    errors["pooled"] = gap(h[..., : H * W * C].view(R, B, H, W, C).flatten(0, 1).permute(0, 3, 1, 2), pooled.detach())
+    assert z.grad is not None
+    errors["sum of slopes"] = gap(found.sum(1)[:, 0, :C], z.grad.sum((1, 2, 3)))
+    errors["with the map"] = gap(found.sum(1)[:, 1, :C], (z.grad * (y - mean) * rstd).sum((1, 2, 3)))
 
 
 def resnet(errors: dict[str, float]) -> None:
     images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
-    mean, deviation = torch.tensor([120.0, 125.0, 130.0]), torch.tensor([70.0, 72.0, 75.0])
-    floats = (images.float() - mean.view(3, 1, 1)) / deviation.view(3, 1, 1)
+    mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
+    floats = [(images.float() - mean[i].view(3, 1, 1)) / deviation[i].view(3, 1, 1) for i in range(R)]
     nets = [stir(small_resnet()) for _ in range(R)]
     states_of = [net.state_dict() for net in nets]
     ema = torch.tensor(EMA)
@@ -132,19 +226,51 @@ def resnet(errors: dict[str, float]) -> None:
     moves[..., 2] = torch.arange(BATCH) % 2
     index = torch.randint(0, ITEMS, (R, BATCH))
     moved = move_images(images[index.flatten()], moves.flatten(0, 1)).float()
-    want = (moved - mean.view(3, 1, 1)) / deviation.view(3, 1, 1)
+    want = (moved.view(R, BATCH, 3, SIZE, SIZE) - mean.view(R, 1, 3, 1, 1)) / deviation.view(R, 1, 3, 1, 1)
     got = fleet._input(images, index, moves)[..., :3].permute(0, 1, 4, 2, 3)
-    errors["moved images"] = gap(got, nn.functional.pad(want, (1, 1, 1, 1)).view_as(got))
+    errors["moved images"] = gap(got, nn.functional.pad(want, (1, 1, 1, 1)))
     compare(fleet, nets, floats, images, errors)
 
 
-def cuda(errors: dict[str, float]) -> None:
+def resnet_some(errors: dict[str, float]) -> None:
+    """A ResNet fleet of which some runs make a second forward pass, beside one where all but one stand still in it."""
+    images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
+    mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
+    states_of = [stir(small_resnet()).state_dict() for _ in range(R)]
+    one, other = (ResNetFleet(states_of, images, mean, deviation, torch.zeros(R), 0.9, torch.float32) for _ in range(2))
+    moves = torch.randint(0, 9, (R, 3, 3), dtype=torch.uint8)
+    moves[..., 2] %= 2
+    index, slope = torch.randint(0, ITEMS, (R, 3)), torch.randn(R, 3, K)
+    last = slice(R - 1, R)
+    active = torch.zeros(R)
+    active[last] = 1
+    before = one.forward(index, torch.zeros(R), train=True, moves=moves).detach()
+    part = one.some(last)
+    for step in range(2):  # the second meets what the first left in the buffers
+        again = part.forward(index[last], active[last], train=True, moves=moves[last]).detach()
+        want = other.forward(index, active, train=True, moves=moves).detach()
+        errors[f"logits {step}"] = gap(again, want[last])
+        if step == 0:
+            errors["before"] = gap(before, want)
+            for net in (one, other):  # the second pass leaves the first one's maps alone
+                net.backward(slope)
+                net.update(torch.tensor(LR))
+            errors["gradient"] = gap(one.grad, other.grad)
+    for name, tensor in other.running.items():
+        errors[name] = gap(one.running[name], tensor)
+    one.keep(torch.tensor([R - 1]))
+    kept = one.forward(index[last], torch.zeros(1), train=True, moves=moves[last]).detach()
+    errors["kept"] = gap(kept, again)
+    one.backward(slope[last])
+    other.backward(slope)
+    errors["kept gradient"] = gap(one.grad, other.grad[last])
+
+
+def resnet_cuda(errors: dict[str, float]) -> None:
     """Gradients of a ResNet in bf16, its convolutions `conv.cu` thread by thread, beside the Triton ones in float32.
 
     They differ as bf16 does from float32: this is about the kernels being given the right maps, and all of them.
     """
-    from shortlist.training.kernels import nvrtc
-
     nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
     images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
     states_of = [stir(small_resnet()).state_dict() for _ in range(R)]
@@ -181,8 +307,35 @@ def run(errors: dict[str, float]) -> None:
         states(kernels.run.model.state_dict(), plain.run.model.state_dict(), method, errors)
 
 
+def sets(errors: dict[str, float]) -> None:
+    """Runs on different classes in one fleet on the kernels, beside the same by modules; one ends early."""
+    digits = load("digits")
+    assert digits.test is not None
+    data = Dataset("digits", digits.train.take(range(90)), digits.test.take(range(40)), digits.class_names, "image")
+    base = RunConfig(method="rc", size=2, model="lenet", epochs=2, batch_size=16, lr=0.02)
+    configs = [
+        replace(base, classes=(0, 1, 2)),
+        replace(base, classes=(3, 4, 5), seed=1, epochs=1),
+        replace(base, classes=(1, 8, 9), seed=2),
+    ]
+    engine = Engine(device="cpu").resolve(1)
+    plain = fleet_of(plan_all(data, configs), engine).train()
+    tasks = plan_all(data, configs)
+    net, among = LeNetNet(tasks, torch.full((3,), base.weight_decay), engine), Sets(tasks)
+    y = among.test_y()
+    assert y is not None
+    kernels = Fleet(tasks, net, (net.test_inputs(), y), sets=among).train()
+    for i, (one, other) in enumerate(zip(plain, kernels, strict=True)):
+        errors[f"{i} risk"] = abs(one.history[-1].risk - other.history[-1].risk)
+        errors[f"{i} accuracy"] = abs((one.history[-1].test_accuracy or 0) - (other.history[-1].test_accuracy or 1))
+        assert one.state is not None
+        assert other.state is not None
+        states(other.state, one.state, str(i), errors)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    {"lenet": lenet, "resnet": resnet, "run": run, "cuda": cuda}[sys.argv[1]](found)
+    checks = (lenet, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets)
+    {check.__name__: check for check in checks}[sys.argv[1]](found)
     print(json.dumps(found))

@@ -65,6 +65,7 @@ static void __syncthreads() {
     meet(everyone, (int)fibers.size());
 }
 static Warp& warp_of() { return warps[threadIdx.x / 32]; }
+static void __syncwarp() { meet(warp_of(), 32); }
 
 static u32 shared_address(const void* p) { return (u32)((const unsigned char*)p - memory); }
 

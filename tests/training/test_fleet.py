@@ -86,6 +86,22 @@ def test_batch_norm_and_augmentation(digits: Dataset) -> None:
     )
 
 
+@pytest.mark.parametrize("model", ["mlp", "lenet"])
+def test_runs_on_different_classes(digits: Dataset, model: str) -> None:
+    """Sets of different sizes in one pack, some of whose runs end early; each is tested on its own classes."""
+    base = replace(BASE, model=model, size=2, batch_size=32)
+    configs = [
+        replace(base, classes=(0, 1, 2)),
+        replace(base, classes=(7, 8, 9), method="lw", protocol="paper", seed=1),
+        replace(base, classes=(2, 1, 0), seed=2, epochs=1),
+        replace(base, classes=(4, 8, 9), seed=3, method="proden"),
+        replace(base, classes=(0, 1, 2), seed=4),
+    ]
+    small = replace(digits, train=digits.train.take(range(600)), test=digits.test.take(range(150)))  # type: ignore[union-attr]
+    assert len(packs(configs)) == 1
+    assert_twins(small, configs)
+
+
 def test_averaged_weights(digits: Dataset) -> None:
     """Averages of several decays, and none, in one pack; runs that end early or stand still, and batch norm."""
     small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)))  # type: ignore[union-attr]
@@ -147,8 +163,10 @@ def test_packs_share_what_must_be_shared(digits: Dataset) -> None:
         replace(BASE, size=5, method="likelihood", seed=4),
         replace(BASE, size=5, method="sl", lr=1.0),
         replace(BASE, size=2, classes=(1, 2, 3)),
+        replace(BASE, size=2, classes=(5, 6, 7)),
+        replace(BASE, size=2, classes=(5, 6, 7, 8)),
     ]
-    assert packs(configs) == [[2, 0, 3], [1], [4]]  # runs of one method side by side
+    assert packs(configs) == [[2, 0, 3], [1], [4, 5], [6]]  # runs of one method side by side
 
 
 def test_one_batch_size(digits: Dataset) -> None:

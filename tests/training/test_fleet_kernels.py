@@ -27,14 +27,19 @@ def errors_of(check: str) -> dict[str, float]:
     return errors
 
 
-@pytest.mark.parametrize("network", ["lenet", "resnet", "run"])
-def test_equal_to_the_module(network: str) -> None:
-    errors = errors_of(network)
+@pytest.mark.parametrize("check", ["lenet", "resnet", "resnet_some", "run", "sets", "sums"])
+def test_equal_to_the_module(check: str) -> None:
+    errors = errors_of(check)
     assert max(errors.values()) < 2e-5, {name: error for name, error in errors.items() if error >= 2e-5}
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not there to compile the kernels for the CPU")
-def test_the_cuda_kernels_in_their_place() -> None:
-    errors = errors_of("cuda")
-    assert max(errors[name] for name in ("logits 0", "logits 1", "evaluation")) < 0.03
-    assert max(errors.values()) < 0.3, {name: error for name, error in errors.items() if error >= 0.3}
+@pytest.mark.parametrize(("check", "most", "most_of_logits"), [("cuda", 0.2, 0.01), ("resnet_cuda", 0.3, 0.03)])
+def test_cuda_kernels_in_their_places(check: str, most: float, most_of_logits: float) -> None:
+    """In bf16, whose rounding turns some ReLUs over; a kernel given the wrong tensor would be off by as much as 1."""
+    errors = errors_of(check)
+    assert len(errors) > 30
+    assert max(errors.values()) < most, {name: error for name, error in errors.items() if error >= most}
+    scores = {name: error for name, error in errors.items() if name.startswith(("logits", "evaluation"))}
+    assert len(scores) > 1
+    assert max(scores.values()) < most_of_logits, scores

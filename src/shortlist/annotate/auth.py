@@ -55,7 +55,7 @@ class Auth:
         check_name(name, "annotator")
         with self.store.write() as connection:
             if connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar() is not None:
-                raise Conflict("name_taken", f"there is already an annotator {name!r}: ask for a new link instead")
+                raise Conflict("name_taken", f"there is already an annotator {name!r}: make a new link instead")
             annotator_id = insert_annotator(connection, name, self.clock())
         return annotator_id, self._sign(annotator_id, 0)
 

@@ -52,8 +52,10 @@ def add_classes(project: Project, names: Sequence[str]) -> int:
     clean = [check_name(name.strip(), "class") for name in names]
     with project.store.write() as connection:
         known = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
-        seen = set(known)
+        there, seen = set(known), set(known)
         for name in clean:
+            if name in there:
+                raise InputError(f"the project has the class {name!r} already: give new ones only")
             if name in seen:
                 raise InputError(f"class {name!r} occurs twice")
             seen.add(name)
@@ -118,8 +120,10 @@ def _check(
             if source.problem:
                 raise InputError(source.problem)
             check_name(source.name, "the name")
-            if source.name in seen or source.name in stored:
+            if source.name in seen:
                 raise InputError("a duplicate id")
+            if source.name in stored:
+                raise InputError("the project has an item of this name")
             if source.path is None:
                 check_text(source.text or "")
             known = gold.get(source.name, source.gold)

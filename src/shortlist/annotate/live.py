@@ -126,6 +126,8 @@ def live_plan(
 
     Where several people are asked about an item, mistakes are modelled: that is what the others are asked for.
     """
+    if test is not None and Path(test).exists():
+        test = str(Path(test).resolve())  # the server may be started elsewhere next time
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
     said = {"policy": policy, "epsilon": epsilon, "test": test}
     wanted |= {name: value for name, value in said.items() if value is not None}

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
+from shortlist.annotate.live import LivePlan
+from shortlist.annotate.project import Project
 from shortlist.annotate.schema import Item, LabelClass
 from shortlist.errors import InputError
 from shortlist.policies.features import Matrix, features
@@ -47,6 +49,17 @@ def kind_of(connection: Connection) -> str:
     return str(kinds[0])
 
 
+def check_live(project: Project, plan: LivePlan | None) -> None:
+    """Refuse what the trainer could only fail on, over and over and unseen, once the server runs."""
+    if plan is None:
+        return
+    with project.store.read() as connection:
+        kind = kind_of(connection)
+        names = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
+    if plan.test is not None:
+        _test_data(plan.test, kind, names)
+
+
 def read_project(connection: Connection, media: Path, size: int, seed: int, test: str | None) -> LiveItems:
     """Everything the trainer needs of the items."""
     kind = kind_of(connection)
@@ -57,7 +70,7 @@ def read_project(connection: Connection, media: Path, size: int, seed: int, test
         raise InputError("every item is gold: there is nothing to ask about")
     x = _inputs(kind, asked, media)
     if test is not None:
-        x_score, y_score = _test_data(test, kind, names, x)
+        x_score, y_score = _test_data(test, kind, names, x.shape[1:] if kind == "image" else None)
     else:
         x_score, y_score = _inputs(kind, gold, media, like=x), np.array([row.gold for row in gold], np.int64)
     ready, ready_score = features(kind, x, x_score, size=size, seed=seed)
@@ -87,21 +100,26 @@ def _images(paths: list[Path], form: tuple[int, ...] | None) -> NDArray[np.uint8
     return read_images(paths, None if keep else SIDE)
 
 
-def _test_data(test: str, kind: str, names: list[str], x: Any) -> tuple[Any, NDArray[np.int64]]:
-    """The labelled part of other data, its classes by the project's names."""
+def _test_data(
+    test: str, kind: str, names: list[str], form: tuple[int, ...] | None = None
+) -> tuple[Any, NDArray[np.int64]]:
+    """The labelled part of other data, its classes by the project's names; `form` is the (C, H, W) of its images."""
     from shortlist.data import UNLABELLED, load
 
-    image_size = (x.shape[2], x.shape[3]) if kind == "image" else None
-    data = load(test, image_size=image_size) if Path(test).exists() else load(test)
+    size = None if kind != "image" else SIDE if form is None else (form[1], form[2])
+    data = load(test, image_size=size) if Path(test).exists() else load(test)
     split = data.test if data.test is not None else data.train
     if data.kind != kind or split.y is None:
-        raise InputError(f"{test}: expected labelled items of the kind {kind} to score on")
+        raise InputError(
+            f"{test}: expected labelled items of the kind {kind} to score on"
+            + (" (a column text and a column label)" if kind == "text" else "")
+        )
     place = {name: k for k, name in enumerate(names)}
     missing = [name for name in data.class_names if name not in place]
     if missing:
         raise InputError(f"{test}: class {missing[0]!r} is not one of the project's")
     split = split.take(split.y != UNLABELLED)
     assert split.y is not None  # take keeps what is there
-    if kind == "image" and np.shape(split.x)[1:] != x.shape[1:]:
-        raise InputError(f"{test}: images of the form {np.shape(split.x)[1:]}, the project's are {x.shape[1:]}")
+    if form is not None and np.shape(split.x)[1:] != form:
+        raise InputError(f"{test}: images of the form {np.shape(split.x)[1:]}, the project's are {form}")
     return split.x, np.array([place[name] for name in data.class_names], np.int64)[split.y]

@@ -167,8 +167,8 @@ def main() -> None:
         os.nice(plan.nice)
         run(Path(folder), plan)
     except InputError as error:
-        print(f"trainer: {error}", file=sys.stderr)
-        sys.exit(2)
+        print(f"trainer: {error}", file=sys.stderr, flush=True)
+        os._exit(2)  # not sys.exit: the thread that reads our input holds its lock, on which Python would abort
 
 
 if __name__ == "__main__":

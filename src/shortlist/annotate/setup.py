@@ -8,6 +8,8 @@ from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.auth import Auth
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.importing import Progress, Report, add_classes, add_items
+from shortlist.annotate.live import LivePlan
+from shortlist.annotate.live_items import check_live
 from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.schema import Annotator
 from shortlist.annotate.sources import find_sources, read_classes, read_gold
@@ -21,8 +23,8 @@ def init_project(
     items: Path,
     classes: Path,
     gold: Path | None = None,
-    text_column: str = "text",
-    item_column: str = "item",
+    text_column: str | None = None,
+    item_column: str | None = None,
     *,
     strict: bool = False,
     progress: Progress = lambda done, total: None,
@@ -42,6 +44,7 @@ def init_project(
         if not report.added:
             where, reason = report.skipped[0]
             raise InputError(f"{items}: not one good item; the first: {where}: {reason}")
+        check_live(project, LivePlan.parse(settings.live) if settings.live else None)
     except BaseException:
         project.discard()
         raise
@@ -54,24 +57,23 @@ def add_to_project(
     items: Path | None,
     classes: Path | None,
     gold: Path | None = None,
-    text_column: str = "text",
-    item_column: str = "item",
+    text_column: str | None = None,
+    item_column: str | None = None,
     *,
     strict: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Report:
-    """Add classes, then items."""
+    """Add classes, then items; what cannot be read is refused before anything is added."""
     if items is None and classes is None:
         raise InputError("nothing to add: give --items or --classes")
-    if classes is not None:
-        names = read_classes(classes)
-        if not names:
-            raise InputError(f"{classes}: no classes found")
-        add_classes(project, names)
+    names = read_classes(classes) if classes is not None else []
+    if classes is not None and not names:
+        raise InputError(f"{classes}: no classes found")
+    found = list(find_sources(items, text_column, item_column)) if items is not None else []
+    known = read_gold(gold) if gold is not None else None
+    add_classes(project, names)
     if items is None:
         return Report()
-    known = read_gold(gold) if gold is not None else None
-    found = find_sources(items, text_column, item_column)
     return add_items(project, found, gold=known, strict=strict, progress=progress)
 
 

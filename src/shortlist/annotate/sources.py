@@ -1,14 +1,14 @@
-"""Where items come from: a folder of images and sounds, or a CSV / JSONL file with a text column."""
+"""Where items come from: a folder of images and sounds, or a table with a column of texts or of image paths."""
 
-import csv
-import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from shortlist.annotate.media import AUDIO_ENDINGS, IMAGE_ENDINGS
+from shortlist.data.own import TABLES
+from shortlist.data.table import item_names, read_table
 from shortlist.errors import InputError
 
 MAX_TEXT = 100_000
@@ -47,16 +47,15 @@ def check_text(text: str) -> str:
     return text
 
 
-def find_sources(path: Path, text_column: str = "text", item_column: str = "item") -> Iterator[Source]:
-    """Every item below a folder, or in a .csv or .jsonl file."""
+def find_sources(path: Path, text_column: str | None = None, item_column: str | None = None) -> Iterator[Source]:
+    """Every item below a folder, or in a table; they are named as `shortlist train` names them."""
     if path.is_dir():
         return _from_folder(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder")
-    readers = {".csv": _csv_rows, ".jsonl": _jsonl_rows}
-    if path.suffix.lower() not in readers:
-        raise InputError(f"{path}: expected a folder of images or sounds, or a .csv or .jsonl file")
-    return _from_rows(path, readers[path.suffix.lower()](path), text_column, item_column)
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLES)})")
+    return _from_table(path, text_column, item_column)
 
 
 def _from_folder(folder: Path) -> Iterator[Source]:
@@ -65,8 +64,10 @@ def _from_folder(folder: Path) -> Iterator[Source]:
     for path in sorted(folder.rglob("*")):
         if path.is_dir() and not path.is_symlink():
             continue
-        name = path.relative_to(folder).as_posix()
-        problem = None
+        inside = path.relative_to(folder)
+        if any(part.startswith(".") for part in inside.parts):  # .DS_Store and its like
+            continue
+        name, problem = inside.as_posix(), None
         if path.is_symlink():
             problem = "a link: links are not followed"
         elif path.suffix.lower() not in endings:
@@ -74,64 +75,52 @@ def _from_folder(folder: Path) -> Iterator[Source]:
         yield Source(name, name, path=path, problem=problem)
 
 
-def _from_rows(
-    path: Path, rows: Iterator[tuple[int, dict[str, Any]]], text_column: str, item_column: str
-) -> Iterator[Source]:
-    for number, row in rows:
-        if text_column not in row:
-            raise InputError(
-                f"{path}: row {number} has no column {text_column!r} (columns: {', '.join(map(str, row))})"
-            )
-        name = str(row.get(item_column) if row.get(item_column) is not None else number)
-        text, gold = row[text_column], row.get("gold")
-        problem = None if isinstance(text, str) else f"the text is {type(text).__name__}, expected characters"
+def _from_table(path: Path, text_column: str | None, item_column: str | None) -> Iterator[Source]:
+    """A row an item: the text, or the image at the path in the column `image`."""
+    table = read_table(path)
+    column = text_column or ("image" if "image" in table and "text" not in table else "text")
+    if column not in table:
+        raise InputError(f"{path} has no column {column!r} (its columns: {', '.join(table)}): give --text-column")
+    as_path = text_column is None and column == "image"
+    values = table[column]
+    names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
+    golds = table.get("gold", [None] * len(values))
+    for number, (value, name, gold) in enumerate(zip(values, names, golds, strict=True), start=1):
+        words = isinstance(value, str)
         yield Source(
             f"row {number} ({name[:40]})",
             name,
-            text=text if isinstance(text, str) else "",
+            text=None if as_path else value if words else "",
+            path=path.parent / value if as_path and words else None,
             gold=str(gold) if gold not in (None, "") else None,
-            problem=problem,
+            problem=None if words else f"the {column} is {type(value).__name__}, expected characters",
         )
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    csv.field_size_limit(MAX_TEXT * 10)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            for number, row in enumerate(csv.DictReader(file, strict=True), start=1):
-                yield number, {key: value for key, value in row.items() if key is not None}
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a CSV file in UTF-8: {error}") from error
-
-
-def _jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{path}: line {number} is not JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise InputError(f"{path}: line {number} is not a JSON object")
-            yield number, row
 
 
 def read_classes(path: Path) -> list[str]:
     """The class names in classes.txt, one a line, in order; blank lines do not count."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from error
-    return [line.strip() for line in lines if line.strip()]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    names = [line.strip() for line in lines if line.strip()]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InputError(f"{path}: class {name!r} occurs {'twice' if times == 2 else f'{times} times'}")
+    return names
 
 
 def read_gold(path: Path) -> dict[str, str]:
-    """Known answers: a CSV with the columns item and gold (a class name)."""
-    gold: dict[str, str] = {}
-    for number, row in _csv_rows(path):
-        if not row.get("item") or not row.get("gold"):
-            raise InputError(f"{path}: row {number}: expected the columns item and gold")
-        gold[str(row["item"])] = str(row["gold"])
-    return gold
+    """Known answers: a table with the columns item and gold (a class name)."""
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"{path}: expected a table ({', '.join(TABLES)}) with the columns item and gold")
+    table = read_table(path)
+    if "item" not in table or "gold" not in table:
+        raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")
+    items = item_names(table, path) or []
+    for number, gold in enumerate(table["gold"], start=1):
+        if gold in (None, ""):
+            raise InputError(f"{path}: row {number} has no gold, expected a class name")
+    return dict(zip(items, map(str, table["gold"]), strict=True))

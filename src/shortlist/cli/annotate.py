@@ -26,14 +26,19 @@ def check_installed() -> None:
     """Nothing of its own; says so in one line where the app's parts are not installed."""
     missing = [name for name in NEEDS if find_spec(name) is None]
     if missing:
-        raise InputError(f"the annotation app needs {', '.join(missing)}: install shortlist[annotate]")
+        raise InputError(
+            f"the annotation app needs {', '.join(missing)}: "
+            "in the clone, .venv/bin/pip install -c constraints.txt -e '.[annotate]'"
+        )
 
 
 Folder = Annotated[Path, typer.Argument(help="The project folder.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TextColumn = Annotated[str, typer.Option(help="The column of a CSV or JSONL file that holds the text.")]
-ItemColumn = Annotated[str, typer.Option(help="The column that names the item; row numbers where it is absent.")]
+TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
+ItemColumn = Annotated[
+    str | None, typer.Option(help="The column that names the item (item; where there is none, row numbers from 0).")
+]
 Policy = Annotated[
     str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
 ]
@@ -45,7 +50,7 @@ Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known a
 @app.command()
 def init(
     project: Folder,
-    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a .csv or .jsonl file with texts.")],
+    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
     classes: Annotated[Path, typer.Option(help="classes.txt: one class name a line.")],
     size: Annotated[int, typer.Option(help="Classes on a shortlist.")] = 5,
     overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
@@ -56,8 +61,8 @@ def init(
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
-    text_column: TextColumn = "text",
-    item_column: ItemColumn = "item",
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
     """Make a project.
@@ -67,6 +72,7 @@ def init(
     from shortlist.annotate.live import live_plan
     from shortlist.annotate.project import Settings
     from shortlist.annotate.setup import init_project
+    from shortlist.annotate.sources import read_classes
 
     settings = Settings(title or project.resolve().name, size, overlap, gold_every, database)
     live = live_plan(settings, policy, epsilon, test)
@@ -76,17 +82,24 @@ def init(
             project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
         )
     _print_report(report.added, report.skipped)
-    typer.echo(f"Next: shortlist annotate serve {project}", err=True)
+    number = len(read_classes(classes))
+    rarely = live is None and 4 * size < number  # a person who mostly says None learns to say it
+    if rarely:
+        typer.echo(
+            f"Random lists of {size} of {number} classes: some {1 - size / number:.0%} of answers will be None.",
+            err=True,
+        )
+    typer.echo(f"Next: shortlist annotate serve {project}{' --policy adaptive' if rarely else ''}", err=True)
 
 
 @app.command()
 def add(
     project: Folder,
-    items: Annotated[Path | None, typer.Option(help="More items: a folder, a .csv or a .jsonl file.")] = None,
+    items: Annotated[Path | None, typer.Option(help="More items: a folder or a table.")] = None,
     classes: Annotated[Path | None, typer.Option(help="More classes: one name a line.")] = None,
     gold: Gold = None,
-    text_column: TextColumn = "text",
-    item_column: ItemColumn = "item",
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
     """Add items or classes, also while the server runs.
@@ -125,6 +138,7 @@ def serve(
     Example: shortlist annotate serve birds --policy adaptive
     """
     from shortlist.annotate.live import live_plan
+    from shortlist.annotate.live_items import check_live
     from shortlist.annotate.project import Project
     from shortlist.annotate.serve import Address, admin_url, listen
     from shortlist.annotate.serve import serve as run
@@ -132,6 +146,7 @@ def serve(
     wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
         live = live_plan(opened.settings, policy, epsilon, test)
+        check_live(opened, live)
         listener, address = listen(wanted)
         typer.echo(f"Admin (works once): {admin_url(opened, address)}")
         run(opened, address, listener, live)
@@ -172,7 +187,10 @@ def status(project: Folder, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"title": title, **found}))
         return
-    typer.echo(f"{title}: {found['progress']['done']} of {found['progress']['total']} answers, {found['items']} items")
+    done, total = found["progress"]["done"], found["progress"]["total"]
+    typer.echo(f"{title}: {done:,} of {total:,} answers, {found['items_done']:,} of {found['items']:,} items done")
+    if found["agreement"]["pairs"]:
+        typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
         typer.echo(
             f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "
@@ -219,7 +237,8 @@ def import_answers(
     if as_json:
         typer.echo(json.dumps({"added": report.added, "known": report.known, "skipped": report.skipped}))
         return
-    _print_report(report.added, report.skipped, "answers")
+    known = f", {report.known} known already" if report.known else ""
+    _print_report(report.added, report.skipped, "answers", known)
 
 
 @app.command()
@@ -275,14 +294,15 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_report(added: int, skipped: list[tuple[str, str]], what: str = "items") -> None:
+def _print_report(added: int, skipped: list[tuple[str, str]], what: str = "items", known: str = "") -> None:
     for item, reason in skipped[:20]:
         typer.echo(f"skipped {item}: {reason}", err=True)
     if len(skipped) > 20:
         typer.echo(f"... and {len(skipped) - 20} more", err=True)
-    typer.echo(f"{added} {what} added, {len(skipped)} skipped", err=True)
+    typer.echo(f"{added} {what} added{known}, {len(skipped)} skipped", err=True)

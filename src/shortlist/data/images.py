@@ -45,7 +45,7 @@ def read_images(
         if array.shape[:2] != shape:
             raise InputError(
                 f"{path} is {array.shape[0]}x{array.shape[1]}, {paths[0]} is {shape[0]}x{shape[1]}:"
-                " state an image_size to resize them to"
+                " state an image_size (--image-size 32, say) to resize them to"
             )
     colour = channels == 3 if channels else any(array.ndim == 3 for array in arrays)
     out = np.empty((len(arrays), 3 if colour else 1, *shape), np.uint8)

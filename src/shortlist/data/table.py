@@ -47,7 +47,10 @@ def load_table(
     if kind == "text":
         raws = [
             RawSplit(
-                _texts(table[column], file), _labels(table, file, columns), _items(table, file, columns), str(file)
+                _texts(table[column], file),
+                _labels(table, file, columns),
+                item_names(table, file, columns.item),
+                str(file),
             )
             for table, file in zip(tables, files, strict=True)
         ]
@@ -141,7 +144,10 @@ def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]
     if len(present) == 1:
         return present[0], present[0]
     what = "both a text and an image column" if present else "no column 'text' or 'image'"
-    raise InputError(f"{path} has {what} (its columns: {', '.join(table)}): state which by text_column or image_column")
+    raise InputError(
+        f"{path} has {what} (its columns: {', '.join(table)}): "
+        "state which by text_column or image_column (--text-column, --image-column)"
+    )
 
 
 def _require(table: Table, path: Path, name: str) -> None:
@@ -181,10 +187,11 @@ def _label(value: Any, path: Path, row: int) -> str | None:
     raise InputError(f"{path}: row {row} has the label {value!r}, expected a class name or number")
 
 
-def _items(table: Table, path: Path, columns: Columns) -> list[str] | None:
-    if columns.item is not None:
-        _require(table, path, columns.item)
-    values = table.get(columns.item or "item")
+def item_names(table: Table, path: Path, column: str | None = None) -> list[str] | None:
+    """The names of the rows by the column stated, or else `item`; None where there is none: row numbers from 0."""
+    if column is not None:
+        _require(table, path, column)
+    values = table.get(column or "item")
     if values is None:
         return None
     items = [_label(value, path, row) for row, value in enumerate(values, 1)]
@@ -210,6 +217,6 @@ def _image_splits(
     raws = []
     for table, file in zip(tables, files, strict=True):
         n = len(table[column])
-        raws.append(RawSplit(x[:n], _labels(table, file, columns), _items(table, file, columns), str(file)))
+        raws.append(RawSplit(x[:n], _labels(table, file, columns), item_names(table, file, columns.item), str(file)))
         x = x[n:]
     return raws

@@ -10,12 +10,13 @@ from shortlist.methods.likelihood import Likelihood
 from shortlist.methods.log import LOG
 from shortlist.methods.lw import LW
 from shortlist.methods.ol import OL
+from shortlist.methods.own import own_method
 from shortlist.methods.proden import PRODEN
 from shortlist.methods.rc import RC
 from shortlist.methods.sl import SL
 from shortlist.methods.sl_unbiased import SLUnbiased
 
-__all__ = ["METHODS", "PROTOCOLS", "Batch", "Feed", "Method", "Protocol", "get", "register"]
+__all__ = ["METHODS", "PROTOCOLS", "Batch", "Feed", "Method", "Protocol", "find", "get", "register"]
 
 METHODS: dict[str, type[Method]] = {}
 
@@ -30,16 +31,24 @@ for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW):
     register(_method)
 
 
+def find(name: str) -> type[Method]:
+    """The class of a method, by its name or as `package.module:Class` in a module of one's own."""
+    if name in METHODS:
+        return METHODS[name]
+    if ":" in name:
+        return own_method(name)
+    raise unknown_name("method", name, METHODS)
+
+
 def get(name: str, **options: Any) -> Method:
-    """A method by its name.
+    """A method by its name, or by `package.module:Class`.
 
     >>> get("sl", form="paper")
     SL(form='paper', loss='ovr_square', normalisation='sum')
     """
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
+    found = find(name)
     try:
-        return METHODS[name](**options)
+        return found(**options)
     except TypeError as error:
-        known = ", ".join(getattr(METHODS[name], "__dataclass_fields__", {})) or "none"
+        known = ", ".join(getattr(found, "__dataclass_fields__", {})) or "none"
         raise InputError(f"method {name!r} has no such option: {error} (its options: {known})") from error

@@ -6,6 +6,8 @@ nothing hangs on colour alone.
 
 import io
 import re
+from collections.abc import Iterable
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -13,14 +15,17 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from shortlist.methods import Protocol
 from shortlist.study import paper
 from shortlist.study.grid import SIZES, Cell
 from shortlist.study.lines import Line
 from shortlist.study.sets import study_set
 from shortlist.study.summary import CellResult, Results
-from shortlist.study.views import PROTOCOLS
+from shortlist.study.views import PROTOCOLS, added
 
-LOOKS: dict[str, tuple[str, Any, str]] = {
+Look = tuple[str, Any, str]
+"""Colour, stroke, marker."""
+LOOKS: dict[str, Look] = {
     "sl": ("#D55E00", "-", "^"),
     "likelihood": ("#0072B2", "-", "o"),
     "cc": ("#009E73", "--", "D"),
@@ -31,6 +36,14 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "lw": ("#7F7F7F", (0, (3, 1, 1, 1)), "*"),
     "ol": ("#000000", "-", "s"),
 }
+SPARE: tuple[Look, ...] = (
+    ("#332288", (0, (1, 1)), "h"),
+    ("#882255", (0, (4, 2, 1, 2)), "<"),
+    ("#117733", (0, (6, 2)), ">"),
+)
+"""For lines that the paper has not, such as a method of one's own, in their order."""
+COLLAPSED = 15
+"""Points below the best: a curve that ends there is not drawn for, as it would flatten all the others."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
     "font.size": 9,
@@ -45,8 +58,9 @@ STYLE: dict[Any, Any] = {
 
 def figure2(dataset: str, results: Results) -> str | None:
     """The panels of a dataset; None where it has no curve."""
+    looks = _looks(dataset, results)
     panels = [
-        (protocol, size, _curves(dataset, size, protocol, results))
+        (protocol, size, _curves(dataset, size, protocol, results, looks))
         for protocol in PROTOCOLS
         for size in SIZES["figure2"]
     ]
@@ -58,18 +72,19 @@ def figure2(dataset: str, results: Results) -> str | None:
         drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
         handles: dict[str, Any] = {}
-        lows: list[float] = []
+        heights: list[NDArray[np.float64]] = []
         for protocol, size, curves in panels:
             if size not in columns:
                 continue
             panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
             for text, curve in curves.items():
-                handles.setdefault(Line.parse(text).title, _draw(panel, text, curve))
-                lows.append(float(curve.mean(0)[len(curve[0]) // 5 :].min()))
+                handles.setdefault(
+                    Line.parse(text).title, _draw(panel, list(looks).index(text) / len(looks), looks[text], curve)
+                )
+                heights.append(curve.mean(0)[len(curve[0]) // 5 :])
             panel.set_title(f"size {size}, {protocol}")
-        floor = max(0.0, 5 * np.floor(float(np.percentile(lows, 25)) / 5) - 5)
         for panel in axes.flat:
-            panel.set_ylim(floor, 100)
+            panel.set_ylim(*_range(heights))
         for row, protocol in enumerate(PROTOCOLS):
             axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
         for panel in axes[-1]:
@@ -79,10 +94,28 @@ def figure2(dataset: str, results: Results) -> str | None:
         return _svg(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
 
 
-def _curves(dataset: str, size: int, protocol: Any, results: Results) -> dict[str, NDArray[np.float64]]:
+def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
+    """What is drawn of 0..100, so that methods a point apart can be told apart: from where most curves run after their
+    first fifth and from the lowest end of all but those that collapsed, up to the highest."""
+    high = max(float(curve.max()) for curve in heights)
+    ends = [float(curve[-1]) for curve in heights if curve[-1] > high - COLLAPSED]
+    low = min([*ends, float(np.percentile([curve.min() for curve in heights], 25))])
+    margin = max(0.1 * (high - low), 0.25)
+    return max(0.0, low - margin), min(100.0, high + margin)
+
+
+def _looks(dataset: str, results: Results) -> dict[str, Look]:
+    """Of every line that is drawn: the paper's, likelihood, OL, and what else was run without additions."""
+    others = [text for text in added(dataset, results) if "+" not in text]
+    return {**LOOKS, **dict(zip(others, cycle(SPARE), strict=False))}
+
+
+def _curves(
+    dataset: str, size: int, protocol: Protocol, results: Results, texts: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
     """(trials, epochs) in percent, for each line that has runs."""
     found = {}
-    for text in LOOKS:
+    for text in texts:
         line = Line.parse(text, protocol)
         if text == "cc" and protocol == "fair":
             continue  # it is the likelihood
@@ -97,9 +130,11 @@ def _curve(result: CellResult) -> NDArray[np.float64] | None:
     return 100 * np.array(rows, np.float64) if rows else None
 
 
-def _draw(panel: Any, text: str, curve: NDArray[np.float64]) -> Any:
-    colour, stroke, marker = LOOKS[text]
+def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> Any:
+    """A curve; `shift` (0 to below 1) moves its markers, so that those of two lines do not lie on each other."""
+    colour, stroke, marker = look
     epochs = np.arange(1, curve.shape[1] + 1)
+    every = max(1, len(epochs) // 6)
     mean = curve.mean(0)
     spread = curve.std(0, ddof=1) if len(curve) > 1 else np.zeros_like(mean)
     (handle,) = panel.plot(
@@ -108,7 +143,7 @@ def _draw(panel: Any, text: str, curve: NDArray[np.float64]) -> Any:
         color=colour,
         linestyle=stroke,
         marker=marker,
-        markevery=max(1, len(epochs) // 6),
+        markevery=(int(shift * every), every),
         ms=4,
         lw=1.4,
     )

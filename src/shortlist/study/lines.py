@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from shortlist import methods
 from shortlist.errors import InputError, unknown_name
-from shortlist.methods import METHODS, Protocol
+from shortlist.methods import METHODS, Method, Protocol
 
 EXTRAS = ("aug", "ema")
 EMA = 0.999
@@ -33,13 +33,15 @@ class Line:
 
     @classmethod
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
-        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `likelihood+aug+ema`."""
+        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `likelihood+aug+ema`, `my_module:MyMethod`."""
         name, *extras = text.split("+")
-        if name not in METHODS and name not in VARIANTS:
+        if name not in METHODS and name not in VARIANTS and ":" not in name:
             raise unknown_name("method", name, [*METHODS, *VARIANTS])
         for extra in extras:
             if extra not in EXTRAS:
                 raise unknown_name("addition to a method", extra, EXTRAS)
+        if ":" in name:
+            methods.find(name)  # a module of one's own that cannot be had is told of now
         return cls(name, protocol, "aug" in extras, "ema" in extras)
 
     @classmethod
@@ -56,6 +58,11 @@ class Line:
     def method(self) -> str:
         """The registry's name of the method."""
         return VARIANTS[self.name][0] if self.name in VARIANTS else self.name
+
+    @property
+    def kind(self) -> type[Method]:
+        """The class of the method."""
+        return methods.find(self.method)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,7 +83,8 @@ class Line:
     def title(self) -> str:
         """For tables."""
         extras = (", flip + crop" if self.augment else "") + (", averaged weights" if self.ema else "")
-        return TITLES.get(self.name, self.name.upper()) + extras
+        _, own, last = self.name.rpartition(":")
+        return TITLES.get(self.name, last if own else self.name.upper()) + extras
 
     def plainer(self) -> list[Self]:
         """This line, then without averaged weights, then without augmentation."""
@@ -89,7 +97,7 @@ class Line:
         >>> Line("cc").canonical().text, Line("sl", "paper").canonical().protocol
         ('likelihood', 'fair')
         """
-        if not METHODS[self.method].baseline:
+        if not self.kind.baseline:
             return replace(self, protocol="fair")
         if self.name == "cc" and self.protocol == "fair":
             return replace(self, name="likelihood")
@@ -98,14 +106,14 @@ class Line:
 
 def trained_share(line: Line, size: int | None, num_classes: int) -> float:
     """The share of the items that a line trains on under uniform shortlists."""
-    if size is None or line.protocol == "fair" or not METHODS[line.method].baseline:
+    if size is None or line.protocol == "fair" or not line.kind.baseline:
         return 1.0
     return 1 - size / num_classes
 
 
 def passes(method: str) -> float:
     """Forward and backward passes of a step, as multiples of the usual ones (a second forward pass is a third)."""
-    return 4 / 3 if METHODS[method].refresh == "after" else 1.0
+    return 4 / 3 if methods.find(method).refresh == "after" else 1.0
 
 
 def default_options(method: str) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from shortlist.study.claims import Check
+from shortlist.study.glances import Glance
 from shortlist.study.paper import Figure
-from shortlist.study.views import Check, Glance, Missing, View, ViewRow
+from shortlist.study.views import Missing, View, ViewRow
 
 HEADER = (
     "| method | paper reports | ours, paper's protocol | difference | last ten | ours, fair | last ten | notes |\n"
@@ -77,7 +79,8 @@ def checks_text(checks: Sequence[Check]) -> str:
     """What was to be shown, and whether it was."""
     lines = ["| claim | holds | cells | short of it by | not run |", "|---|---|---|---|---|"]
     lines += [
-        f"| {c.claim} | {c.answer} | {c.held} of {c.cells} | {', '.join(c.below)} | {', '.join(c.missing)} |"
+        f"| {c.claim} | {c.answer} | {c.held} of {c.cells} | {', '.join([*c.below, *c.diverged])} |"
+        f" {', '.join(c.missing)} |"
         for c in checks
     ]
     return "\n".join(lines)

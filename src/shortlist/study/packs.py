@@ -9,13 +9,15 @@ from shortlist.study.grid import PlannedRun
 from shortlist.study.lines import passes, trained_share
 from shortlist.study.sets import study_set
 
-GPU_SECONDS = {"lenet": 0.018 / 60_000, "resnet32": 1 / 280_000}
+GPU_SECONDS = {"lenet": 0.016 / 60_000, "resnet32": 1 / 280_000}
 CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}
 """First guesses of the seconds per item trained; `Pace` replaces them by what it measures."""
 BESIDE = {"resnet32": 2.0}
-SMALL_BESIDE = 8.0
-"""What a pack costs a GPU beside its runs, in runs: a step of LeNets takes 0.4 ms whoever is in it
-(results/fleet_speed.json), and building and capturing take seconds. This decides which runs keep company."""
+SMALL_BESIDE = 6.0
+"""What a pack costs a GPU beside its runs, in runs: a step of LeNets takes 0.36 ms whoever is in it
+(results/fleet_speed.json). This decides which runs keep company."""
+START = 3.0
+"""Seconds to build a pack on a GPU and capture its step."""
 FIRST_START = 45.0
 """Seconds until the first pack on a GPU is under way: compiling, mostly."""
 SLACK = 1.15
@@ -27,7 +29,7 @@ a pack that the end of the time cuts below the second is not begun, as it would 
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs of one dataset, set of classes and network."""
+    """Runs of one dataset, number of classes and network."""
 
     runs: tuple[PlannedRun, ...]
 
@@ -52,9 +54,8 @@ class Pack:
         Runs of one pack step together: those with fewer items stand still at the end of each epoch and cost on.
         """
         longest = max(items_of(run) for run in self.runs)
-        epochs = [run.config.epochs for run in self.runs]
-        beside = self.beside * max(epochs) if cuda else 0.0
-        return longest * (sum(epochs) + beside) * max(passes(run.config.method) for run in self.runs)
+        beside = self.beside * max(run.config.epochs for run in self.runs) if cuda else 0.0
+        return longest * (beside + sum(run.config.epochs * passes(run.config.method) for run in self.runs))
 
 
 def items_of(run: PlannedRun) -> float:
@@ -81,7 +82,7 @@ class Pace:
         seen = self._seen.get(pack.model)
         if not seen:
             rate = (GPU_SECONDS if self.cuda else CPU_SECONDS).get(pack.model, 1e-5)
-            return SLACK * pack.work(self.cuda) * rate
+            return SLACK * (self.cuda * START + pack.work(self.cuda) * rate)
         rate = min(seconds / work for work, seconds in seen)
         # the very first pack also compiles: its start says nothing about later ones
         start = max((seconds - work * rate for work, seconds in seen[1:]), default=0.0)
@@ -97,23 +98,23 @@ class Pace:
 
 
 def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
-    """Runs that can step together and waste little: by order of dataset and classes, the longest first."""
+    """Runs that can step together and waste little: by order of dataset and number of classes, the longest first."""
     together: dict[tuple[object, ...], list[PlannedRun]] = defaultdict(list)
     for run in runs:
-        c = run.config
-        shared = (run.cell.dataset, c.classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.augment)
+        of, c = run.cell, run.config
+        shared = (of.dataset, of.num_classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.augment)
         together[shared].append(run)
     return [group for members in together.values() for group in _companies(members)]
 
 
-def _companies(members: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
+def _companies(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
     """Runs of one length each, joined as long as a joint pack costs less than two."""
-    levels: dict[tuple[float, float], list[PlannedRun]] = defaultdict(list)
-    for run in sorted(members, key=lambda run: (-passes(run.config.method), -items_of(run), run.trial)):
-        levels[(passes(run.config.method), items_of(run))].append(run)
-    parts = list(levels.values())
+    levels: dict[float, list[PlannedRun]] = defaultdict(list)
+    for run in sorted(members, key=lambda run: (-items_of(run), run.trial)):
+        levels[items_of(run)].append(run)
+    parts, start = list(levels.values()), START / GPU_SECONDS.get(members[0].config.model, 1e-5)
     while len(parts) > 1:
-        gains = [_work(one) + _work(two) - _work([*one, *two]) for one, two in pairwise(parts)]
+        gains = [start + _work(one) + _work(two) - _work([*one, *two]) for one, two in pairwise(parts)]
         best = max(range(len(gains)), key=gains.__getitem__)
         if gains[best] <= 0:
             break

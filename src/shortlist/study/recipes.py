@@ -60,19 +60,22 @@ def default_recipe(of: StudySet, line: Line) -> Recipe:
 
 
 class Recipes:
-    """The choices of a ledger; a later one of the same rank stands for an earlier one.
+    """The choices of a ledger; of the same rank the one from longer runs stands, then the later one.
 
     Args:
-        rows: of tuning.jsonl, in order.
+        rows: of tuning.jsonl, in order; its points say how long they ran.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._chosen: dict[tuple[str, Line], tuple[int, Recipe]] = {}
+        self._chosen: dict[tuple[str, Line], tuple[tuple[int, int], Recipe]] = {}
+        epochs: dict[str, int] = {}
         for row in rows:
             if row.get("kind") != CHOICE:
+                epochs[row.get("key", "")] = row.get("config", {}).get("epochs", 0)
                 continue
             place = (str(row["dataset"]), Line.of_row(row))
-            rank = SEARCHED if row.get("by") == "search" else 0
+            # a short try must not push out the real thing, which is not stored twice and could not come back
+            rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
             if place not in self._chosen or rank >= self._chosen[place][0]:
                 self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
 
@@ -80,7 +83,7 @@ class Recipes:
         """Searched for, here or where it borrows; else tuned here, or there, or for a plainer line; else a default."""
         line = line.canonical()
         names = (dataset.name, *dataset.recipes_from)
-        searched = [(name, line) for name in names if self._chosen.get((name, line), (0,))[0] == SEARCHED]
+        searched = [(name, line) for name in names if self._chosen.get((name, line), ((0,),))[0][0] == SEARCHED]
         for name, tried in [*searched, *((name, tried) for name in names for tried in line.plainer())]:
             if (name, tried) in self._chosen:
                 recipe = self._chosen[(name, tried)][1]

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
-from shortlist.study import figures, markdown, tuning, views
-from shortlist.study.keys import settings_key
+from shortlist.study import claims, figures, glances, markdown, tuning, views
+from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
 from shortlist.study.recipes import CHOICE, Recipes
@@ -44,12 +44,16 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     recipes = Recipes(tuned)
     rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
     outcome = Results(rows, recipes)
+    for dataset in outcome.datasets():
+        for text in outcome.lines(dataset):
+            if (why := views.problem(text)) is not None:
+                say(f"{dataset}: the runs of {text} are in no table: {why}")
     shown = [views.view(table, dataset, outcome) for dataset in _datasets(outcome) for table in TABLES]
     gaps = views.missing([view for view in shown if study_set(view.dataset).in_paper], _reasons(results))
     shown = [view for view in shown if any(result.rows for result in view.results())]
-    checks = views.checks(outcome)
-    glances = [found for name in _datasets(outcome) if (found := views.glance(name, outcome)) is not None]
-    beyond = [found for name in _datasets(outcome) if (found := views.beyond(name, outcome)) is not None]
+    checks = claims.checks(outcome)
+    glanced = [found for name in _datasets(outcome) if (found := glances.glance(name, outcome)) is not None]
+    beyond = [found for name in _datasets(outcome) if (found := glances.beyond(name, outcome)) is not None]
     pictures = {}
     for dataset in outcome.datasets():
         svg = figures.figure2(dataset, outcome)
@@ -60,16 +64,16 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         atomic_write(results / "figures" / f"figure2-{dataset}.svg", svg + "\n")
     facts = provenance_text(rows)
     files = [f"figure2-{dataset}.svg" for dataset in pictures]
-    atomic_write(results / "report.md", markdown.report_text(shown, glances, beyond, checks, gaps, files, facts))
-    _into_readme(results, markdown.readme_text(glances, checks, facts))
+    atomic_write(results / "report.md", markdown.report_text(shown, glanced, beyond, checks, gaps, files, facts))
+    _into_readme(results, markdown.readme_text(glanced, checks, facts))
     page = render(
         views=shown,
-        glances=glances,
+        glances=glanced,
         beyond=beyond,
         checks=checks,
         missing=gaps,
         pictures={study_set(name).title: Markup(svg) for name, svg in pictures.items()},
-        settings=settings_rows(rows),
+        settings=settings_rows(rows, _in_tables(rows, outcome)),
         tried=_tried(tuned),
         choices=[row for row in tuned if row["kind"] == CHOICE],
         searches=sorted(path.name for path in results.glob("search-*.md")) if ledgers.of(SEARCH) else [],
@@ -123,8 +127,14 @@ def _counted(values: Iterable[str]) -> str:
     return ", ".join(f"{value} ({count})" for value, count in Counter(values).most_common())
 
 
-def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One row for each line and setting: what its runs share, and how many they are."""
+def _in_tables(rows: Sequence[Row], outcome: Results) -> set[str]:
+    """The keys of the runs that stand for their cell."""
+    found = {Cell.from_dict(row) for row in rows if row["kind"] == "run"}
+    return {row["key"] for cell in found if views.problem(cell.line.text) is None for row in outcome.of(cell).rows}
+
+
+def settings_rows(rows: Sequence[Row], in_tables: Container[str] = ()) -> list[dict[str, Any]]:
+    """One row for each line and setting: what its runs share, how many they are, and whether the tables show them."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         c = row["config"]
@@ -134,11 +144,12 @@ def settings_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         )
         entry = found.setdefault(
             (*place, *shared, repr(c["method_options"])),
-            {**row, "config": c, "count": 0, "time": 0.0, "settings": settings_key(row)},
+            {**row, "config": c, "count": 0, "time": 0.0, "shown": False},
         )
+        entry["shown"] |= row["key"] in in_tables
         entry["count"] += 1
         entry["time"] += row["seconds"]
-    return list(found.values())
+    return sorted(found.values(), key=lambda entry: (entry["dataset"], entry["line"], entry["protocol"]))
 
 
 def _datasets(outcome: Results) -> list[str]:

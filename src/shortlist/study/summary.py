@@ -47,8 +47,10 @@ class CellResult:
 
     @property
     def paper(self) -> Figure | None:
-        """What the paper reports."""
+        """What the paper reports; nothing for a line with additions, which it has not."""
         cell = self.cell
+        if cell.line.augment or cell.line.ema:
+            return None
         return figure(paper_title(cell.dataset), cell.classes, cell.line.name, cell.size)
 
     @property

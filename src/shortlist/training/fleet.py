@@ -1,9 +1,10 @@
 """Many runs at once on one device.
 
-Runs of one model and one set of classes share the resident data and advance step by step together; method, shortlists,
-protocol, learning rate, weight decay, schedule, epochs and seed are each run's own. The results are those of the single
-loop up to floating-point noise. The paper's LeNet has a path of its own (`fleet_lenet`); any other module goes through
-`fleet_modules`. Without a GPU the runs are trained one after another by the single loop.
+Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
+method, shortlists, protocol, learning rate, weight decay, schedule, epochs and seed are each run's own. The results are
+those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have paths of their own
+(`fleet_lenet`, `fleet_resnet`); any other module goes through `fleet_modules`. Without a GPU the runs are trained one
+after another by the single loop.
 """
 
 import threading
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from shortlist.training.augment import draw_moves
 from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
+from shortlist.training.fleet_sets import Sets
 from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.run import WARM_UP
@@ -56,6 +58,9 @@ class FleetNet(Protocol):
 
     def keep(self, runs: Tensor) -> None:
         """Free all runs but these."""
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
 
     def state(self) -> list[Tensor]:
         """Everything a step changes."""
@@ -119,13 +124,30 @@ def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int
     return result
 
 
+class SecondPass:
+    """The second forward pass of a step for the runs whose methods ask for one, and as few others as lie between."""
+
+    def __init__(self, net: FleetNet, runs: Sequence[int], device: torch.device) -> None:
+        self.span = slice(min(runs), max(runs) + 1)
+        self.net = net.some(self.span)
+        self.asked = torch.tensor([float(run in runs) for run in range(min(runs), max(runs) + 1)], device=device)
+
+    def __call__(self, logits: Tensor, items: Tensor, active: Tensor, moves: Tensor | None) -> Tensor:
+        """(R, B, K) the logits, those of these runs made anew."""
+        of = self.span
+        moved = None if moves is None else moves[of]
+        fresh = self.net.forward(items[of], active[of] * self.asked, train=True, moves=moved).detach()
+        return torch.cat([logits[: of.start], fresh, logits[of.stop :]])
+
+
 class Fleet:
     """The state of many runs and how they move on together.
 
     Args:
-        tasks: what each run is; all on the same inputs, with the same batch size.
+        tasks: what each run is; all with the same batch size and number of classes.
         net: the networks.
-        test: the test inputs as `net` takes them, and their classes.
+        test: the test inputs of all sets as `net` takes them, and their classes.
+        sets: where the items of each run lie among those of all.
         graph: capture the step as a CUDA graph.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
@@ -136,10 +158,11 @@ class Fleet:
         net: FleetNet,
         test: tuple[Any, Tensor] | None,
         *,
+        sets: Sets,
         graph: bool = False,
         compile: bool = False,
     ) -> None:
-        self.net, self.test, self.graph = net, test, graph
+        self.net, self.test, self.sets, self.graph = net, test, sets, graph
         self._slopes = compiled_slopes() if compile else risks_and_slopes
         self.device = net.device
         self.results = [FleetResult(task.config) for task in tasks]
@@ -169,7 +192,7 @@ class Fleet:
         self.rates = torch.zeros(R, total, device=device)
         for run, task in enumerate(tasks):
             feed, n = task.feed, len(task.feed)
-            self.rows[run, :n] = feed.rows.to(self.device)
+            self.rows[run, :n] = feed.rows.to(self.device) + self.sets.place(task).train
             self.shown[run, :n] = feed.batch(torch.arange(n)).shown.to(self.device)
             self.answer[run, :n] = feed.answer.to(self.device)
             if feed.weight is not None:
@@ -180,10 +203,8 @@ class Fleet:
             self.rates[run, : len(rates)] = rates.to(self.device)
         self.weighted = any(task.feed.weight is not None for task in tasks)
         self.groups = groups_of([task.method for task in tasks])
-        second = [float(task.method.refresh == "after") for task in tasks]
-        self.second = (
-            torch.tensor(second, device=device) if any(second) else None
-        )  # which runs ask for a second forward pass
+        again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
+        self.again = SecondPass(self.net, again, device) if again else None
         self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if tasks[0].config.augment else None
         self.order = torch.zeros(R, self.most * self.batch_size, dtype=torch.int64, device=device)
         self.span = torch.arange(self.batch_size, device=device)
@@ -255,9 +276,7 @@ class Fleet:
         self.net.update(lr)
         self.risk.add_(torch.where(moving, risks, 0))
         if self.table is not None:
-            again = logits.detach()
-            if self.second is not None:
-                again = self.net.forward(items, active * self.second, train=True, moves=moves).detach()
+            again = logits.detach() if self.again is None else self.again(logits.detach(), items, active, moves)
             self._renew(index, moving, logits.detach(), again, batches)
         self.step_number.add_(1)
 
@@ -336,11 +355,15 @@ class Fleet:
         inputs, y = self.test
         right = torch.zeros(len(self.tasks), dtype=torch.float64, device=self.device)
         still = torch.zeros(len(self.tasks), device=self.device)
-        for start in range(0, len(y), EVALUATION_BATCH):
-            part = torch.arange(start, min(start + EVALUATION_BATCH, len(y)), device=self.device)
-            logits = self.net.forward(part.expand(len(self.tasks), -1).contiguous(), still, train=False, inputs=inputs)
-            right += (logits.argmax(-1) == y[part]).sum(-1)
-        return (right / len(y)).tolist()
+        counts = [len(task.dataset.test or ()) for task in self.tasks]
+        starts = torch.tensor([[self.sets.place(task).test] for task in self.tasks], device=self.device)
+        ends = starts + torch.tensor(counts, device=self.device).unsqueeze(1)
+        for start in range(0, max(counts), EVALUATION_BATCH):
+            part = torch.arange(start, min(start + EVALUATION_BATCH, max(counts)), device=self.device)
+            rows = torch.minimum(starts + part, ends - 1)  # a run with fewer items sees its last again
+            logits = self.net.forward(rows, still, train=False, inputs=inputs)
+            right += ((logits.argmax(-1) == y[rows]) & (starts + part < ends)).sum(-1)
+        return [n / count for n, count in zip(right.tolist(), counts, strict=True)]
 
     @torch.no_grad()
     def _held_logits(self) -> Tensor:
@@ -348,7 +371,7 @@ class Fleet:
         longest = max(len(task.held_rows) for task in self.tasks)
         rows = torch.zeros(len(self.tasks), longest, dtype=torch.int64)
         for run, task in enumerate(self.tasks):
-            rows[run, : len(task.held_rows)] = task.held_rows
+            rows[run, : len(task.held_rows)] = task.held_rows + self.sets.place(task).train
         rows = rows.to(self.device)
         still = torch.zeros(len(self.tasks), device=self.device)
         parts = [

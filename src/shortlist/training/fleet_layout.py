@@ -24,7 +24,10 @@ ROWS2_BACK = 1408
 
 @dataclass(frozen=True)
 class Tiles:
-    """Block sizes of the Triton kernels, as found on an H200; those of conv2 serve where `CudaConv` does not."""
+    """Block sizes of the Triton kernels, as found on an H200; those of conv2 serve where `CudaConv` does not.
+
+    So do those of the first layer and the pool's way back, where `CudaLayers` does not.
+    """
 
     conv: tuple[int, int, int, int] = (128, 32, 4, 1)
     """BLOCK_M, BLOCK_K, warps, stages of the forward convolution."""
@@ -36,6 +39,7 @@ class Tiles:
     first_weights: tuple[int, int, int] = (32, 32, 1)
     """BLOCK_M, splits, warps."""
     pool: tuple[int, int] = (32, 4)
+    pool_sums: tuple[int, int] = (128, 8)
 
 
 FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 8, 4, 1))

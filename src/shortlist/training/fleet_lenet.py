@@ -11,12 +11,12 @@ made again for less than reading it back. What is exploited:
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.training.average import Average
@@ -46,6 +46,7 @@ from shortlist.training.fleet_layout import (
     turned_places,
     with_halo,
 )
+from shortlist.training.fleet_lenet_cuda import CudaLayers
 
 EPS = 1e-5
 BN_MOMENTUM = 0.1
@@ -91,10 +92,16 @@ class LeNetFleet:
         self.load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
         self.buffers: dict[Any, Tensor] = {}
+        self._choose_kernels()
+
+    def _choose_kernels(self) -> None:
         by_inputs = {C1_PAD: self.tiles.conv, C2_PAD: self.tiles.conv_back}
         self.convolver: Convolver = TritonConv(self._zeros, by_inputs, {C1_PAD: self.tiles.weights}, BLOCK_K)
-        if CudaConv.suits(self.device, dtype, [self.second]):
+        if CudaConv.suits(self.device, self.dtype, [self.second]):
             self.convolver = CudaConv(self._zeros)
+        self.cuda: CudaLayers | None = None
+        if CudaLayers.suits(self.device, self.dtype, self.H, self.W):
+            self.cuda = CudaLayers(self._zeros, self.H, self.W)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -139,12 +146,22 @@ class LeNetFleet:
 
     def keep(self, runs: Tensor) -> None:
         """Go on with these runs only; the memory of the others is freed."""
+        self._only(runs)
+        self.average.keep(runs)
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
+        part = copy.copy(self)
+        part._only(runs)
+        return part
+
+    def _only(self, runs: Tensor | slice) -> None:
         for name in ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: value[runs].contiguous() for name, value in self.running.items()}
-        self.average.keep(runs)
         self.R = len(self.small)
-        self.buffers.clear()
+        self.buffers = {}
+        self._choose_kernels()
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
@@ -206,7 +223,7 @@ class LeNetFleet:
         folded = self._fold(index, active, train)
         h1 = self._first(folded, index, self.images if inputs is None else inputs, train)
         y2, norm = self._second(h1, B, active, train)
-        h2 = self._pool(y2, norm, B)
+        h2 = self._pool(y2, norm, B, train)
         x3 = torch.bmm(h2, self.big_copy)
         h3 = self._third(x3, active, train)
         self._kept = (index, h1, y2, norm, h2, x3, h3)
@@ -220,7 +237,7 @@ class LeNetFleet:
         """(R, K1, N1) conv1's weights with batch norm folded in, the bias in row 25."""
         from shortlist.training.kernels.lenet import fold_kernel
 
-        sums = F.embedding_bag(index, self.moments, mode="sum") if train else self.moments
+        sums = self._batch_moments(index) if train else self.moments
         folded = self._buffer("folded", self.R, K1, N1)
         kept = self._buffer("fold_kept", self.R, K1 + 3, K1, dtype=torch.float32)
         fold_kernel[(self.R,)](
@@ -230,11 +247,24 @@ class LeNetFleet:
         )  # fmt: skip
         return folded
 
+    def _batch_moments(self, index: Tensor) -> Tensor:
+        from shortlist.training.kernels.lenet import moments_kernel
+
+        B, width = index.shape[1], self.moments.shape[1]
+        sums = self._buffer("moments", self.R, width, dtype=torch.float32)
+        moments_kernel[(-(-width // 32), self.R)](
+            index, self.moments, sums, B, width, BLOCK_B=256, COLUMNS=32, STEPS=-(-B // 256), num_warps=8
+        )
+        return sums
+
     def _first(self, weights: Tensor, index: Tensor, images: Tensor, train: bool) -> Tensor:
         from shortlist.training.kernels.lenet import first_kernel
 
         H, W, B = 2 * self.H, 2 * self.W, index.shape[1]
         h1 = self._buffer("h1", self.R, B, H + 4, W + 4, C1_PAD, zeros=True)
+        if self.cuda:
+            self.cuda.first(images, index, weights, h1, train=train)
+            return h1
         code = self._buffer("code", self.R, B, H, W, C1_PAD, dtype=torch.uint8) if train else h1
         M = B * H * W
         block, warps = self.tiles.first
@@ -258,15 +288,16 @@ class LeNetFleet:
         )  # fmt: skip
         return y2, norm
 
-    def _pool(self, y2: Tensor, norm: Tensor, B: int) -> Tensor:
+    def _pool(self, y2: Tensor, norm: Tensor, B: int, train: bool) -> Tensor:
         from shortlist.training.kernels.lenet import pool_kernel
 
         h2 = self._buffer("h2", self.R, B, self.flat, zeros=True)  # zeros in the padded columns
+        won = self._buffer("won", self.R, B, self.flat) if train else h2
         M = B * self.places
         block, warps = self.tiles.pool
         pool_kernel[(-(-M // block), self.R)](
-            y2, norm, h2, y2.stride(0), h2.stride(0), self.flat, M,
-            H=self.H, W=self.W, C=C2_PAD, N=N2, CO=C2, BLOCK_M=block, num_warps=warps,
+            y2, norm, h2, won, y2.stride(0), h2.stride(0), M,
+            H=self.H, W=self.W, C=C2_PAD, N=N2, CO=C2, BLOCK_M=block, ROW=self.flat, TRAIN=train, num_warps=warps,
         )  # fmt: skip
         return h2
 
@@ -292,9 +323,7 @@ class LeNetFleet:
     def backward(self, dlogits: Tensor) -> None:
         """Gradients of all parameters from the gradient by the logits (R, B, K)."""
         index, h1, y2, norm, h2, x3, h3 = self._kept
-        d4 = F.pad(dlogits, (0, self.N4 - self.K))
-        self._grad("b4").copy_(d4.sum(1))
-        d4 = d4.to(self.dtype)
+        d4 = self._head_back(dlogits.contiguous())
         self._grad("w4").copy_(torch.bmm(h3.transpose(1, 2), d4))
         dx3 = self._third_back(x3, torch.bmm(d4, self.part(self.small_copy, "w4").transpose(1, 2)))
         self.big_grad = torch.bmm(h2.transpose(1, 2), dx3)
@@ -305,6 +334,18 @@ class LeNetFleet:
 
     def _grad(self, name: str) -> Tensor:
         return self.part(self.small_grad, name)
+
+    def _head_back(self, dlogits: Tensor) -> Tensor:
+        from shortlist.training.kernels.lenet import head_back_kernel
+
+        B, columns = dlogits.shape[1], 1 << (self.N4 - 1).bit_length()
+        block = max(1, 4096 // columns)
+        d4 = self._buffer("d4", self.R, B, self.N4)
+        head_back_kernel[(self.R,)](
+            dlogits, d4, self._grad("b4"), B, self.small_size,
+            K=self.K, N=self.N4, BLOCK_N=columns, BLOCK_B=block, STEPS=-(-B // block),
+        )  # fmt: skip
+        return d4
 
     def _third_back(self, x3: Tensor, dh3: Tensor) -> Tensor:
         from shortlist.training.kernels.lenet import norm_back_kernel
@@ -320,26 +361,42 @@ class LeNetFleet:
 
     def _pool_back(self, y2: Tensor, norm: Tensor, dh2: Tensor) -> Tensor:
         from shortlist.training.kernels.lenet import pool_back_kernel
-        from shortlist.training.kernels.norm import stats_back_kernel
 
         B, H, W = y2.shape[1], self.H, self.W
+        dy2 = self._buffer("dy2", self.R, B, 2 * H + 4, 2 * W + 4, C2_PAD, zeros=True)
+        means = self._pool_means(norm, dh2)
+        if self.cuda:
+            self.cuda.pool_back(y2, norm, means, dh2, dy2)
+            return dy2
         M = B * self.places
         block, warps = self.tiles.pool
+        pool_back_kernel[(-(-M // block), self.R)](
+            y2, norm, means, dh2, dy2, y2.stride(0), dh2.stride(0), dy2.stride(0), M,
+            H=H, W=W, C=C2_PAD, N=N2, CO=C2, BLOCK_M=block, ROW=self.flat, num_warps=warps,
+        )  # fmt: skip
+        return dy2
+
+    def _pool_means(self, norm: Tensor, dh2: Tensor) -> Tensor:
+        """(R, 2, N2) the means over conv2's map that batch norm's way back needs; its own gradients on the way."""
+        from shortlist.training.kernels.lenet import pool_sums_kernel
+        from shortlist.training.kernels.norm import stats_back_kernel
+
+        B = dh2.shape[1]
+        M = B * self.places
+        block, warps = self.tiles.pool_sums
         tiles = -(-M // block)
-        dy2 = self._buffer("dy2", self.R, B, 2 * H + 4, 2 * W + 4, C2_PAD, zeros=True)
+        won = self._buffer("won", self.R, B, self.flat)
         sums = self._buffer("sums", self.R, tiles, 2, N2, dtype=torch.float32)
         means = self._buffer("means", self.R, 2, N2, dtype=torch.float32)
-        for apply in (False, True):
-            pool_back_kernel[(tiles, self.R)](
-                y2, norm, means, dh2, dy2, sums, y2.stride(0), dh2.stride(0), self.flat, dy2.stride(0), M,
-                H=H, W=W, C=C2_PAD, N=N2, CO=C2, BLOCK_M=block, APPLY=apply, num_warps=warps,
-            )  # fmt: skip
-            if not apply:
-                stats_back_kernel[(self.R,)](
-                    sums, means, self._grad("gamma2"), self._grad("beta2"), 4 * M, self.small_size,
-                    TILES=tiles, N=N2, BLOCK=64, num_warps=8,
-                )  # fmt: skip
-        return dy2
+        pool_sums_kernel[(tiles, self.R)](
+            won, norm, dh2, sums, won.stride(0), M,
+            PLACES=self.places, N=N2, CO=C2, BLOCK_M=block, ROW=self.flat, num_warps=warps,
+        )  # fmt: skip
+        stats_back_kernel[(self.R,)](
+            sums, means, self._grad("gamma2"), self._grad("beta2"), 4 * M, self.small_size,
+            TILES=tiles, N=N2, BLOCK=64, num_warps=8,
+        )  # fmt: skip
+        return means
 
     def _second_back(self, dy2: Tensor) -> Tensor:
         shape = self.second.turned(ROWS2_BACK, N1)
@@ -349,7 +406,18 @@ class LeNetFleet:
         return dh1
 
     def _first_back(self, index: Tensor, dh1: Tensor) -> None:
-        from shortlist.training.kernels.lenet import first_weight_kernel, fold_back_kernel
+        from shortlist.training.kernels.lenet import fold_back_kernel
+
+        parts = self.cuda.first_weights(self.images, index, dh1) if self.cuda else self._first_weights(index, dh1)
+        kept = self._buffer("fold_kept", self.R, K1 + 3, K1, dtype=torch.float32)
+        fold_back_kernel[(self.R,)](
+            parts, kept, *self._parts("w1", "gamma1"), self._grad("w1"), self._grad("gamma1"), self._grad("beta1"),
+            self.small_size, parts.shape[1], C=C1, K=K1, AT_ONCE=8, STEPS=-(-parts.shape[1] // 8),
+        )  # fmt: skip
+
+    def _first_weights(self, index: Tensor, dh1: Tensor) -> Tensor:
+        """Parts (R, splits, K1, N1) of the gradient by conv1's folded weights."""
+        from shortlist.training.kernels.lenet import first_weight_kernel
 
         block, splits, warps = self.tiles.first_weights
         B, H, W = dh1.shape[1], 2 * self.H, 2 * self.W
@@ -360,22 +428,18 @@ class LeNetFleet:
             H=H, W=W, C=C1_PAD, N=N1, K=K1, BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * W // (block * splits)),
             num_warps=warps,
         )  # fmt: skip
-        kept = self._buffer("fold_kept", self.R, K1 + 3, K1, dtype=torch.float32)
-        fold_back_kernel[(self.R,)](
-            parts, kept, *self._parts("w1", "gamma1"), self._grad("w1"), self._grad("gamma1"), self._grad("beta1"),
-            self.small_size, C=C1, K=K1, SPLITS=splits,
-        )  # fmt: skip
+        return parts
 
     def update(self, lr: Tensor) -> None:
         """One step of SGD with momentum; a run whose lr is negative stands still."""
         from shortlist.training.kernels.norm import momentum_kernel
 
-        for value, velocity, grad, copy in (
+        for value, velocity, grad, rounded in (
             (self.big, self.big_velocity, self.big_grad, self.big_copy),
             (self.small, self.small_velocity, self.small_grad, self.small_copy),
         ):
             P = value[0].numel()
             momentum_kernel[(-(-P // 4096), self.R)](
-                value, velocity, grad, copy, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
+                value, velocity, grad, rounded, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
             )
         self.average.step(self._averaged(), lr >= 0)

@@ -4,8 +4,10 @@ Parameters, gradients and buffers of all runs are rows of one matrix each, so th
 Inside a captured graph the streams become branches that the device runs at the same time.
 """
 
+import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +78,12 @@ class ModuleFleet:
         for name, tensor in self.optimiser.state().items():
             tensor.copy_(states[name])
         self.average.keep(runs)
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
+        part = copy.copy(self)
+        part.models, part.buffers = self.models[runs], self.buffers[runs]
+        return part
 
     def _stack(self) -> tuple[Tensor, Tensor, Tensor]:
         """Move every module's parameters, gradients and float buffers into rows of common matrices."""

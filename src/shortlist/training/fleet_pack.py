@@ -3,19 +3,20 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from shortlist.data.dataset import Dataset
+from shortlist import methods
+from shortlist.data.dataset import Dataset, Split
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet, FleetNet, FleetResult
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_modules import STREAMS, ModuleFleet
 from shortlist.training.fleet_resnet import ResNetFleet
+from shortlist.training.fleet_sets import Sets, first_layer
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.prepare import Task, plan
 
@@ -26,14 +27,22 @@ MEMORY_SHARE = 0.8
 
 
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Runs that can move together: one model, batch size, optimiser and set of classes; neighbours share a method."""
+    """Runs that can move together: one model, batch size, optimiser, number of classes; neighbours share a method."""
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, c in enumerate(configs):
-        shared = (c.classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.momentum, c.augment)
+        classes = None if c.classes is None else len(c.classes)
+        shared = (classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.momentum, c.augment)
         together[shared].append(i)
     for runs in together.values():
-        runs.sort(key=lambda i: (configs[i].method, repr(configs[i].method_options), configs[i].protocol, i))
+        runs.sort(key=lambda i: _neighbourhood(configs[i]))
     return list(together.values())
+
+
+def _neighbourhood(config: RunConfig) -> tuple[object, ...]:
+    """Sorts runs of one method side by side, and those of the methods that ask for a second forward pass."""
+    options = repr(config.method_options)
+    again = methods.get(config.method, **config.method_options).refresh == "after"
+    return again, config.method, options, config.protocol
 
 
 def train_pack(
@@ -65,30 +74,34 @@ def train_pack(
 
 
 def plan_all(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
-    """`plan` for runs on one set of classes, which share the restricted data and its normalisation."""
-    data = dataset if configs[0].classes is None else dataset.only_classes(configs[0].classes)
+    """`plan` for many runs; those on the same classes share the restricted data and its normalisation."""
+    firsts: dict[tuple[int, ...] | None, Task] = {}
     tasks: list[Task] = []
-    normalise: Normalise | None = None
     for config in configs:
-        task = plan(data, replace(config, classes=None), normalise=normalise)
-        normalise = cast(Normalise, cast(nn.Sequential, task.model)[0])
+        first = firsts.get(config.classes)
+        if first is not None:
+            task = plan(first.dataset, replace(config, classes=None), normalise=first_layer(first))
+        else:
+            task = plan(dataset, config)
         tasks.append(replace(task, config=config))
+        firsts.setdefault(config.classes, task)
     return tasks
 
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
     """A fleet on the networks that suit its model."""
-    first, test = tasks[0], tasks[0].dataset.test
+    first, sets = tasks[0], Sets(tasks)
     decay = torch.tensor([task.config.weight_decay for task in tasks])
+    test_y = sets.test_y()
+    test_inputs: Any = None
     net: FleetNet
-    inputs_of: Callable[[Any], Any]
     if suits_kernels(first, engine):
         special = kernel_net(tasks, decay, engine)
-        net, inputs_of = special, special.inputs_of
+        net, test_inputs = special, None if test_y is None else special.test_inputs()
     else:
         net = ModuleFleet(
             [task.model for task in tasks],
-            Inputs(first.dataset.train.x, engine.device),
+            Inputs(sets.train_inputs(), engine.device),
             first.config.optimiser,
             decay,
             first.config.momentum,
@@ -96,11 +109,9 @@ def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
             compile=bool(engine.compile),
             ema=_ema(tasks),
         )
-        inputs_of = partial(Inputs, device=engine.device)
-    test_set = None
-    if test is not None and test.y is not None:
-        test_set = (inputs_of(test.x), torch.from_numpy(test.y).to(engine.device))
-    return Fleet(tasks, net, test_set, graph=bool(engine.graph), compile=bool(engine.compile))
+        test_inputs = None if test_y is None else Inputs(sets.test_inputs(), engine.device)
+    test = None if test_y is None else (test_inputs, test_y.to(engine.device))
+    return Fleet(tasks, net, test, sets=sets, graph=bool(engine.graph), compile=bool(engine.compile))
 
 
 def suits_kernels(task: Task, engine: Engine) -> bool:
@@ -123,55 +134,66 @@ def _ema(tasks: Sequence[Task]) -> Tensor:
     return torch.tensor([task.config.ema for task in tasks])
 
 
-def _split(tasks: Sequence[Task]) -> tuple[Normalise, list[dict[str, Tensor]]]:
-    """The normalising layer that all tasks share, and the states of the networks behind it."""
-    layers = [cast(nn.Sequential, task.model) for task in tasks]
-    return cast(Normalise, layers[0][0]), [layer[1].state_dict() for layer in layers]
-
-
-def _joined(normalise: Normalise, inner: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict as the single loop would save it."""
-    outer = {f"0.{name}": tensor.cpu() for name, tensor in normalise.state_dict().items()}
-    return {**outer, **{f"1.{name}": tensor for name, tensor in inner.items()}}
+def _inner_states(tasks: Sequence[Task]) -> list[dict[str, Tensor]]:
+    """The states of the networks behind the first layers."""
+    return [cast(nn.Sequential, task.model)[1].state_dict() for task in tasks]
 
 
 class LeNetNet(LeNetFleet):
     """`LeNetFleet` between tasks and state dicts whose first layer normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
-        normalise, states = _split(tasks)
-        self.normalise = normalise.to(engine.device)
+        self.layers = [first_layer(task).to(engine.device) for task in tasks]
+        self.sets = Sets(tasks)
         dtype = torch.bfloat16 if engine.amp else torch.float32
-        images = self.normalise(torch.from_numpy(tasks[0].dataset.train.x).to(engine.device))
-        super().__init__(states, images, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
+        images = self.sets.normalised(lambda task: task.dataset.train.x, engine.device)
+        super().__init__(_inner_states(tasks), images, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
 
-    def inputs_of(self, x: object) -> Tensor:
-        """Other images as `forward` takes them."""
-        return with_halo(self.normalise(torch.as_tensor(x).to(self.device)), self.dtype)
+    def test_inputs(self) -> Tensor:
+        """The test images as `forward` takes them."""
+        return with_halo(self.sets.normalised(lambda task: cast(Split, task.dataset.test).x, self.device), self.dtype)
+
+    def keep(self, runs: Tensor) -> None:
+        """Go on with these runs only."""
+        super().keep(runs)
+        self.layers = [self.layers[run] for run in runs.tolist()]
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """As the single loop would save it."""
-        return _joined(self.normalise, super().state_dict(run))
+        return _whole(self.layers[run], super().state_dict(run))
 
 
 class ResNetNet(ResNetFleet):
     """`ResNetFleet` between tasks and state dicts whose first layer normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
-        normalise, states = _split(tasks)
-        self.normalise = normalise.to(engine.device)
-        images = torch.from_numpy(tasks[0].dataset.train.x).to(engine.device)
-        mean, deviation = self.normalise.mean, self.normalise.deviation
+        self.layers = [first_layer(task).to(engine.device) for task in tasks]
+        self.sets = Sets(tasks)
+        images = torch.from_numpy(self.sets.train_inputs()).to(engine.device)
+        mean = torch.stack([layer.mean.flatten() for layer in self.layers])
+        deviation = torch.stack([layer.deviation.flatten() for layer in self.layers])
+        momentum = tasks[0].config.momentum
         dtype = torch.bfloat16 if engine.amp else torch.float32
-        super().__init__(states, images, mean, deviation, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
+        super().__init__(_inner_states(tasks), images, mean, deviation, decay, momentum, dtype, ema=_ema(tasks))
 
-    def inputs_of(self, x: object) -> Tensor:
-        """Other images as `forward` takes them."""
-        return torch.as_tensor(x).to(self.device)
+    def test_inputs(self) -> Tensor:
+        """The test images as `forward` takes them."""
+        return torch.from_numpy(self.sets.test_inputs()).to(self.device)
+
+    def keep(self, runs: Tensor) -> None:
+        """Go on with these runs only."""
+        super().keep(runs)
+        self.layers = [self.layers[run] for run in runs.tolist()]
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """As the single loop would save it."""
-        return _joined(self.normalise, super().state_dict(run))
+        return _whole(self.layers[run], super().state_dict(run))
+
+
+def _whole(normalise: Normalise, inner: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict as the single loop would save it."""
+    outer = {f"0.{name}": tensor.cpu() for name, tensor in normalise.state_dict().items()}
+    return {**outer, **{f"1.{name}": tensor for name, tensor in inner.items()}}
 
 
 def _limit(config: RunConfig, engine: Engine) -> int:

@@ -7,11 +7,12 @@ convolutions read windows in place from maps with a halo, so nothing is ever unf
 is moving maps, and each is moved as few times as the batch statistics allow.
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -63,8 +64,8 @@ class ResNetFleet:
     Args:
         states: the state dicts of R freshly built networks.
         images: (N, 3, S, S) uint8 images on the device.
-        mean: (3,) of the pixels.
-        deviation: (3,) of the pixels.
+        mean: (3,) of the pixels, or (R, 3) where runs differ.
+        deviation: of the pixels, likewise.
         weight_decay: (R,).
         momentum: of SGD.
         dtype: of activations and weight copies (float32 for checks).
@@ -86,18 +87,25 @@ class ResNetFleet:
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
-        self.images, self.mean, self.deviation = images, mean.reshape(3).float(), deviation.reshape(3).float()
+        self.images = images
+        self.mean, self.deviation = (
+            value.to(self.device, torch.float32).reshape(-1, 3).expand(len(states), 3).contiguous()
+            for value in (mean, deviation)
+        )
         self.stem, self.blocks = blocks_of(states[0], images.shape[2])
         self.convs = [self.stem, *(conv for block in self.blocks for conv in block.convs)]
         self.head = max((n for n in states[0] if n.endswith(".bias")), key=lambda n: int(n.split(".")[0])).split(".")[0]
         self.K = int(states[0][f"{self.head}.bias"].shape[0])
         self.decay = weight_decay.to(self.device, torch.float32)
         self.buffers: dict[Any, Tensor] = {}
-        self.convolver: Convolver = TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
-        if CudaConv.suits(self.device, dtype, [conv.shape for conv in self.convs]):
-            self.convolver = CudaConv(self._buffer)
+        self.convolver = self._new_convolver()
         self._load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
+
+    def _new_convolver(self) -> Convolver:
+        if CudaConv.suits(self.device, self.dtype, [conv.shape for conv in self.convs]):
+            return CudaConv(self._buffer)
+        return TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -183,12 +191,24 @@ class ResNetFleet:
 
     def keep(self, runs: Tensor) -> None:
         """Go on with these runs only; the memory of the others is freed."""
-        for name in ("value", "velocity", "grad", "copy", "decay"):
+        self._only(runs)
+        self.average.keep(runs)
+
+    def some(self, runs: slice) -> Self:
+        """These runs alone, on the same memory, to go forward with."""
+        part = copy.copy(self)
+        part._only(runs)
+        return part
+
+    def _only(self, runs: Tensor | slice) -> None:
+        for name in ("value", "velocity", "grad", "copy", "decay", "mean", "deviation"):
             setattr(self, name, getattr(self, name)[runs].contiguous())
         self.running = {name: tensor[runs].contiguous() for name, tensor in self.running.items()}
-        self.average.keep(runs)
         self.R = len(self.value)
-        self.buffers.clear()
+        self.buffers = {}
+        self.convolver = self._new_convolver()
+        for name in ("_input_kept", "_stem_kept", "_kept", "_pooled", "turned"):  # of the last pass, of all runs
+            vars(self).pop(name, None)
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""

@@ -75,6 +75,8 @@ def draw_labels(dataset: Dataset, config: RunConfig) -> StochasticLabels:
 
 def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to train on and rows held out, a share of the answered and of the None items each, drawn by the seed."""
+    if not share:
+        return np.arange(len(labels)), np.arange(0)
     rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "holdout")))
     kept, held = [], []
     for rows in (np.nonzero(labels.answered)[0], np.nonzero(~labels.answered)[0]):
@@ -111,7 +113,8 @@ def plan(
         raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
     kept, held = hold_out(labels, config.holdout, config.seed)
     method = methods.get(config.method, **config.method_options)
-    feed = method.feed(labels.subset(kept), config.protocol, None if weight is None else np.asarray(weight)[kept])
+    trained = labels.subset(kept) if len(held) else labels
+    feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
     feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
     network = model or models.build(
         config.model,

@@ -207,3 +207,37 @@ def test_one_browser_can_be_an_admin_and_an_annotator(run_project, person):
     me.wait_saved()
     admin_page.goto(f"{site.url}/admin")
     admin_page.wait_for_url(f"{site.url}/")
+
+
+def test_long_names_are_broken_between_words_beside_their_key(run_project, person):
+    long = "balance_not_updated_after_cheque_or_cash_deposit"
+    site = run_project(classes=[long, f"{long}s"], size=2)
+    ada = come(site, person, viewport={"width": 375, "height": 667})
+    assert sorted(ada.choices()) == [long, f"{long}s"]
+    key, name = (ada.page.locator(f"#choices button >> nth=0 >> {tag}").bounding_box() for tag in ("kbd", "span"))
+    assert name["x"] >= key["x"] + key["width"], "beside it, not below"
+    lines = ada.page.locator("#choices span >> nth=0").evaluate(
+        """span => {
+          const range = document.createRange(), lines = new Map();
+          for (const node of span.childNodes) if (node.nodeType === 3) for (let i = 0; i < node.length; i++) {
+            range.setStart(node, i); range.setEnd(node, i + 1);
+            const top = Math.round(range.getBoundingClientRect().top);
+            lines.set(top, (lines.get(top) ?? "") + node.data[i]);
+          }
+          return [...lines.values()];
+        }"""
+    )
+    assert len(lines) > 1
+    assert all(line.endswith("_") for line in lines[:-1])
+
+
+def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):
+    site = run_project()
+    nobody = person().go(site.url)
+    nobody.page.locator("#item", has_text="You are signed out").wait_for()
+    assert nobody.page.locator("button:visible").count() == 0
+    assert "of 0" not in nobody.page.inner_text("body")
+    ada = come(site, person)
+    ada.page.locator("#sign-out").click()
+    ada.page.locator("#item", has_text="You are signed out").wait_for()
+    assert ada.page.locator("button:visible").count() == 0

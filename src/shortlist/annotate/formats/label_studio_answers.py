@@ -50,12 +50,20 @@ def import_file(project: Project, path: Path, *, strict: bool = False) -> Answer
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    return import_answers(project, data, is_csv=path.suffix.lower() == ".csv", strict=strict)
+    try:
+        return import_answers(project, data, is_csv=path.suffix.lower() == ".csv", strict=strict)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool = False) -> AnswerReport:
     """All of an export in one transaction; with `strict` one bad answer refuses it all."""
     found = list(_read_csv(data) if is_csv else _read_json(data))
+    if found and all(one.stochastic is None for one in found):
+        raise InputError(
+            "not one task of ours (they have no `stochastic`): expected Label Studio's export of the tasks that "
+            "`shortlist annotate export PROJECT tasks.json --format label-studio` wrote"
+        )
     report = AnswerReport()
     with project.store.write() as connection:
         names = ClassNames().all(connection)

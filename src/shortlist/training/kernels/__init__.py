@@ -1,6 +1,7 @@
 """Kernels of the fleets: every kernel serves all runs at once, the run being one dimension of its grid.
 
-Triton, but for the convolutions in bf16, which are CUDA (`conv.cu`, compiled where it runs by `nvrtc`).
+Triton, but for the convolutions in bf16 and what is around them in the LeNet, which are CUDA (`conv.cu`, `lenet.cu`,
+compiled where they run by `nvrtc`).
 
 Layouts. Images and feature maps are channels last. Maps that a convolution reads carry a halo of zeros as wide as its
 padding, so a window is a plain offset and no load needs a mask. Where batch norm and ReLU are applied as a map is read,

@@ -14,6 +14,7 @@ def input_kernel(
 ):  # fmt: skip
     """The images (N, C, S, S) at index (R, B), normalised: out (R, B, S + 2, S + 2, PAD), zeros from channel C on.
 
+    Mean and deviation (R, C) are each run's own.
     MOVES: they are cut and flipped as `augment.move_images` does it, by moves (R, B, 3), PADDING being its margin.
     """
     run = tl.program_id(1).to(tl.int64)
@@ -33,7 +34,8 @@ def input_kernel(
     at = (image[:, None] * C + c[None, :]) * (S * S) + (row * S + column)[:, None]
     real = c < C
     x = tl.load(images_ptr + at, mask=seen[:, None] & real[None, :], other=0).to(tl.float32)
-    mean, deviation = tl.load(mean_ptr + c, mask=real, other=0.0), tl.load(deviation_ptr + c, mask=real, other=1.0)
+    of = run * C + c
+    mean, deviation = tl.load(mean_ptr + of, mask=real, other=0.0), tl.load(deviation_ptr + of, mask=real, other=1.0)
     z = (x - mean[None, :]) / deviation[None, :]
     to = out_ptr + run * out_run + lies(m, S, S, 1, 1, 1)[:, None] * PAD + c[None, :]
     tl.store(to, z.to(out_ptr.dtype.element_ty), mask=valid[:, None])

@@ -1,4 +1,7 @@
-"""What only the LeNet needs: its first layer in one kernel, pooling, and batch norm of a fully connected layer."""
+"""What only the LeNet needs: its first layer in one kernel, pooling, and batch norm of a fully connected layer.
+
+The first layer and the second pool's way back are in `lenet.cu` as well, for bf16.
+"""
 
 import triton
 import triton.language as tl
@@ -94,10 +97,15 @@ def _corners(y_ptr, row, n, W: tl.constexpr, H: tl.constexpr, C: tl.constexpr, q
 
 @triton.jit
 def pool_kernel(
-    y_ptr, norm_ptr, h_ptr, y_run, h_run, h_row, M,
+    y_ptr, norm_ptr, h_ptr, won_ptr, y_run, h_run, M,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, CO: tl.constexpr, BLOCK_M: tl.constexpr,
+    ROW: tl.constexpr, TRAIN: tl.constexpr,
 ):  # fmt: skip
-    """Batch norm (what `stats_kernel` wrote), ReLU, 2 x 2 max pool: y (R, B, 2H, 2W, C) -> h (R, B, h_row)."""
+    """Batch norm (what `stats_kernel` wrote), ReLU, 2 x 2 max pool: y (R, B, 2H, 2W, C) -> h (R, B, ROW).
+
+    For the way back, won (like h): the y of the corner with the highest value, above zero or not. ROW is known when the
+    kernel is compiled, as Triton moves two numbers at a time only if it knows that rows are even.
+    """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
     m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -105,26 +113,56 @@ def pool_kernel(
     n = tl.arange(0, N)
     scale = tl.load(norm_ptr + run * 4 * N + n)[None, :]
     shift = tl.load(norm_ptr + run * 4 * N + N + n)[None, :]
-    best = tl.zeros((BLOCK_M, N), tl.float32)
+    best = tl.full((BLOCK_M, N), float("-inf"), tl.float32)
+    won = tl.zeros((BLOCK_M, N), tl.float32)
     for q in tl.static_range(4):
         y = tl.load(y_ptr + run * y_run + _corners(y_ptr, row, n, W, H, C, q), mask=(n < C)[None, :], other=0.0)
-        best = tl.maximum(best, y.to(tl.float32) * scale + shift)
-    at = (row // (H * W)) * h_row + (row % (H * W)) * CO
+        z = y.to(tl.float32) * scale + shift
+        won = tl.where(z > best, y.to(tl.float32), won)
+        best = tl.maximum(best, z)
+    at = ((row // (H * W)) * ROW + (row % (H * W)) * CO)[:, None] + n[None, :]
     mask = (m < M)[:, None] & (n < CO)[None, :]
-    tl.store(h_ptr + run * h_run + at[:, None] + n[None, :], best.to(h_ptr.dtype.element_ty), mask=mask)
+    tl.store(h_ptr + run * h_run + at, tl.maximum(best, 0.0).to(h_ptr.dtype.element_ty), mask=mask)
+    if TRAIN:
+        tl.store(won_ptr + run * h_run + at, won.to(won_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def pool_sums_kernel(
+    won_ptr, norm_ptr, d_ptr, sums_ptr, h_run, M,
+    PLACES: tl.constexpr, N: tl.constexpr, CO: tl.constexpr, BLOCK_M: tl.constexpr, ROW: tl.constexpr,
+):  # fmt: skip
+    """What batch norm's way back needs to know of the whole map, from the pooled one alone.
+
+    Only a corner that won has a gradient, so `pool_kernel`'s won (R, B, ROW) and the gradient d (like it) say it all:
+    sums (R, tiles, 2, N) of dz and of dz times the normalised y.
+    """
+    tile = tl.program_id(0)
+    run = tl.program_id(1).to(tl.int64)
+    m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = tl.arange(0, N)
+    at = ((m // PLACES) * ROW + (m % PLACES) * CO)[:, None] + n[None, :]
+    mask = (m < M)[:, None] & (n < CO)[None, :]
+    won = tl.load(won_ptr + run * h_run + at, mask=mask, other=0.0).to(tl.float32)
+    d = tl.load(d_ptr + run * h_run + at, mask=mask, other=0.0).to(tl.float32)
+    norm_ptr += run * 4 * N + n
+    passed = won * tl.load(norm_ptr)[None, :] + tl.load(norm_ptr + N)[None, :] > 0
+    d = tl.where(passed, d, 0.0)
+    normal = (won - tl.load(norm_ptr + 2 * N)[None, :]) * tl.load(norm_ptr + 3 * N)[None, :]
+    to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
+    tl.store(to, tl.sum(d, 0))
+    tl.store(to + N, tl.sum(d * normal, 0))
 
 
 @triton.jit
 def pool_back_kernel(
-    y_ptr, norm_ptr, means_ptr, d_ptr, out_ptr, sums_ptr,
-    y_run, d_run, d_row, out_run, M,
+    y_ptr, norm_ptr, means_ptr, d_ptr, out_ptr, y_run, d_run, out_run, M,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, N: tl.constexpr, CO: tl.constexpr, BLOCK_M: tl.constexpr,
-    APPLY: tl.constexpr,
+    ROW: tl.constexpr,
 ):  # fmt: skip
-    """The way back through pool, ReLU and batch norm, in two passes.
+    """The way back through pool, ReLU and batch norm; `lenet.cu` has it for bf16.
 
-    First (APPLY false) the sums that batch norm needs: sums (R, tiles, 2, N) of dz and of dz times the normalised y.
-    Then (APPLY true) dy = scale (dz - mean of dz - xhat mean of dz xhat) into out (R, B, 2H + 4, 2W + 4, C).
+    dy = scale (dz - mean of dz - xhat mean of dz xhat) into out (R, B, 2H + 4, 2W + 4, C), the means (R, 2, N) given.
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
@@ -138,34 +176,46 @@ def pool_back_kernel(
     rstd = tl.load(norm_ptr + 3 * N)[None, :]
     best = tl.zeros((BLOCK_M, N), tl.float32)
     code = tl.full((BLOCK_M, N), 4, tl.int32)
-    won = tl.zeros((BLOCK_M, N), tl.float32)  # the y that won
     y_ptr += run * y_run
     for q in tl.static_range(4):
         y = tl.load(y_ptr + _corners(y_ptr, row, n, W, H, C, q), mask=(n < C)[None, :], other=0.0).to(tl.float32)
         z = y * scale + shift
         code = tl.where(z > best, q, code)
-        won = tl.where(z > best, y, won)
         best = tl.maximum(best, z)
-    at = (row // (H * W)) * d_row + (row % (H * W)) * CO
+    at = (row // (H * W)) * ROW + (row % (H * W)) * CO
     mask = (m < M)[:, None] & (n < CO)[None, :]
     d = tl.load(d_ptr + run * d_run + at[:, None] + n[None, :], mask=mask, other=0.0).to(tl.float32)
-    d = tl.where(code < 4, d, 0.0)
-    if APPLY:
-        c1 = tl.load(means_ptr + run * 2 * N + n)[None, :]
-        c2 = tl.load(means_ptr + run * 2 * N + N + n)[None, :]
-        place = row % (H * W)
-        keep = (m < M)[:, None] & (n < C)[None, :]
-        for q in tl.static_range(4):
-            y = tl.load(y_ptr + _corners(y_ptr, row, n, W, H, C, q), mask=(n < C)[None, :], other=0.0).to(tl.float32)
-            g = scale * (tl.where(code == q, d, 0.0) - c1 - (y - mean) * rstd * c2)
-            across = 2 * (place % W) + q % 2 + 2
-            down = 2 * (place // W) + q // 2 + 2
-            to = (((row // (H * W)) * (2 * H + 4) + down) * (2 * W + 4) + across)[:, None] * C + n[None, :]
-            tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=keep)
-    else:
-        to = sums_ptr + ((run * tl.num_programs(0) + tile) * 2) * N + n
-        tl.store(to, tl.sum(d, 0))
-        tl.store(to + N, tl.sum(d * (won - mean) * rstd, 0))
+    c1 = tl.load(means_ptr + run * 2 * N + n)[None, :]
+    c2 = tl.load(means_ptr + run * 2 * N + N + n)[None, :]
+    place = row % (H * W)
+    keep = (m < M)[:, None] & (n < C)[None, :]
+    for q in tl.static_range(4):
+        y = tl.load(y_ptr + _corners(y_ptr, row, n, W, H, C, q), mask=(n < C)[None, :], other=0.0).to(tl.float32)
+        g = scale * (tl.where(code == q, d, 0.0) - c1 - (y - mean) * rstd * c2)
+        across = 2 * (place % W) + q % 2 + 2
+        down = 2 * (place // W) + q // 2 + 2
+        to = (((row // (H * W)) * (2 * H + 4) + down) * (2 * W + 4) + across)[:, None] * C + n[None, :]
+        tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=keep)
+
+
+@triton.jit
+def head_back_kernel(
+    d_ptr, out_ptr, grad_ptr, B, small,
+    K: tl.constexpr, N: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_B: tl.constexpr, STEPS: tl.constexpr,
+):  # fmt: skip
+    """The gradient by the logits (R, B, K) as the products want it, (R, B, N), and its sum, that of the last bias."""
+    run = tl.program_id(0).to(tl.int64)
+    n = tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)
+    for step in range(STEPS):
+        b = step * BLOCK_B + tl.arange(0, BLOCK_B)
+        inside = (b < B)[:, None]
+        row = (run * B + b)[:, None]
+        d = tl.load(d_ptr + row * K + n[None, :], mask=inside & (n < K)[None, :], other=0.0)
+        acc += d
+        to = out_ptr + row * N + n[None, :]
+        tl.store(to, d.to(out_ptr.dtype.element_ty), mask=inside & (n < N)[None, :])
+    tl.store(grad_ptr + run * small + n, tl.sum(acc, 0), mask=n < N)
 
 
 @triton.jit
@@ -222,6 +272,22 @@ def norm_back_kernel(
 
 
 @triton.jit
+def moments_kernel(
+    index_ptr, moment_ptr, out_ptr, B, width, BLOCK_B: tl.constexpr, COLUMNS: tl.constexpr, STEPS: tl.constexpr
+):  # fmt: skip
+    """The sums over a batch: moments (items, width) at index (R, B) -> out (R, width)."""
+    run = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    acc = tl.zeros((BLOCK_B, COLUMNS), tl.float32)
+    for step in range(STEPS):
+        b = step * BLOCK_B + tl.arange(0, BLOCK_B)
+        item = tl.load(index_ptr + run * B + b, mask=b < B, other=0)
+        at = item[:, None] * width + column[None, :]
+        acc += tl.load(moment_ptr + at, mask=(b < B)[:, None] & (column < width)[None, :], other=0.0)
+    tl.store(out_ptr + run * width + column, tl.sum(acc, 0), mask=column < width)
+
+
+@triton.jit
 def fold_kernel(
     sums_ptr, place_ptr, w_ptr, gamma_ptr, beta_ptr, bias_ptr, out_ptr, kept_ptr, run_mean_ptr, run_var_ptr, active_ptr,
     count, small, width,
@@ -271,18 +337,23 @@ def fold_kernel(
 
 @triton.jit
 def fold_back_kernel(
-    parts_ptr, kept_ptr, w_ptr, gamma_ptr, dw_ptr, dgamma_ptr, dbeta_ptr, small,
-    C: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr,
+    parts_ptr, kept_ptr, w_ptr, gamma_ptr, dw_ptr, dgamma_ptr, dbeta_ptr, small, splits,
+    C: tl.constexpr, K: tl.constexpr, AT_ONCE: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
-    """The way back through `fold_kernel` from the parts (R, SPLITS, K, K) of the gradient by the folded weights."""
+    """The way back through `fold_kernel` from the parts (R, splits, K, K) of the gradient by the folded weights.
+
+    Some parts are read at once: one program a run does it, and each wait is as long as the whole kernel could be.
+    """
     run = tl.program_id(0).to(tl.int64)
     n = tl.arange(0, K)
     k = tl.arange(0, K)
     channel = n < C
     real = channel[:, None] & (k < 25)[None, :]
     d = tl.zeros((K, K), tl.float32)  # (channels, places)
-    for split in range(SPLITS):
-        d += tl.load(parts_ptr + (run * SPLITS + split) * K * K + k[None, :] * K + n[:, None])
+    for step in range(STEPS):
+        part = step * AT_ONCE + tl.arange(0, AT_ONCE)
+        at = (run * splits + part)[:, None, None] * K * K + k[None, None, :] * K + n[None, :, None]
+        d += tl.sum(tl.load(parts_ptr + at, mask=(part < splits)[:, None, None], other=0.0), 0)
     db = tl.sum(tl.where((k == 25)[None, :], d, 0.0), 1)
     d = tl.where(real, d, 0.0)
     w = tl.load(w_ptr + run * small + n[:, None] * 25 + k[None, :], mask=real, other=0.0)

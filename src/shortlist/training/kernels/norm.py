@@ -57,7 +57,7 @@ def stats_kernel(
 def stats_back_kernel(
     sums_ptr, out_ptr, dgamma_ptr, dbeta_ptr, count, small, TILES: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """From the tiles' sums of `pool_back_kernel`: dbeta, dgamma, and out (R, 2, N) their means over the map."""
+    """From the tiles' sums of `pool_sums_kernel`: dbeta, dgamma, and out (R, 2, N) their means over the map."""
     run = tl.program_id(0).to(tl.int64)
     both = tl.reshape(_sum_tiles(sums_ptr + run * TILES * 2 * N, TILES, 2 * N, BLOCK), (2, N))
     n = tl.arange(0, N)

@@ -11,7 +11,7 @@ import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
 import { openQuestions, sameShowing } from "./questions.js";
 import { Stopwatch } from "./stopwatch.js";
-import { showBroken, showMessage, showProgress, showQuestion, stage, toggleSound } from "./view.js";
+import { showBroken, showMessage, showProgress, showQuestion, showSignedOut, stage, toggleSound } from "./view.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
 const RENEW_MS = 60_000; // leases last five minutes
@@ -94,6 +94,7 @@ function answer(choice) {
 const skip = () => decide("/skips", {});
 
 function undo() {
+  if (signedOut) return;
   const question = history.pop();
   if (!question) return undoLatest();
   if (question.counted) mine = Math.max(0, mine - 1);
@@ -188,8 +189,7 @@ function take(reply) {
 function failed(error) {
   const status = error instanceof ApiError ? error.status : 0;
   if (status === 401) {
-    signedOut = true;
-    notice("You are signed out. Open your invite link again; answers not sent yet are kept in this browser.");
+    leave("You are signed out. Open your invite link again; answers not sent yet are kept in this browser.");
     return;
   }
   if (status === 403) return location.replace("/admin");
@@ -197,6 +197,13 @@ function failed(error) {
   notice(status === 429 ? "A little too fast for the server: one moment." : `No connection. ${kept}`);
   later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   failures += 1;
+}
+
+function leave(words) {
+  signedOut = true;
+  shown = null;
+  notice(null);
+  showSignedOut(words);
 }
 
 function later(milliseconds) {
@@ -236,9 +243,7 @@ at("skip").addEventListener("click", skip);
 at("sign-out").addEventListener("click", async () => {
   if (outbox.entries.length) return notice("Not yet: some answers are not saved.");
   await call("DELETE", "/session").catch(() => {});
-  signedOut = true;
-  shown = null;
-  showMessage("You are signed out. Open your invite link to go on.");
+  leave("You are signed out. Open your invite link to go on.");
 });
 addEventListener("online", run);
 document.addEventListener("visibilitychange", renew);

@@ -1,8 +1,11 @@
 // What an annotator sees: the item, the buttons, the words around them.
 import { at, element } from "./dom.js";
+import { count } from "./figures.js";
 import { keyOf, shortcut } from "./keys.js";
 
 const TINY = 64; // pixels: smaller pictures are shown as squares, not as a blur
+
+const LONG = 20; // characters: names beyond this get wide buttons
 
 const staged = new Map(); // question id -> its item, loaded before it is shown
 
@@ -27,6 +30,7 @@ export function showQuestion(question, choose) {
   const item = staged.get(question.id) ?? makeItem(question.item);
   at("item").replaceChildren(item);
   at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
+  at("choices").classList.toggle("long", question.shortlist.some(({ name }) => name.length > LONG));
   at("answers").hidden = false;
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
@@ -47,9 +51,14 @@ function makeButton(choice, place, choose) {
     made.setAttribute("aria-keyshortcuts", shortcut(key));
     made.append(element("kbd", {}, key), " ");
   }
-  made.append(element("span", { dir: "auto" }, choice.name));
+  made.append(element("span", { dir: "auto" }, ...breakable(choice.name)));
   made.addEventListener("click", () => choose(choice.class));
   return made;
+}
+
+// Names such as card_payment_fee_charged are broken between their words, not inside one.
+function breakable(name) {
+  return name.split(/(?<=[_/.-])(?=[^_/.-])/u).flatMap((part, place) => (place ? [element("wbr"), part] : [part]));
 }
 
 // For screen readers, who do not see that the page changed.
@@ -57,6 +66,13 @@ function announcement({ item, shortlist }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
   const names = shortlist.map((choice, place) => `${keyOf(place) ?? ""} ${choice.name}`.trim());
   return `${what}. ${names.join(", ")}, 0 none of these.`;
+}
+
+// Nobody is signed in: only words, nothing to press.
+export function showSignedOut(text) {
+  showMessage(text);
+  for (const id of ["tools", "sign-out", "bar"]) at(id).hidden = true;
+  at("progress").textContent = "";
 }
 
 export function showMessage(text) {
@@ -70,7 +86,7 @@ export function showMessage(text) {
 export function showProgress({ done, total }, mine, perMinute) {
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
-  const parts = [`${done} of ${total} answered`];
+  const parts = total ? [`${count(done)} of ${count(total)} answered`] : [];
   if (mine) parts.push(`${mine} by you just now`);
   if (perMinute !== null) parts.push(`${perMinute} per minute`);
   at("progress").textContent = parts.join(" · ");

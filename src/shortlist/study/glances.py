@@ -1,0 +1,118 @@
+"""The report's tables in a few rows: Table 1 at a glance, and what goes beyond the paper."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shortlist.methods import Protocol
+from shortlist.study import paper
+from shortlist.study.grid import IMPROVED, SIZES, Cell, beyond_methods
+from shortlist.study.lines import Line
+from shortlist.study.paper import Figure
+from shortlist.study.sets import study_set
+from shortlist.study.summary import CellResult, Results
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood."""
+
+    title: str
+    sizes: tuple[int, ...]
+    rows: tuple[tuple[str, tuple[Figure | None, ...]], ...]
+    remarks: tuple[str, ...] = ()
+    """What the table says, in words."""
+
+
+def glance(dataset: str, results: Results) -> Glance | None:
+    """None where Table 1 was not run; the best rival is the one with the best mean of its cell."""
+    title, sizes = study_set(dataset).title, SIZES["table1"]
+    rivals = [name for name in paper.METHODS if name != "sl"]
+
+    used: list[CellResult] = []
+
+    def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
+        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol)))
+        used.append(found)
+        return found.last
+
+    def best(figures: Sequence[Figure | None]) -> Figure | None:
+        return max((figure for figure in figures if figure is not None), default=None)
+
+    reported = title if study_set(dataset).in_paper else None
+    rows: list[tuple[str, list[Figure | None]]] = [
+        ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
+        ("SL, ours", [ours("sl", size) for size in sizes]),
+        ("best rival, the paper reports", [
+            best([paper.figure(reported, paper.ALL_CLASSES, name, size) for name in rivals]) for size in sizes
+        ]),
+        ("best rival, ours, None answers only", [best([ours(n, size, "paper") for n in rivals]) for size in sizes]),
+        ("likelihood (CC with every answer), ours", [ours("likelihood", size) for size in sizes]),
+        ("best other rival, ours, every answer", [
+            best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
+        ]),
+        ("likelihood with flip + crop, ours", [ours("likelihood+aug", size) for size in sizes]),
+        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+    ]  # fmt: skip
+    if not any(figure for name, figures in rows if name.endswith("ours") and "OL" not in name for figure in figures):
+        return None
+    shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
+    return Glance(title, sizes, shown, (_lengths(used), *_divergences(used)))
+
+
+def _lengths(found: Iterable[CellResult]) -> str:
+    """How long the runs of these cells were, and how many there are of each."""
+    shown = [result for result in found if result.rows]
+    epochs = sorted({result.epochs for result in shown if result.epochs})
+    return f"Ours: {_listed(epochs)} epochs, {_listed(sorted({len(result.rows) for result in shown}))} trials a cell."
+
+
+def _divergences(found: Iterable[CellResult]) -> list[str]:
+    """Which means are of fewer trials than were run: a remark, or none."""
+    broken = {result.cell.canonical(): result for result in found if result.failed}
+    told = [
+        f"{cell.line.title}{f' ({cell.line.protocol})' if cell.line.kind.baseline else ''}"
+        f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
+        for cell, result in broken.items()
+    ]
+    return [f"Trials that diverged and are not in the mean: {'; '.join(told)}."] if told else []
+
+
+def beyond(dataset: str, results: Results) -> Glance | None:
+    """Every method with augmentation and every answer, against ordinary labels for all; None where none was run."""
+    methods = ["ol+aug", *beyond_methods()]
+    of = {
+        (text, size): results.of(Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, Line.parse(text)))
+        for text in methods
+        for size in SIZES["table1"]
+    }
+    sizes = tuple(s for s in SIZES["table1"] if any(of[(text, s)].rows for text in methods[1:]))
+    texts = [text for text in methods if any(of[(text, size)].rows for size in sizes)]
+    if not sizes:
+        return None
+    rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
+    remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
+    used = [result for (_, size), result in of.items() if size in sizes]
+    remarks += [_lengths(used), *_divergences(used)]
+    return Glance(study_set(dataset).title, sizes, rows, tuple(remarks))
+
+
+def _listed(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
+    """Which is best at a size, and by how much."""
+    ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
+    if not ranked:
+        return f"Size {size}: not run."
+    best = ranked[0]
+    told = f"Size {size}: {Line.parse(best).title} is best"
+    if len(ranked) > 1:
+        lead = figures[best].mean - figures[ranked[1]].mean
+        told += f", {lead:.2f} above {Line.parse(ranked[1]).title}"
+    if "ol+aug" in figures:
+        told += f"; {figures[best].mean - figures['ol+aug'].mean:+.2f} to ordinary labels for all"
+    if IMPROVED in figures and "likelihood+aug" in figures:
+        gain = figures[IMPROVED].mean - figures["likelihood+aug"].mean
+        told += f"; averaged weights change the likelihood by {gain:+.2f}"
+    return told + "."

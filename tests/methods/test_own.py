@@ -1,0 +1,75 @@
+"""A method in a module of one's own, by `package.module:Class`."""
+
+import sys
+
+import pytest
+
+from shortlist import methods
+from shortlist.errors import InputError
+
+MODULE = '''
+from dataclasses import dataclass
+
+from shortlist.methods import Method
+from shortlist.risks import batch_mean, log_candidates
+
+
+@dataclass(frozen=True)
+class Outside(Method):
+    """Mean of scale * (1 - sum_{k in C} p_k)."""
+
+    name = "outside"
+    title = "probability outside the candidates"
+    baseline = True
+    scale: float = 1.0
+
+    def objective(self, logits, batch):
+        outside = 1 - log_candidates(logits, batch.candidates).exp()
+        return batch_mean(self.scale * outside, batch.weight, batch.all_sum)
+
+
+@dataclass(frozen=True)
+class Unfinished(Method):
+    name = "unfinished"
+'''
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Its name; it lies in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_methods.py").write_text(MODULE)
+    (tmp_path / "broken_method.py").write_text("1 / 0")
+    yield "my_methods"
+    sys.modules.pop("my_methods", None)
+
+
+def test_it_is_found_beside_the_registered_ones(module):
+    before = list(sys.path)
+    assert methods.find(f"{module}:Outside").baseline
+    made = methods.get(f"{module}:Outside", scale=2.0)
+    assert made.scale == 2.0
+    assert made == methods.get(f"{module}:Outside", scale=2.0)
+    assert sys.path == before
+    assert "outside" not in methods.METHODS
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("my_methods:", "must read package.module:Class"),
+        ("nowhere:Outside", "no module 'nowhere' is installed or in the current folder"),
+        ("broken_method:Outside", "importing it failed: division by zero"),
+        ("my_methods:Inside", "module 'my_methods' has no Method called 'Inside'"),
+        ("my_methods:batch_mean", "has no Method called 'batch_mean'"),
+        ("my_methods:Unfinished", "does not define objective, title"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_line(module, name, complaint):
+    with pytest.raises(InputError, match=complaint):
+        methods.get(name)
+
+
+def test_its_options_are_checked(module):
+    with pytest.raises(InputError, match=r"has no such option: .*\(its options: scale\)"):
+        methods.get(f"{module}:Outside", scal=2.0)
