@@ -11,4 +11,4 @@ def test_unknown_names_suggest_the_nearest_and_list_all():
 
 
 def test_nothing_near_suggests_nothing():
-    assert str(unknown_name("method", "xyz", ["sl", "cc"])) == "unknown method 'xyz': (known: cc, sl)"
+    assert str(unknown_name("method", "xyz", ["sl", "cc"])) == "unknown method 'xyz' (known: cc, sl)"

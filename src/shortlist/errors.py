@@ -16,5 +16,5 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f" did you mean {nearest[0]!r}?" if nearest else ""
-    return InputError(f"unknown {kind} {name!r}:{hint} (known: {', '.join(names)})")
+    hint = f": did you mean {nearest[0]!r}?" if nearest else ""
+    return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")

@@ -35,6 +35,17 @@ def test_the_whole_way_of_an_annotator(make_site, database):
     assert ada.post("/api/v1/next", json={}).status_code == 401
 
 
+def test_progress_knows_of_the_answer_just_given(make_site, database):
+    site = make_site(database, items=4)
+    ada, bob = site.annotator("ada"), site.annotator("bob")
+    assert ada.post("/api/v1/next", json={}).json()["progress"] == {"done": 0, "total": 4}
+    for done, who in enumerate((ada, bob, ada, bob), start=1):
+        (q,) = who.post("/api/v1/next", json={}).json()["questions"]
+        reply = who.post("/api/v1/answers", json={"question": q["id"], "answer": None, "hold": 0}).json()
+        assert reply["progress"] == {"done": done, "total": 4}, "not as it was some seconds ago"
+    assert bob.post("/api/v1/undos", json={}).json()["progress"] == {"done": 3, "total": 4}
+
+
 def test_what_an_admin_sees_and_does(make_site, database):
     site = make_site(database, items=4)
     admin = site.admin()
@@ -177,6 +188,18 @@ def test_the_pages_are_shells_without_data(make_site):
         assert page.text == site.client().get(path, params={"html": "<script>"}).text
         assert "http://" not in page.text.replace("http://www.w3.org", ""), "nothing from elsewhere"
         assert "https://" not in page.text
+
+
+def test_an_unknown_page_is_a_page_for_a_browser_and_json_for_a_program(make_site):
+    client = make_site().client()
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = client.get("/nowhere", headers=browser)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "No such page" in page.text
+    assert 'href="/admin"' in page.text
+    for path, headers in (("/nowhere", {}), ("/api/v1/nowhere", browser), ("/api/v1/nowhere", {})):
+        program = client.get(path, headers=headers)
+        assert (program.status_code, program.json()) == (404, {"code": "http", "message": "Not Found"})
 
 
 def test_who_ended_is_out_at_once_though_principals_are_remembered(make_site):

@@ -100,16 +100,16 @@ def test_texts_from_a_file(make_project, tmp_path, ending):
         path.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
     project = make_project(items=0)
     report = add_items(project, find_sources(path))
-    assert report.added == 2
+    assert report.added == 3
     assert dict(report.skipped) == {
         "row 2 (b)": "an empty text",
         "row 3 (a)": "a duplicate id",
-        "row 5 (d)": "the gold answer 'class 99' is not a class",
+        "row 5 (d)": "the gold answer 'class 99' is not a class: the item is taken without it",
     }
     with project.store.read() as connection:
         row = connection.execute(select(Item).where(Item.name == "c")).mappings().one()
     assert (row["gold"], row["pending"]) == (1, 0)
-    assert counted(project, Slot) == 1, "gold has slots only when it is asked"
+    assert counted(project, Slot) == 2, "gold has slots only when it is asked"
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
@@ -266,6 +266,26 @@ def test_gold_from_a_file(make_project, tmp_path):
     path.write_text("item,label\na,b\n")
     with pytest.raises(InputError, match="item and gold"):
         read_gold(path)
+
+
+def test_a_mistyped_gold_answer_is_reported_and_its_item_stays(make_project, tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("item,gold\na,clas 2\nb,class 2\n")
+    project = make_project(items=0)
+    sources = [Source(name, name, text=name, gold=gold) for name, gold in (("a", None), ("b", None), ("c", "clas 1"))]
+    report = add_items(project, sources, gold=read_gold(path))
+    assert report.added == 3
+    assert report.skipped == [
+        ("a", "the gold answer 'clas 2' is not a class: the item is taken without it"),
+        ("c", "the gold answer 'clas 1' is not a class: the item is taken without it"),
+    ]
+    with project.store.read() as connection:
+        found = connection.execute(select(Item.name, Item.gold).order_by(Item.id)).all()
+        asked = connection.execute(select(Slot.item_id)).all()
+    assert [tuple(row) for row in found] == [("a", None), ("b", 2), ("c", None)]
+    assert len(asked) == 2
+    with pytest.raises(InputError, match="nothing imported: x: the gold answer 'no' is not a class"):
+        add_items(project, [Source("x", "x", text="x", gold="no")], strict=True)
 
 
 def test_settings_are_checked():

@@ -6,6 +6,15 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
+from sqlalchemy import func, select
+
+from shortlist.annotate.importing import store_media
+from shortlist.annotate.live import LivePlan
+from shortlist.annotate.live_steward import Steward
+from shortlist.annotate.project import Project
+from shortlist.annotate.schema import LabelClass
+from shortlist.errors import InputError
 
 
 @pytest.fixture
@@ -29,6 +38,15 @@ def test_init_stores_the_policy(birds):
     assert done.stderr.splitlines()[0] == "2 items added, 0 skipped", "no trace of a bar where there is no terminal"
     live = json.loads((birds / "p" / "project.json").read_text())["live"]
     assert (live["policy"], live["size"], live["epsilon"]) == ("adaptive", 2, 0.1)
+
+
+def test_a_size_above_the_classes_is_one_line_and_leaves_nothing(birds):
+    made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--size")
+    found = shortlist(*made, "4", folder=birds)
+    assert found.returncode == 2
+    assert found.stderr == "shortlist: --size 4: expected at most the 3 classes of classes.txt\n"
+    assert not (birds / "p").exists()
+    assert shortlist(*made, "3", folder=birds).returncode == 0
 
 
 def test_a_bad_policy_is_one_line_and_leaves_nothing(birds):
@@ -80,6 +98,35 @@ def test_test_data_is_found_from_elsewhere(birds):
     assert json.loads((birds / "p" / "project.json").read_text())["live"]["test"] == str(birds / "test.csv")
 
 
+def test_pictures_do_not_join_texts_that_a_model_chooses_lists_for(birds):
+    """The trainer could not go on, and lists would stay as they were for ever."""
+    pictures = birds / "pictures"
+    pictures.mkdir()
+    Image.new("L", (8, 8)).save(pictures / "a.png")
+    (birds / "more.txt").write_text("grey\n")
+    made = ("--items", "texts.csv", "--classes", "classes.txt")
+    assert shortlist("init", "p", *made, "--policy", "adaptive", folder=birds).returncode == 0
+    assert shortlist("init", "q", *made, folder=birds).returncode == 0
+    add = ("--items", "pictures", "--classes", "more.txt")
+    assert shortlist("add", "q", *add, folder=birds).returncode == 0, "no model was asked for"
+    assert shortlist("init", "r", *made, folder=birds).returncode == 0
+    with Project.open(birds / "r") as project:
+        Steward(project, LivePlan())  # what `serve --policy adaptive` begins with
+        with pytest.raises(InputError, match="they are text, these image"):
+            store_media(project, "a.png", (pictures / "a.png").read_bytes())
+    for name, more in (("p", ""), ("r", " (or remove r/live if no model is to choose here again)")):
+        found = shortlist("add", name, *add, folder=birds)
+        assert found.returncode == 2
+        assert found.stderr == (
+            "shortlist: a model chooses this project's lists and needs items of one kind; they are text, "
+            f"these image: make another project of these{more}\n"
+        )
+        with Project.open(birds / name) as project, project.store.read() as connection:
+            assert connection.execute(select(func.count()).select_from(LabelClass)).scalar_one() == 3
+        (birds / "more.csv").write_text(f"item,text\n{name},a green bird\n")
+        assert shortlist("add", name, "--items", "more.csv", folder=birds).returncode == 0
+
+
 def test_a_trainer_that_cannot_go_on_says_one_line(birds):
     assert shortlist("init", "p", "--items", "texts.csv", "--classes", "classes.txt", folder=birds).returncode == 0
     command = [sys.executable, "-m", "shortlist.annotate.live_trainer", str(birds / "p"), '{"test": "nowhere.csv"}']
@@ -91,7 +138,7 @@ def test_a_trainer_that_cannot_go_on_says_one_line(birds):
 
 def test_init_says_when_random_lists_would_mostly_be_none(birds):
     (birds / "many.txt").write_text("".join(f"class {k}\n" for k in range(50)))
-    made = ("--items", "texts.csv", "--size", "5", "--classes")
+    made = ("--items", "texts.csv", "--classes")
     said = shortlist("init", "p", *made, "many.txt", folder=birds).stderr.splitlines()
     assert said[-2:] == [
         "Random lists of 5 of 50 classes: some 90% of answers will be None.",

@@ -93,6 +93,8 @@ def test_the_command_prints_and_gives_json(tmp_path):
         ("", "no column"),
         ("shortlist,answer,seconds\na|b,a,soon\n", "row 1: seconds is 'soon'"),
         ("shortlist,answer,seconds\na|b,a,1\n", "at least 10"),
+        ("shortlist,answer,seconds\n" + "a|b,a,2\na|b,b,2\n" * 9, r"no longer .* \(0.00 s a name\).*--seconds 1 0.25"),
+        ("shortlist,answer,seconds\n" + "a|b,a,3\na|b,b,2\n" * 9, "18 answers took no longer"),
     ],
 )
 def test_bad_logs_are_one_line(tmp_path, content, message):

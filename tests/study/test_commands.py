@@ -18,6 +18,7 @@ from shortlist.study.drive import Budget
 from shortlist.study.grid import Wanted
 from shortlist.study.ledger import Ledger
 from shortlist.study.lines import Line
+from shortlist.study.recipes import Recipes, default_recipe
 from shortlist.study.sets import study_set
 
 from .conftest import FakeEngine
@@ -31,8 +32,10 @@ class TestTuning:
         lines = tuning.lines_of(TUNED, BOTH)
         assert len(lines) == len(set(lines)) == 15
         for dataset in ("fashion", "cifar10"):
-            assert {len(tuning.points(dataset, line)) for line in lines} == {8}
-        for run in tuning.points("fashion", Line("rc", "paper")):
+            starts = {line: Recipes().start(study_set(dataset), line) for line in lines}
+            assert {len(tuning.points(dataset, line, start)) for line, start in starts.items()} == {8}
+        line = Line("rc", "paper")
+        for run in tuning.points("fashion", line, default_recipe(study_set("fashion"), line)):
             assert (run.config.epochs, run.config.size, run.config.holdout) == (30, 5, 0.1)
             assert run.config.seed not in range(100)  # no trial's seed
 
@@ -142,6 +145,19 @@ class TestSearch:
         assert any("| yes |" in row for row in rows)  # crops were tried
         assert study.search(["digits"], FakeEngine(), epochs=12).stored == 0
 
+    def test_elsewhere_sl_is_tuned_in_the_form_that_was_found(self, tmp_path):
+        """Another network needs its own rates; form, normalisation and schedule are the recipe's."""
+        study = Study(tmp_path)
+        study.search(["digits"], FakeEngine(level=self.level), epochs=12)
+        found, cifar10 = study.recipes.of(study_set("digits"), Line("sl")), study_set("cifar10")
+        for run in study.untried(["cifar10"], ["sl"], ("fair",), None):
+            assert (run.config.schedule, run.config.method_options) == ("step", found.method_options)
+        assert study.recipes.start(cifar10, Line("sl", augment=True)).schedule == "step"
+        for line in (Line("likelihood"), Line("ol-ovr")):
+            assert study.recipes.start(cifar10, line) == default_recipe(cifar10, line)
+        own = study_set("digits")
+        assert study.recipes.start(own, Line("sl")) == default_recipe(own, Line("sl"))
+
     def test_stopped_in_the_first_round_it_goes_on(self, tmp_path):
         study = Study(tmp_path)
         with pytest.raises(KeyboardInterrupt):
@@ -206,7 +222,6 @@ def test_reproduce_and_reproduce_again(shortlist, tmp_path):
 
 def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
     from shortlist.study.grid import Cell
-    from shortlist.study.recipes import Recipes
     from shortlist.study.summary import Results
 
     words = [*WORDS, "--methods", "cc", "--epochs", "3"]

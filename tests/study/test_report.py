@@ -412,8 +412,8 @@ def test_an_empty_folder_is_one_clear_line(tmp_path):
 
 
 def test_over_trials():
-    assert over_trials([0.9]) == (90.0, 0.0)
-    assert over_trials([0.9, None]) == (90.0, 0.0)
+    assert over_trials([0.9]) == (90.0, None)
+    assert over_trials([0.9, None]) == (90.0, None)
     assert over_trials([]) is None
     assert over_trials([0.8, 0.9]).std == pytest.approx(7.0711, abs=1e-4)
 

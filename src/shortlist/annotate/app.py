@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -25,6 +25,7 @@ from shortlist.errors import InputError
 PAGES = Path(__file__).parent / "pages"
 API = "/api/v1"
 HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
+MISSING = "missing.html"
 
 
 def create_app(
@@ -59,15 +60,15 @@ def create_app(
     )
     for room in (session, answering, admin, data):
         app.include_router(room.router, prefix=API)
-    _add_pages(app)
-    _add_refusals(app)
+    templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
+    _add_pages(app, templates)
+    _add_refusals(app, templates.get_template(MISSING).render())
     app.add_middleware(Guard, limits=limits, tls=tls)
     return app
 
 
-def _add_pages(app: FastAPI) -> None:
+def _add_pages(app: FastAPI, templates: Environment) -> None:
     """The pages are shells without any data: what they show, they ask the API for."""
-    templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     for path, name in HOMES.items():
         html = templates.get_template(name).render()
         app.add_api_route(path, _page(html), include_in_schema=False, response_model=None)
@@ -81,8 +82,8 @@ def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
     return page
 
 
-def _add_refusals(app: FastAPI) -> None:
-    """Every refusal looks the same: {"code", "message"}."""
+def _add_refusals(app: FastAPI, missing: str) -> None:
+    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets one, `missing`."""
 
     def answer(status: int, code: str, message: str, **options: Any) -> JSONResponse:
         return JSONResponse({"code": code, "message": message}, status_code=status, **options)
@@ -102,5 +103,8 @@ def _add_refusals(app: FastAPI) -> None:
         return answer(422, "invalid", f"{place}: {first['msg']}"[:500])
 
     @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> JSONResponse:
+    async def other(request: Request, error: HTTPException) -> Response:
+        browser = "text/html" in request.headers.get("accept", "")
+        if error.status_code == 404 and browser and not request.url.path.startswith("/api/"):
+            return HTMLResponse(missing, status_code=404)
         return answer(error.status_code, "http", str(error.detail), headers=error.headers)

@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
+from shortlist.annotate.live_items import check_added
 from shortlist.annotate.media import EXTENSIONS, clean_media, read_media
 from shortlist.annotate.project import Project
 from shortlist.annotate.rows import batches, next_rank
@@ -77,13 +78,14 @@ def add_items(
 ) -> Report:
     """Check every source, then add the good ones; with `strict` a bad one refuses the whole import."""
     found = list(sources)
+    check_added(project, kinds(found))
     report = Report()
     with project.store.read() as connection:
         class_ids = {name: k for k, name in connection.execute(select(LabelClass.id, LabelClass.name))}
         good = _check(connection, found, gold or {}, class_ids, report)
     _refuse_if(strict, report)
     with _media_batch(project.media) as (folder, keep):
-        ready = list(_prepare(good, folder, project.media, class_ids, gold or {}, report, progress))
+        ready = list(_prepare(good, folder, project.media, class_ids, report, progress))
         _refuse_if(strict, report)
         if ready and folder.exists():
             os.sync()  # the files are on the disk before the rows that name them
@@ -97,6 +99,11 @@ def add_items(
     return report
 
 
+def kinds(sources: Iterable[Source]) -> set[str]:
+    """What would come in."""
+    return {source.kind for source in sources if source.problem is None}
+
+
 def _refuse_if(strict: bool, report: Report) -> None:
     if strict and report.skipped:
         where, reason = report.skipped[0]
@@ -107,7 +114,7 @@ def _refuse_if(strict: bool, report: Report) -> None:
 def _check(
     connection: Connection, found: list[Source], gold: dict[str, str], class_ids: dict[str, int], report: Report
 ) -> list[Source]:
-    """Everything that can be said without opening the files."""
+    """Everything that can be said without opening the files; a bad gold answer alone costs no item."""
     stored: set[str] = set()
     for batch in batches(found, 500):
         names = [source.name for source in batch if "\x00" not in source.name and source.name.isprintable()]
@@ -126,14 +133,16 @@ def _check(
                 raise InputError("the project has an item of this name")
             if source.path is None:
                 check_text(source.text or "")
-            known = gold.get(source.name, source.gold)
-            if known is not None and known not in class_ids:
-                raise InputError(f"the gold answer {known!r} is not a class")
         except InputError as error:
             report.skipped.append((source.where, str(error)))
             continue
         seen.add(source.name)
-        good.append(source)
+        known = gold.get(source.name, source.gold)
+        if known is not None and known not in class_ids:
+            reason = f"the gold answer {known!r} is not a class: the item is taken without it"
+            report.skipped.append((source.where, reason))
+            known = None
+        good.append(replace(source, gold=known))
     return good
 
 
@@ -142,7 +151,6 @@ def _prepare(
     folder: Path,
     root: Path,
     class_ids: dict[str, int],
-    gold: dict[str, str],
     report: Report,
     progress: Progress,
 ) -> Iterator[Ready]:
@@ -159,8 +167,8 @@ def _prepare(
                 continue
             kind = media_type.split("/")[0]
             file = Path(file).relative_to(root).as_posix()
-        known = gold.get(source.name, source.gold)
-        yield Ready(source.name, kind, source.text, file, media_type, None if known is None else class_ids[known])
+        known = None if source.gold is None else class_ids[source.gold]
+        yield Ready(source.name, kind, source.text, file, media_type, known)
         if done % 200 == 0 or done == len(sources):
             progress(done, len(sources))
 
@@ -189,6 +197,7 @@ def store_media(project: Project, name: str, data: bytes, gold: int | None = Non
     """Add one image or sound that came over the network."""
     check_name(name, "the name")
     clean, media_type = clean_media(data)
+    check_added(project, {media_type.split("/")[0]})
     with _media_batch(project.media) as (folder, keep):
         folder.mkdir(parents=True)
         path = folder / f"0{EXTENSIONS[media_type]}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
-from shortlist.annotate.live import LivePlan
+from shortlist.annotate.live import FOLDER, LivePlan
 from shortlist.annotate.project import Project
 from shortlist.annotate.schema import Item, LabelClass
 from shortlist.errors import InputError
@@ -58,6 +58,24 @@ def check_live(project: Project, plan: LivePlan | None) -> None:
         names = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
     if plan.test is not None:
         _test_data(plan.test, kind, names)
+
+
+def check_added(project: Project, kinds: set[str]) -> None:
+    """Refuse items of another kind where a model chooses, or chose, the lists: its trainer could not go on.
+
+    A policy that was given to `serve` alone is known by the folder that the trainer leaves.
+    """
+    trained = project.folder / FOLDER
+    if project.settings.live is None and not trained.exists():
+        return
+    with project.store.read() as connection:
+        there = set(connection.execute(select(Item.kind).distinct()).scalars())
+    if there and kinds - there:
+        without = "" if project.settings.live else f" (or remove {trained} if no model is to choose here again)"
+        raise InputError(
+            f"a model chooses this project's lists and needs items of one kind; they are {there.pop()}, these "
+            f"{sorted(kinds)[0]}: make another project of these{without}"
+        )
 
 
 def read_project(connection: Connection, media: Path, size: int, seed: int, test: str | None) -> LiveItems:

@@ -87,6 +87,7 @@ class Queue:
         self.chooser = chooser
         self.clock = clock
         self.seeds = seeds
+        self.settled = 0  # slots that this queue saw done, less those taken back; gold apart
         self._annotator = store.locked(_ANNOTATOR, of=annotators)
 
     def next(self, annotator_id: int, hold: int = 1) -> list[Served]:
@@ -220,6 +221,7 @@ class Queue:
         set_slot(connection, question["slot_id"], "done", question["turn"], annotator_id)
         if not question["gold"]:
             settle_item(connection, question["item_id"], -1)
+            self.settled += 1
         return stored
 
     def _asks_again(self, connection: Connection, question: RowMapping) -> bool:
@@ -260,6 +262,7 @@ class Queue:
         count_answer(connection, annotator_id, taken_back.kind, taken_back.answer, -1)
         if mine and not question["gold"]:
             settle_item(connection, question["item_id"], +1)
+            self.settled -= 1
         return stored
 
 

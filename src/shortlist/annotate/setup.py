@@ -7,9 +7,9 @@ from sqlalchemy import select
 from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.auth import Auth
 from shortlist.annotate.formats import EXPORTS
-from shortlist.annotate.importing import Progress, Report, add_classes, add_items
+from shortlist.annotate.importing import Progress, Report, add_classes, add_items, kinds
 from shortlist.annotate.live import LivePlan
-from shortlist.annotate.live_items import check_live
+from shortlist.annotate.live_items import check_added, check_live
 from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.schema import Annotator
 from shortlist.annotate.sources import find_sources, read_classes, read_gold
@@ -71,6 +71,7 @@ def add_to_project(
         raise InputError(f"{classes}: no classes found")
     found = list(find_sources(items, text_column, item_column)) if items is not None else []
     known = read_gold(gold) if gold is not None else None
+    check_added(project, kinds(found))
     add_classes(project, names)
     if items is None:
         return Report()

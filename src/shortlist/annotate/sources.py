@@ -28,6 +28,13 @@ class Source:
     gold: str | None = None
     problem: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """text, image or audio, as far as a name tells."""
+        if self.path is None:
+            return "text"
+        return "audio" if self.path.suffix.lower() in AUDIO_ENDINGS else "image"
+
 
 def check_name(name: str, what: str = "name") -> str:
     """`name` if it can be a name: some characters, one line, not too long."""

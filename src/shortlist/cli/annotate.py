@@ -52,7 +52,7 @@ def init(
     project: Folder,
     items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
     classes: Annotated[Path, typer.Option(help="classes.txt: one class name a line.")],
-    size: Annotated[int, typer.Option(help="Classes on a shortlist.")] = 5,
+    size: Annotated[int | None, typer.Option(help="Classes on a shortlist (5 where not given).")] = None,
     overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
     gold: Gold = None,
     gold_every: Annotated[int, typer.Option(help="One question in so many is a gold item.")] = 10,
@@ -74,6 +74,10 @@ def init(
     from shortlist.annotate.setup import init_project
     from shortlist.annotate.sources import read_classes
 
+    number = len(read_classes(classes))
+    if size is not None and size > number:
+        raise InputError(f"--size {size}: expected at most the {number} classes of {classes}")
+    size = 5 if size is None else size  # classes may come later, so the usual size may be more than there are now
     settings = Settings(title or project.resolve().name, size, overlap, gold_every, database)
     live = live_plan(settings, policy, epsilon, test)
     settings = replace(settings, live=None if live is None else live.to_dict())
@@ -82,7 +86,6 @@ def init(
             project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
         )
     _print_report(report.added, report.skipped)
-    number = len(read_classes(classes))
     rarely = live is None and 4 * size < number  # a person who mostly says None learns to say it
     if rarely:
         typer.echo(
@@ -188,7 +191,7 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"title": title, **found}))
         return
     done, total = found["progress"]["done"], found["progress"]["total"]
-    typer.echo(f"{title}: {done:,} of {total:,} answers, {found['items_done']:,} of {found['items']:,} items done")
+    typer.echo(f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items")
     if found["agreement"]["pairs"]:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from shortlist.study.commands import Study
     from shortlist.study.drive import Report
     from shortlist.study.grid import PlannedRun, Wanted
+    from shortlist.study.paper import Figure
 
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
@@ -250,5 +251,5 @@ def _end(report: "Report", figures: list[dict[str, Any]] | None, json: bool) -> 
         raise InputError("; ".join(f"{name} was left out: {why}" for name, why in report.absent.items()))
 
 
-def _text(figure: Any) -> str:
-    return "" if figure is None else f"{figure.mean:.2f} ± {figure.std:.2f}"
+def _text(figure: "Figure | None") -> str:
+    return "" if figure is None else figure.text()

@@ -10,6 +10,9 @@ from shortlist.errors import InputError
 
 FloatArray = NDArray[np.float64]
 
+LEAST = 0.005
+"""Seconds a name that can be told from none: nobody reads a name faster."""
+
 
 @dataclass(frozen=True)
 class TimeModel:
@@ -72,7 +75,7 @@ def fit_time(
         quantile: the share of the answers that is kept.
 
     Raises:
-        InputError: there is too little to fit two numbers to.
+        InputError: there is too little to fit two numbers to, or the times do not grow with the names looked at.
     """
     from scipy.optimize import nnls
 
@@ -94,4 +97,10 @@ def fit_time(
     kept = taken <= np.quantile(taken, quantile)
     design = np.column_stack([np.ones(kept.sum()), looked[kept]])
     (base, per_class), _ = nnls(design, taken[kept])
+    if per_class < LEAST:
+        raise InputError(
+            f"the log's {len(taken)} answers took no longer after more names ({per_class:.2f} s a name): "
+            "every way of labelling would seem to take the same time. Give a log of people who read lists of "
+            "different lengths, or state the times (--seconds 1 0.25)"
+        )
     return TimeModel(float(base), float(per_class))

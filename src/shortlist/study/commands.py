@@ -77,7 +77,8 @@ class Study:
             _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
             weak = [line for line, of in of_line.items() if _whole(of, ledger) and tuning.fails(_rows(of, ledger))]
             for line in weak:
-                of_line[line].append(tuning.adam_point(dataset, line, epochs or tuning.EPOCHS))
+                start = self.recipes.start(study_set(dataset), line)
+                of_line[line].append(tuning.adam_point(dataset, line, start, epochs or tuning.EPOCHS))
             second = [of_line[line][-1] for line in weak]
             _add(report, self._drive(second, lambda run: ledger, engine, tuning.TRIED))
             for line, of in of_line.items():
@@ -86,12 +87,12 @@ class Study:
                     self.say(f"{dataset}, {line.text} ({line.protocol}): {tuning.settings_of(choice.chosen)}")
         return report
 
-    @staticmethod
     def _points(
-        dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
+        self, dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
     ) -> dict[Line, list[PlannedRun]]:
+        recipes, of, length = self.recipes, study_set(dataset), epochs or tuning.EPOCHS
         lines = tuning.lines_of(methods or TUNED, protocols)
-        return {line: tuning.points(dataset, line, epochs or tuning.EPOCHS) for line in lines}
+        return {line: tuning.points(dataset, line, recipes.start(of, line), length) for line in lines}
 
     def untried(
         self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None

@@ -30,10 +30,7 @@ def number(figure: Figure | None, bold: bool = False) -> str:
     >>> number(Figure(91.641, 0.25), bold=True)
     '**91.64** ± 0.25'
     """
-    if figure is None:
-        return "–"
-    mean = f"{figure.mean:.2f}"
-    return f"{f'**{mean}**' if bold else mean} ± {figure.std:.2f}"
+    return "–" if figure is None else figure.text("**{}**" if bold else "{}")
 
 
 def signed(difference: float | None) -> str:

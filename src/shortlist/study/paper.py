@@ -13,10 +13,20 @@ ALL_CLASSES = "1-10"
 
 
 class Figure(NamedTuple):
-    """Test accuracy in percent over the paper's 5 trials."""
+    """Test accuracy in percent over trials (the paper's: 5)."""
 
     mean: float
-    std: float
+    std: float | None
+    """None for a single trial, which has no spread."""
+
+    def text(self, mean: str = "{}") -> str:
+        """`91.64 ± 0.25`, the mean put into a frame.
+
+        >>> Figure(91.641, 0.25).text("**{}**"), Figure(91.641, None).text()
+        ('**91.64** ± 0.25', '91.64')
+        """
+        framed = mean.format(f"{self.mean:.2f}")
+        return framed if self.std is None else f"{framed} ± {self.std:.2f}"
 
 
 @cache

@@ -90,3 +90,15 @@ class Recipes:
                 borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"
                 return replace(recipe, source=recipe.source + borrowed)
         return default_recipe(dataset, line)
+
+    def start(self, dataset: StudySet, line: Line) -> Recipe:
+        """What tuning begins with: a default, but what a search elsewhere found that no network changes.
+
+        A dataset that borrows the searched recipe as it is has its own tuning for comparison, from the default.
+        """
+        default = default_recipe(dataset, line)
+        names = (dataset.name, *dataset.recipes_from)
+        for (name, searched), (rank, recipe) in self._chosen.items():
+            if rank[0] == SEARCHED and name not in names and searched in line.canonical().plainer():
+                return replace(default, schedule=recipe.schedule, method_options=recipe.method_options)
+        return default

@@ -176,10 +176,7 @@ def _reasons(results: Path) -> list[dict[str, Any]]:
 
 
 def _html_number(figure: Any, bold: bool = False) -> Markup:
-    if figure is None:
-        return Markup("–")
-    mean = f"{figure.mean:.2f}"
-    return Markup(f"{f'<strong>{mean}</strong>' if bold else mean} ± {figure.std:.2f}")
+    return Markup("–" if figure is None else figure.text("<strong>{}</strong>" if bold else "{}"))
 
 
 def _percent(value: float | None) -> str:

@@ -82,11 +82,11 @@ class CellResult:
 
 
 def over_trials(values: Sequence[float | None]) -> Figure | None:
-    """Mean and standard deviation (n - 1) in percent; the spread of one trial is 0."""
+    """Mean and standard deviation (n - 1) in percent; one trial has none."""
     known = np.array([value for value in values if value is not None], np.float64)
     if not len(known):
         return None
-    return Figure(float(100 * known.mean()), float(100 * known.std(ddof=1)) if len(known) > 1 else 0.0)
+    return Figure(float(100 * known.mean()), float(100 * known.std(ddof=1)) if len(known) > 1 else None)
 
 
 class Results:

@@ -15,7 +15,7 @@ from shortlist.study.grid import Cell, PlannedRun, config_of
 from shortlist.study.keys import digest
 from shortlist.study.ledger import Ledger, Row
 from shortlist.study.lines import Line
-from shortlist.study.recipes import ADAM, CHOICE, Recipe, default_recipe
+from shortlist.study.recipes import ADAM, CHOICE, Recipe
 from shortlist.study.sets import study_set
 
 EPOCHS, SIZE, HOLDOUT, SEED = 30, 5, 0.1, 1000
@@ -45,18 +45,15 @@ def tuned_cell(dataset: str, line: Line) -> Cell:
     return Cell(dataset, paper.ALL_CLASSES, None if line.ordinary else SIZE, line)
 
 
-def points(dataset: str, line: Line, epochs: int = EPOCHS) -> list[PlannedRun]:
-    """The runs that are compared, in the order of the grid."""
-    of = study_set(dataset)
-    start = default_recipe(of, line)
-    rates, decays = POINTS[of.model]
+def points(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> list[PlannedRun]:
+    """The runs that are compared, in the order of the grid; `start` has what they share."""
+    rates, decays = POINTS[study_set(dataset).model]
     recipes = [replace(start, lr=lr, weight_decay=decay, source="tuning") for lr in rates for decay in decays]
     return [tried_run(tuned_cell(dataset, line), recipe, epochs) for recipe in recipes]
 
 
-def adam_point(dataset: str, line: Line, epochs: int = EPOCHS) -> PlannedRun:
+def adam_point(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> PlannedRun:
     """The ninth, for a line that fails under SGD."""
-    start = default_recipe(study_set(dataset), line)
     recipe = replace(ADAM, batch_size=start.batch_size, method_options=start.method_options)
     return tried_run(tuned_cell(dataset, line), recipe, epochs)
 

@@ -44,6 +44,15 @@ def test_time_stands_still_while_the_page_is_hidden(run_project, person):
     assert 0.6 <= row["seconds"] <= (ended - begun) / 1000 - 2 + 1.5
 
 
+def test_the_two_figures_of_progress_agree(run_project, person):
+    ada = come(run_project(), person)
+    progress = ada.page.locator("#progress")
+    for words in ("1 of 12 done · 1 answer by you just now", "2 of 12 done · 2 answers by you just now"):
+        ada.decide("0")
+        ada.wait_saved()
+        assert progress.inner_text().startswith(words)
+
+
 def test_lists_longer_than_nine_have_letters_and_no_key_twice(run_project, person):
     classes = [f"class {k}" for k in range(60)]
     site = run_project(classes=classes, size=60)

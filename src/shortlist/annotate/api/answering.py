@@ -77,7 +77,7 @@ def media(app: App, who: Anyone, item: Annotated[int, Path(ge=1, le=MAX_ID)]) ->
 
 
 def _progress(app: Services) -> Progress:
-    return Progress(**app.stats.progress())
+    return Progress(**app.stats.progress(app.queue.settled))
 
 
 def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:

@@ -74,7 +74,7 @@ class QuestionOut(BaseModel):
 
 
 class Progress(BaseModel):
-    """Answers wanted and had, of the whole project."""
+    """How many of the items (times the overlap) need no more asking, of the whole project; gold apart."""
 
     done: int
     total: int

@@ -1,13 +1,18 @@
 """CUDA sources of this package, compiled where they run by the compiler that comes with torch (NVRTC)."""
 
+import contextlib
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from shortlist.data.fetch import cache_folder
+from shortlist.files import atomic_write
 
 PRELUDE = "tensor_cores.cuh"
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -67,6 +72,26 @@ def _compiled(
 
 
 def _binary(name: str, options: list[str]) -> bytes:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _compiler().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    version = f"NVRTC {major.value}.{minor.value}"
+    return kept([version, source(name), *options], lambda: _compile(name, options))
+
+
+def kept(parts: Sequence[str], make: Callable[[], bytes]) -> bytes:
+    """What `make` makes of these parts, out of the user's cache where it was made before: a fleet has dozens."""
+    path = cache_folder() / "kernels" / sha256("\0".join(parts).encode()).hexdigest()
+    try:
+        return path.read_bytes()
+    except OSError:
+        binary = make()
+    with contextlib.suppress(OSError):  # a home that cannot be written to only costs time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, binary)
+    return binary
+
+
+def _compile(name: str, options: list[str]) -> bytes:
     nvrtc = _compiler()
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source(name).encode(), name.encode(), 0, None, None)

@@ -27,7 +27,7 @@ function show(status) {
   const { done, total } = status.progress;
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
-  at("progress").textContent = `${count(done)} of ${count(total)} answers`;
+  at("progress").textContent = `${count(done)} of ${count(total)} done`;
   figures(status);
   showPeople(status.annotators, link);
   const sizes = status.seconds_by_size;

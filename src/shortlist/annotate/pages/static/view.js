@@ -86,8 +86,9 @@ export function showMessage(text) {
 export function showProgress({ done, total }, mine, perMinute) {
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
-  const parts = total ? [`${count(done)} of ${count(total)} answered`] : [];
-  if (mine) parts.push(`${mine} by you just now`);
+  // "done", not "answered": a None that is asked again and a gold item are answers, too, but do not settle an item
+  const parts = total ? [`${count(done)} of ${count(total)} done`] : [];
+  if (mine) parts.push(`${count(mine)} ${mine === 1 ? "answer" : "answers"} by you just now`);
   if (perMinute !== null) parts.push(`${perMinute} per minute`);
   at("progress").textContent = parts.join(" · ");
 }
