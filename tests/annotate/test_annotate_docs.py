@@ -1,5 +1,6 @@
 """docs/annotate.md tells the truth: its commands run, in order; its Python runs; its figures are those of results/."""
 
+import csv
 import json
 import re
 import shlex
@@ -7,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from shortlist.annotate.project import Project
-from shortlist.annotate.setup import make_invitation
+from shortlist.annotate.setup import export_file, make_invitation
+from shortlist.annotate.stats import Stats
 from shortlist.cli import app
 
 from .browser.projects import digit_pictures, picture, sound
@@ -20,6 +23,7 @@ from .running import Caller, Server, free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "annotate.md").read_text()
+LIVE = (ROOT / "docs" / "annotate-live.md").read_text()
 ADDRESS = "127.0.0.1:8080"
 
 
@@ -157,3 +161,54 @@ def test_the_live_figures_are_those_of_the_results():
     page = (ROOT / "docs" / "annotate-live.md").read_text()
     assert len(printed.splitlines()) > 20
     assert printed.strip() in page
+
+
+def test_the_cold_start_is_that_of_the_results():
+    """Read off each seed's curve at so many questions, then the mean."""
+    folder = ROOT / "results"
+    items = json.loads((folder / "label_economy_banking77.json").read_text())["items"]
+    assert f"{items:,} texts" in LIVE
+    runs: dict[str, list[dict[str, float]]] = {}
+    with (folder / "label_economy_banking77.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row.pop("way") == "adaptive":
+                runs.setdefault(row.pop("seed"), []).append({name: float(value) for name, value in row.items()})
+    assert len(runs) == 5
+    rows = re.findall(r"^\| ([\d,]+) \| (\d+)% \| (\d+)% \|$", LIVE, re.MULTILINE)
+    assert len(rows) == 5
+    for asked, nones, accuracy in rows:
+        at = int(asked.replace(",", ""))
+        read = [
+            [np.interp(at, [p["questions"] for p in run], [p[name] for p in run]) for name in ("resolved", "accuracy")]
+            for run in runs.values()
+        ]
+        resolved, right = np.mean(read, axis=0)
+        assert (int(nones), int(accuracy)) == (round(100 * (1 - items * resolved / at)), round(100 * right))
+
+
+def test_known_labels_reach_the_live_model(tmp_path, monkeypatch):
+    """The program of docs/annotate-live.md answers what it knows and leaves the rest to people."""
+    monkeypatch.chdir(tmp_path)
+    topics = ["card", "loan", "rate", "login", "other", "phone"]
+    texts = [(f"My {topics[i % 6]} {i} is lost", topics[i % 6]) for i in range(24)]
+    Path("classes.txt").write_text("\n".join(topics))
+    Path("tickets.csv").write_text("text\n" + "".join(f"{text}\n" for text, _ in texts))
+    Path("labelled.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts[::2]))
+    made = ["--items", "tickets.csv", "--classes", "classes.txt", "--size", "2", "--policy", "adaptive"]
+    assert CliRunner().invoke(app, ["annotate", "init", "tickets", *made]).exit_code == 0
+    token = CliRunner().invoke(app, ["annotate", "invite", "tickets", "known", "--token"]).stdout.strip()
+    (program,) = re.findall(r"^```python\n(.*?)^```", LIVE, re.DOTALL | re.MULTILINE)
+    server = Server(Path("tickets"), free_port())
+    try:
+        server.wait()
+        here = program.replace(ADDRESS, f"127.0.0.1:{server.port}")
+        exec(compile(here, "docs/annotate-live.md", "exec"), {"TOKEN": token})
+    finally:
+        server.kill()
+    with Project.open(Path("tickets")) as project:
+        export_file(project, Path("answers.csv"), None)
+        assert Stats(project.store).progress()["done"] == 12
+    with Path("answers.csv").open(newline="") as file:
+        picked = {row["item"]: row["answer"] for row in csv.DictReader(file) if row["answer"]}
+    assert picked.items() <= {str(i): texts[i][1] for i in range(0, 24, 2)}.items()
+    assert len(picked) >= 6, "the last class left is known without a pick"

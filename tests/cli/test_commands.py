@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from shortlist import StochasticLabels
+from shortlist.cli import app
 from shortlist.data import load
 from shortlist.training.folder import load_folder
 
@@ -45,6 +47,24 @@ def test_a_folder_of_images(tmp_path):
         shares = [float(share) for share in row["top_probabilities"].split("|")]
         assert len(shares) == 2
         assert shares[0] == float(row["probability"]) >= shares[1]
+
+
+def test_one_colour_picture_is_told_and_what_to_do(tmp_path):
+    from PIL import Image
+
+    train = image_folder(tmp_path / "train", per_class=8)
+    odd = train / "lying" / "2.png"
+    Image.open(odd).convert("RGB").save(odd)
+    for place, stated in enumerate(((), ("--model", "lenet"))):
+        done = command("train", train, "--size", "2", "--epochs", "1", *stated, "--out", tmp_path / f"run{place}")
+        assert done.code == 0, done.err
+        lines = [f"1 of 24 images in colour ({odd}), so all are read as RGB: make them grey if colour says nothing"]
+        if not stated:
+            lines.append(
+                "shortlist: images in colour or above 32x32 train resnet32, here 1 epochs, slow without a "
+                "GPU; quicker: --model lenet --epochs 20, or grey images and --image-size 32"
+            )
+        assert done.err.splitlines() == lines
 
 
 def test_a_table_of_texts(tmp_path):
@@ -217,3 +237,19 @@ def test_listings(shortlist):
         assert names in {row["name"] for row in rows}
     assert len(json.loads(shortlist("methods", "--json").out)["methods"]) == 10
     assert re.fullmatch(r"shortlist \d+\.\d+.*\n", shortlist("--version").out)
+
+
+def help_of(*words):
+    return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout
+
+
+@pytest.mark.parametrize("words", [(), ("annotate",)])
+def test_the_lists_of_commands_are_whole_sentences(words):
+    listed = help_of(*words).split("Commands:")[1].splitlines()
+    assert len(listed) > 10
+    assert [line for line in listed if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("words", [("train",), ("reproduce",), ("methods",)])
+def test_help_says_that_methods_may_be_ones_own(words):
+    assert "module:Class" in help_of(*words)

@@ -91,6 +91,19 @@ def test_with_classes_reorders_and_adds():
     assert dataset.num_classes == 3
 
 
+def test_a_dataset_is_one_line():
+    from shortlist.data import load
+
+    assert repr(load("digits")) == "Dataset('digits', image, 10 classes, train 1437x1x8x8, test 360x1x8x8)"
+    texts = Split(["a", "b"], [0, -1])
+    assert repr(Dataset("mine", texts, None, ("x", "y"), "text")) == (
+        "Dataset('mine', text, 2 classes, train 2 texts, no test set)"
+    )
+    assert repr(texts) == "Split(2 texts, labelled in part)"
+    assert repr(Split(np.zeros((3, 4)))) == "Split(3x4, unlabelled)"
+    assert repr(Split(["a"], [0])) == "Split(1 texts, labelled)"
+
+
 def test_in_shape():
     assert make([0, 1]).in_shape == (2,)
     with pytest.raises(InputError, match="texts have no shape"):

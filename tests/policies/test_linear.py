@@ -134,3 +134,15 @@ def test_loss_and_gradient_agree_far_out():
         step[place] = 1e-4
         slope = (exact(table + step) - exact(table - step)) / 2e-4
         assert gradient[place] == pytest.approx(slope, abs=1e-3)
+
+
+def test_classes_of_which_nothing_is_known_stay_equal():
+    """Else rounding would choose which of them is shown first."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((50, 40)).astype(np.float32)
+    weights = np.ones((50, 77), np.float32)
+    weights[:, :8] = 0  # None after the same list
+    weights[:6] = np.eye(77, dtype=np.float32)[:6]
+    model = fit(x, weights, l2=0.1 / 50, max_iterations=30)
+    assert (model.bias[8:] == model.bias[8]).all()
+    assert model.bias[8] > model.bias[:8].max()

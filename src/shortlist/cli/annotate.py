@@ -163,7 +163,9 @@ def invite(
     url: Annotated[str, typer.Option(help="Where the server is reached.")] = "http://127.0.0.1:8080",
     as_json: AsJson = False,
 ) -> None:
-    """Make an invite link for an annotator (a new one for a known name), or an admin's one-time link.
+    """Make an invite link for an annotator, or an admin's link.
+
+    A known name gets a new link, and the old one ends; an admin's link works once.
 
     Example: shortlist annotate invite birds ada
     """
@@ -209,7 +211,9 @@ def export(
         str | None, typer.Option("--format", help="answers, label-studio or crowd-kit (answers where not given).")
     ] = None,
 ) -> None:
-    """Write the answers (.csv, .jsonl, .parquet), Label Studio tasks (.json) and config (.xml), or crowd-kit's table.
+    """Write the answers, tasks for Label Studio, or crowd-kit's table.
+
+    The answers as .csv, .jsonl or .parquet; Label Studio's tasks as .json and its config as .xml.
 
     Example: shortlist annotate export birds answers.parquet
     """
@@ -281,7 +285,9 @@ def demo(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8080,
     folder: Annotated[Path | None, typer.Option(help="Keep the project here; thrown away where not given.")] = None,
 ) -> None:
-    """Handwritten digits to answer in a browser, with a live accuracy curve on the admin page.
+    """Handwritten digits to answer in a browser.
+
+    The admin page draws a live accuracy curve.
 
     Example: shortlist annotate demo --robots 20
     """

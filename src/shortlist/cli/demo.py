@@ -20,7 +20,9 @@ def demo(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 40,
     json: AsJson = False,
 ) -> None:
-    """See the idea work on scikit-learn's digits: a table here and a page with two pictures.
+    """See the idea at work on scikit-learn's digits.
+
+    It prints a table and makes a page with two pictures.
 
     Example: shortlist demo --out demo
     """

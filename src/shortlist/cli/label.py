@@ -1,12 +1,18 @@
 """`shortlist label`: simulate a labelling loop on labelled data and say what it would have cost."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
 
 from shortlist.cli.options import AsJson, Data, LabelColumn, Miss, Slip, TextColumn, note, print_json, print_table
-from shortlist.cli.progress import progress
+from shortlist.cli.progress import Progress, progress
+
+EVERY = 30.0
+"""Seconds between two lines that say how far it is, where there is no terminal for a bar."""
 
 
 def label(
@@ -31,10 +37,10 @@ def label(
     label_column: LabelColumn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate labelling by shortlists on labelled data: accuracy against reads and seconds.
+    """Simulate labelling by shortlists and say what it costs.
 
-    Answers come from the true classes (with mistakes if asked); full labels and random shortlists are run beside the
-    policy.
+    On labelled data: accuracy against reads and seconds. Answers come from the true classes (with mistakes if asked);
+    full labels and random shortlists are run beside the policy.
 
     Example: shortlist label banking77 --policy adaptive --budget 60000 --out economy
     """
@@ -63,15 +69,26 @@ def label(
         )
     runs = seeds * (len(ways(features, wanted)) + 1)
     with progress(runs, "labelling") as bar:
-        started: set[tuple[str, int]] = set()
-
-        def tell(way: str, seed: int, reads: int) -> None:
-            started.add((way, seed))
-            bar.done = len(started) + seed  # full labels of each seed come first and tell nothing
-            bar.note = f"seed {seed}: {way}, {reads:,} reads"
-
-        curves = compare(features, wanted, tell)
+        curves = compare(features, wanted, _teller(bar, runs, quiet=sys.stderr.isatty()))
     _finish(report(features, wanted, curves), curves, folder, as_json)
+
+
+def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], None]:
+    """What is told after every training: moves the bar and, where there is none, writes a line now and then."""
+    begun: set[tuple[str, int]] = set()
+    start = said = monotonic()
+
+    def tell(way: str, seed: int, reads: int) -> None:
+        nonlocal said
+        begun.add((way, seed))
+        bar.done = len(begun) - 1
+        bar.note = f"seed {seed}: {way}, {reads:,} reads"
+        now = monotonic()
+        if not quiet and now - said >= EVERY:
+            said = now
+            note(f"{now - start:.0f} s: run {len(begun)} of {runs}, {bar.note}")
+
+    return tell
 
 
 def _finish(result: dict[str, Any], curves: list[Any], folder: Path | None, as_json: bool) -> None:

@@ -6,6 +6,8 @@ from shortlist.cli.options import AsJson, print_json, print_table
 def methods(json: AsJson = False) -> None:
     """The methods that `train --method` knows.
 
+    Your own goes as module:Class.
+
     Example: shortlist methods
     """
     import dataclasses
@@ -33,7 +35,9 @@ def methods(json: AsJson = False) -> None:
 
 
 def models(json: AsJson = False) -> None:
-    """The networks that `train --model` knows; your own goes as package.module:function.
+    """The networks that `train --model` knows.
+
+    Your own goes as package.module:function.
 
     Example: shortlist models
     """
@@ -46,7 +50,7 @@ def models(json: AsJson = False) -> None:
 
 
 def datasets(json: AsJson = False) -> None:
-    """The datasets known by name, and whether they are on this machine.
+    """The datasets known by name, and which are on this machine.
 
     Example: shortlist datasets
     """

@@ -16,7 +16,9 @@ def plan(
     log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what full labels, random shortlists and model-chosen ones would cost in reads and hours.
+    """Say what labelling would cost in reads and hours.
+
+    With full labels, with random shortlists and with model-chosen ones.
 
     Example: shortlist plan --classes 77 --items 10000
     """

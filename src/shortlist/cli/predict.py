@@ -30,7 +30,9 @@ def predict(
     device: Device = "auto",
     json: Annotated[bool, typer.Option("--json", help="JSON lines instead of CSV on stdout.")] = False,
 ) -> None:
-    """Write the class of each item, its probability and the likeliest classes.
+    """Write the class of each item, and how probable it is.
+
+    Also the likeliest classes and their probabilities.
 
     Example: echo "my card is lost" | shortlist predict runs/banking -
     """

@@ -12,7 +12,9 @@ def report(
     results: Annotated[Path, typer.Argument(help="The folder that holds the ledger.")] = Path("results"),
     json: AsJson = False,
 ) -> None:
-    """Write report.html, report.md and the pictures: ours against the paper's, cell by cell, and what is missing.
+    """Write the study's report: ours against the paper's.
+
+    report.html, report.md and the pictures: cell by cell, and what is missing.
 
     Example: shortlist report results
     """

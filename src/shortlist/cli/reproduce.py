@@ -23,7 +23,8 @@ def reproduce(
     ],
     datasets: Annotated[str, typer.Option(help="Separated by commas.")] = "mnist,fashion,kuzushiji,cifar10",
     methods: Annotated[
-        str | None, typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; all if not stated.")
+        str | None,
+        typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Sizes of the shortlist; the table's if not stated.")] = None,
     classes: Annotated[str | None, typer.Option(help="Class subsets of tables 3-5, such as 4-9.")] = None,
@@ -45,9 +46,10 @@ def reproduce(
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Re-run the paper's study as far as the ledger does not hold it yet; may be stopped and started at any moment.
+    """Re-run the paper's study, as far as the ledger lacks it.
 
-    Every finished run is one line of results/ledger/<dataset>.jsonl; `shortlist report results` makes tables of them.
+    It may be stopped and started at any moment. Every finished run is one line of results/ledger/<dataset>.jsonl;
+    `shortlist report results` makes tables of them.
 
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """

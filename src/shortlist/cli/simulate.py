@@ -35,9 +35,9 @@ def simulate(
     image_size: ImageSize = None,
     json: AsJson = False,
 ) -> None:
-    """Draw a shortlist for every training item and answer it from the item's class.
+    """Draw a shortlist for every item and answer it from its class.
 
-    The same size and seed give the shortlists that `shortlist train --size --seed` draws.
+    Of the training items. The same size and seed give the shortlists that `shortlist train --size --seed` draws.
 
     Example: shortlist simulate digits --size 5 --seed 0 --out labels.csv
     """

@@ -36,7 +36,7 @@ def train(
     size: Annotated[int | None, typer.Option(help="Simulate shortlists of so many classes from the labels.")] = None,
     labels: Annotated[Path | None, typer.Option(help="A file of collected answers, joined by item.")] = None,
     seed: Annotated[int, typer.Option(help="Decides shortlists, weights, shuffles, augmentation.")] = 0,
-    method: Annotated[str, typer.Option(help="See `shortlist methods`.")] = "likelihood",
+    method: Annotated[str, typer.Option(help="See `shortlist methods`; your own: module:Class.")] = "likelihood",
     method_option: Annotated[list[str] | None, typer.Option(help="An option of the method: name=value.")] = None,
     protocol: Annotated[str, typer.Option(help="What baselines are fed: fair (every answer) or paper.")] = "fair",
     model: Annotated[str | None, typer.Option(help="See `shortlist models`, or package.module:function.")] = None,
@@ -65,7 +65,9 @@ def train(
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Train a classifier from shortlists and answers, and save it with a model card.
+    """Train a classifier from shortlists and answers.
+
+    It is saved in --out with a model card.
 
     --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
     ordinary labels are used. Several GPUs or machines: the same command under torchrun.
@@ -121,7 +123,7 @@ def _run(job: "Job", json: bool) -> None:
     first = os.environ.get("RANK", "0") == "0"
     with progress(None, "training", quiet=not first) as bar:
         try:
-            finished = work(job, _listeners(bar, first))
+            finished = work(job, _listeners(job, bar, first))
         except Interrupted as stopped:
             if first:
                 saved = (job.out / CHECKPOINT).exists()  # not yet where settings were still being chosen
@@ -132,7 +134,7 @@ def _run(job: "Job", json: bool) -> None:
         _report(job.out, finished, json)
 
 
-def _listeners(bar: Progress, first: bool) -> "Listeners":
+def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
     from shortlist.training.job import Listeners
     from shortlist.training.loop import EpochScores
     from shortlist.training.prepare import Prepared
@@ -143,6 +145,11 @@ def _listeners(bar: Progress, first: bool) -> "Listeners":
         bar.unit, bar.total = run.steps, run.config.epochs * run.steps
         if run.device.type == "cpu":
             bar.look = lambda: run.steps_done
+            if first and run.config.model == "resnet32" and "model" not in job.settings:
+                note(
+                    f"shortlist: images in colour or above 32x32 train resnet32, here {run.config.epochs} epochs, "
+                    "slow without a GPU; quicker: --model lenet --epochs 20, or grey images and --image-size 32"
+                )
 
     def on_epoch(scores: EpochScores) -> None:
         bar.done = scores.epoch * bar.unit

@@ -46,6 +46,10 @@ class Split:
         if len(self.items) != n:
             raise InputError(f"{n} items need {n} names, got {len(self.items)}")
 
+    def __repr__(self) -> str:
+        known = "labelled" if self.y is not None and (self.y != UNLABELLED).all() else "labelled in part"
+        return f"Split({_shape(self.x)}, {'unlabelled' if self.y is None else known})"
+
     def __len__(self) -> int:
         return len(self.x) if isinstance(self.x, list) else int(self.x.shape[0])
 
@@ -87,6 +91,10 @@ class Dataset:
                 raise InputError(
                     f"{self.name}: class {wrong} in the {where} labels, expected 0 to {self.num_classes - 1}"
                 )
+
+    def __repr__(self) -> str:
+        test = "no test set" if self.test is None else f"test {_shape(self.test.x)}"
+        return f"Dataset({self.name!r}, {self.kind}, {self.num_classes} classes, train {_shape(self.train.x)}, {test})"
 
     @property
     def num_classes(self) -> int:
@@ -151,6 +159,10 @@ class Dataset:
         if not 0 <= wanted < self.num_classes:
             raise InputError(f"{self.name}: no class {wanted}, they are 0 to {self.num_classes - 1}")
         return int(wanted)
+
+
+def _shape(x: Inputs) -> str:
+    return f"{len(x):,} texts" if isinstance(x, list) else "x".join(str(size) for size in x.shape)
 
 
 def _relabelled(split: Split, new: NDArray[np.int64]) -> Split:

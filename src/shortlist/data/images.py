@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+_LOG = logging.getLogger(__name__)
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F"})
 
 
 def read_images(
     paths: Sequence[Path], image_size: int | tuple[int, int] | None = None, channels: int | None = None
 ) -> NDArray[np.uint8]:
-    """The images as (N, C, H, W): one channel where all are grey, else three.
+    """The images as (N, C, H, W): one channel where all are grey, else three; a mixture is told in the log.
 
     Args:
         paths: the files.
@@ -47,7 +49,13 @@ def read_images(
                 f"{path} is {array.shape[0]}x{array.shape[1]}, {paths[0]} is {shape[0]}x{shape[1]}:"
                 " state an image_size (--image-size 32, say) to resize them to"
             )
-    colour = channels == 3 if channels else any(array.ndim == 3 for array in arrays)
+    coloured = [path for path, array in zip(paths, arrays, strict=True) if array.ndim == 3]
+    colour = channels == 3 if channels else bool(coloured)
+    if channels is None and 0 < len(coloured) < len(paths):
+        _LOG.warning(
+            "%d of %d images in colour (%s), so all are read as RGB: make them grey if colour says nothing",
+            *(len(coloured), len(paths), coloured[0]),
+        )
     out = np.empty((len(arrays), 3 if colour else 1, *shape), np.uint8)
     for i, array in enumerate(arrays):
         out[i] = _as_channels(array, colour)

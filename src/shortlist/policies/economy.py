@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from shortlist.policies.curves import by_way, summarise
 from shortlist.policies.features import LoopData
 from shortlist.policies.loop import LoopSettings
 from shortlist.policies.noise import Mistakes
-from shortlist.policies.simulate import Curve, full_labels, random_shortlists, run_loop
+from shortlist.policies.simulate import FULL, Curve, Tick, full_labels, random_shortlists, run_loop
 
 Progress = Callable[[str, int, int], None]
-"""Told the way, the seed and the reads so far."""
+"""Told the way, the seed and the reads so far, after every training."""
 GOLD = 300
 """Gold questions asked first where mistakes are modelled."""
 
@@ -31,14 +32,13 @@ class Comparison:
 def compare(data: LoopData, wanted: Comparison, progress: Progress | None = None) -> list[Curve]:
     """Every way on every seed."""
     curves: list[Curve] = []
+
+    def tick(way: str, seed: int) -> Tick | None:
+        return None if progress is None else partial(progress, way, seed)
+
     for seed in range(wanted.seeds):
-        curves.append(full_labels(data, wanted.settings, seed=seed))
+        curves.append(full_labels(data, wanted.settings, seed=seed, tick=tick(FULL, seed)))
         for way, settings, gold in ways(data, wanted):
-
-            def tick(reads: int, way: str = way, seed: int = seed) -> None:
-                if progress is not None:
-                    progress(way, seed, reads)
-
             curves.append(
                 run_loop(
                     data,
@@ -48,7 +48,7 @@ def compare(data: LoopData, wanted: Comparison, progress: Progress | None = None
                     budget=wanted.budget,
                     mistakes=wanted.mistakes,
                     gold=gold,
-                    tick=tick,
+                    tick=tick(way, seed),
                 )
             )
     return curves
@@ -81,7 +81,7 @@ def aware(settings: LoopSettings) -> LoopSettings:
 def report(data: LoopData, wanted: Comparison, curves: list[Curve]) -> dict[str, Any]:
     """The comparison as one JSON object."""
     groups = by_way(curves)
-    full = groups["full labels"]
+    full = groups[FULL]
     ends = [curve.points[-1] for curve in full]
     return {
         "data": data.name,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import UNLABELLED, Dataset, Split
 from shortlist.errors import InputError
+from shortlist.policies.threads import few_threads
 
 Matrix = NDArray[np.float32]
 
@@ -78,10 +79,11 @@ def _text(texts: list[str], others: list[str], size: int, seed: int) -> tuple[Ma
     if reduced < 1:
         raise InputError(f"the {len(texts)} texts hold too few different words to make features of")
     svd = TruncatedSVD(reduced, n_iter=3, random_state=seed)
-    x = _unit(svd.fit_transform(sparse))
-    if not others:
-        return x, np.empty((0, reduced), np.float32)
-    return x, _unit(svd.transform(fitted.transform(others)))
+    with few_threads():  # most of it are products of sparse matrices, which have one thread at any rate
+        x = _unit(svd.fit_transform(sparse))
+        if not others:
+            return x, np.empty((0, reduced), np.float32)
+        return x, _unit(svd.transform(fitted.transform(others)))
 
 
 def _fourier(x: Matrix, x_test: Matrix, size: int, seed: int) -> tuple[Matrix, Matrix]:

@@ -13,9 +13,12 @@ from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers
+from shortlist.policies.threads import few_threads
 
 Tick = Callable[[int], None]
-"""Told the reads so far, for a progress bar."""
+"""Told the reads so far after every training, for a progress bar."""
+FULL = "full labels"
+"""The name of the way that is the reference."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,21 @@ def run_loop(
         gold: so many questions on items of known class are asked first, to measure the mistakes; their reads count.
         tick: told the reads so far.
     """
+    with few_threads(_work(data)):
+        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, tick)
+
+
+def _run_loop(
+    data: LoopData,
+    settings: LoopSettings,
+    way: str,
+    seed: int,
+    budget: int | None,
+    makes: Mistakes,
+    gold: int,
+    tick: Tick | None,
+) -> Curve:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    makes = mistakes or Mistakes()
     spent_reads, spent_seconds = 0, 0.0
     if gold:
         measured, spent_reads = measure_gold(data, makes, gold, rng)
@@ -128,7 +144,9 @@ def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> Loop
     )
 
 
-def full_labels(data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = ()) -> Curve:
+def full_labels(
+    data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = (), tick: Tick | None = None
+) -> Curve:
     """Ordinary labels on growing shares of the items, in random order: the reference, the same model at its best.
 
     A full list is shown in a fixed order and looked through down to the right class.
@@ -137,12 +155,15 @@ def full_labels(data: LoopData, settings: LoopSettings, *, seed: int, shares: tu
     points = []
     for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
         rows = order[: max(1, round(share * len(order)))]
-        model = train_full(data, settings, rows)
+        with few_threads(_work(data)):
+            model = train_full(data, settings, rows)
+            accuracy = _accuracy(model, data)
         looked = float(settings.time.seconds(data.y[rows] + 1).sum())
-        accuracy = _accuracy(model, data)
         reads = len(rows) * data.num_classes
         points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
-    return Curve("full labels", seed, tuple(points))
+        if tick is not None:
+            tick(reads)
+    return Curve(FULL, seed, tuple(points))
 
 
 def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) -> Linear:
@@ -163,6 +184,11 @@ def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
         float(loop.settled(beliefs).mean()),
         float((beliefs.argmax(axis=1) == data.y).mean()),
     )
+
+
+def _work(data: LoopData) -> int:
+    """Multiplications in the logits of all items."""
+    return len(data.y) * int(data.x.shape[1]) * data.num_classes
 
 
 def _accuracy(model: Linear, data: LoopData) -> float:

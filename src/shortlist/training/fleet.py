@@ -28,9 +28,9 @@ from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet_sets import Sets
+from shortlist.training.graph import captured
 from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
 from shortlist.training.prepare import Task, prepare
-from shortlist.training.run import WARM_UP
 from shortlist.training.schedules import learning_rates
 
 EVALUATION_BATCH = 500
@@ -305,23 +305,9 @@ class Fleet:
             self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])
 
     def _captured(self) -> Callable[[], None]:
-        """The step as a CUDA graph; capturing leaves the runs as they were."""
         if self._replay is None:
-            tensors = [*self.net.state(), self.risk, self.step_number]
-            tensors += [self.table] if self.table is not None else []
-            saved = [tensor.clone() for tensor in tensors]
-            side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(side):
-                for _ in range(WARM_UP):
-                    self._step()
-            torch.cuda.current_stream(self.device).wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._step()
-            for tensor, value in zip(tensors, saved, strict=True):
-                tensor.copy_(value)
-            self._replay = graph.replay
+            tables = [self.table] if self.table is not None else []
+            self._replay = captured(self._step, [*self.net.state(), self.risk, self.step_number, *tables], self.device)
         return self._replay
 
     # -- scores -------------------------------------------------------------------------------------------------------

@@ -17,12 +17,10 @@ from shortlist.training.augment import draw_moves, move_images
 from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig, generator, stream_seed
 from shortlist.training.distributed import Processes
+from shortlist.training.graph import captured
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-
-WARM_UP = 3
-"""Steps before a capture, as CUDA graphs need them (cuDNN picks its algorithms, buffers are made)."""
 
 
 class Run:
@@ -177,23 +175,9 @@ class Run:
         for shown, value in zip(self._shown, self.average.values, strict=True):
             shown.copy_(value)
 
-    # -- CUDA graphs --------------------------------------------------------------------------------------------------
-
     def _captured(self) -> Callable[[], None]:
-        """The step as a CUDA graph; capturing leaves the run as it was."""
         if self._replay is None:
-            saved = {name: tensor.clone() for name, tensor in self._tensors().items()}
-            side = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(side):
-                for _ in range(WARM_UP):
-                    self._step()
-            torch.cuda.current_stream(self.device).wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._step()
-            self._restore(saved)
-            self._replay = graph.replay
+            self._replay = captured(self._step, list(self._tensors().values()), self.device)
         return self._replay
 
     # -- state --------------------------------------------------------------------------------------------------------
