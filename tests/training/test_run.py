@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from shortlist import methods, models
+from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.defaults import defaults_for
 from shortlist.training.loop import fit
 from shortlist.training.prepare import draw_labels, prepare
 
@@ -192,3 +194,19 @@ def test_settings_survive_json():
 
     config = RunConfig(method="sl", method_options={"form": "paper"}, size=3, lr=0.1)
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_batch_norm_and_a_single_item(digits_of):
+    config = RunConfig(size=5, model="lenet", epochs=1)
+    assert len(fit(prepare(digits_of(12), replace(config, batch_size=2), engine=CPU))) == 1
+    for count, batch_size in ((12, 1), (1, 256)):
+        with pytest.raises(InputError, match=rf"cannot train on a single item a batch, 2 at least \({count} in all"):
+            prepare(digits_of(count), replace(config, batch_size=batch_size), engine=CPU)
+    assert defaults_for(digits_of(12), 12)["batch_size"] == 2
+    assert prepare(digits_of(12), replace(config, model="mlp", batch_size=1), engine=CPU).run.batch_size == 1
+
+
+@pytest.fixture
+def digits_of():
+    digits = load("digits")
+    return lambda count: replace(digits, train=digits.train.take(range(count)))

@@ -71,14 +71,7 @@ def one_pass(
         if name in optimiser:
             tensor.copy_(optimiser[name])
     run.epoch = passes
-    try:
-        risk = run.train_epoch().item()
-    except ValueError as error:
-        if size > 1 or isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"this model (BatchNorm?) cannot train on a single item, give it more at a time: {error}"
-        ) from error
+    risk = run.train_epoch().item()
     if not math.isfinite(risk):
         raise InputError(f"the risk is {risk}: try a smaller lr")
     return run, risk

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.policies.beliefs import softmax
-from shortlist.policies.lbfgs import minimise
 
 Matrix = NDArray[np.float32]
 CELLS = 1 << 22
@@ -85,6 +84,8 @@ def fit(
         max_iterations: of L-BFGS.
         tolerance: stop when no entry of the gradient is larger, relative to 1 / K.
     """
+    from scipy.optimize import minimize
+
     if x.shape[0] != len(weights):
         raise InputError(f"{x.shape[0]} items need as many rows of weights, got {len(weights)}")
     num_features, num_classes = x.shape[1], weights.shape[1]
@@ -101,14 +102,8 @@ def fit(
         return loss + penalty, gradient.ravel().astype(np.float64)
 
     first = np.vstack([start.weight, start.bias[None]]).astype(np.float64).ravel()
-    found = minimise(
-        objective,
-        first,
-        max_iterations=max_iterations,
-        gradient_tolerance=tolerance / num_classes,
-        tolerance=1e-7,
-        memory=8,
-    )
+    options = {"maxiter": max_iterations, "maxcor": 8, "gtol": tolerance / num_classes, "ftol": 1e-7}
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
     table = found.x.reshape(num_features + 1, num_classes).astype(np.float32)
     return Linear(table[:-1], table[-1])
 
@@ -119,16 +114,15 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
     total = 0.0
     gradient = np.zeros((x.shape[1] + 1, model.num_classes), np.float32)
     sliceable = not hasattr(x, "tocsr")
-    ones = np.ones(model.num_classes, np.float32)  # a product with them is a sum over the classes, only faster
     for rows in chunks(n, model.num_classes):
         scores = model.logits(x[rows])
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
-        normaliser = scores @ ones
+        normaliser = scores.sum(axis=1)
         scores /= normaliser[:, None]
         joint = scores * weights[rows]
-        evidence = joint @ ones
+        evidence = joint.sum(axis=1)
         joint /= evidence[:, None]
         surprise = np.log(evidence, dtype=np.float64)
         lost = np.nonzero(evidence < FAINT)[0]
@@ -138,8 +132,6 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
         scores -= joint
         part = transposed[:, rows] if sliceable else transposed[:, rows.start : rows.stop]
         gradient[:-1] += part @ scores
-        # in the same order for every class: those of which nothing is known stay equal to the last digit, and lists do not
-        # depend on how a product was rounded
         gradient[-1] += scores.sum(axis=0)
     gradient /= np.float32(n)
     return total / n, gradient

@@ -1,4 +1,4 @@
-"""The labelling loop: train, believe, choose items and shortlists, take answers, again. Needs numpy only.
+"""The labelling loop: train, believe, choose items and shortlists, take answers, again. Needs numpy and scipy.
 
 The same object is driven by the simulation and, in a process of its own, by the web app (`live`).
 """

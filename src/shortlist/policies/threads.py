@@ -2,8 +2,8 @@
 
 By default each BLAS library takes all cores, and its threads wait busily for each other. On matrices of a thousand rows
 that gains little where the cores are free and costs most of the time where they are not, or where numpy and scipy, each
-with a BLAS of its own, take turns: 2,400 items of 77 classes took nine times the processor time of one thread.
-The live trainer is started with one thread anyway.
+with a BLAS of its own, take turns: 2,400 items of 77 classes took nine to twenty times the processor time of one
+thread. The live trainer is started with one thread anyway.
 """
 
 from collections.abc import Iterator

@@ -36,8 +36,8 @@ def defaults_for(dataset: Dataset, labels: int) -> dict[str, Any]:
     settings = dict(_by_kind(dataset))
     tested = dataset.test is not None and dataset.test.y is not None
     settings["holdout"] = 0.0 if tested or labels < FEWEST else HOLDOUT
-    # a few steps an epoch at least: small data in one large batch hardly learns
-    settings["batch_size"] = max(1, min(int(settings["batch_size"]), labels // 8 or 1))
+    # a few steps an epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items
+    settings["batch_size"] = min(int(settings["batch_size"]), max(2, labels // 8))
     return settings
 
 

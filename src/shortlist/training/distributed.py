@@ -5,6 +5,7 @@ processes (`all_sum`), so each sees the risk of the whole batch; renewed confide
 whole table. On a model without BatchNorm the result is that of a single process up to rounding.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,5 +100,7 @@ def processes(device: str) -> Iterator[Processes]:
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         yield Processes(dist.get_rank(), world, local)
+        dist.barrier()  # one that leaves earlier would close its connections to the others
     finally:
+        gc.collect()  # DistributedDataParallel holds on to the group, whose threads must end before the process does
         dist.destroy_process_group()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from shortlist.errors import InputError
 from shortlist.methods import Batch, Feed, Method
@@ -56,6 +57,8 @@ class Run:
         self.feed.all_sum = self.group.all_sum
         self.batch_size = min(config.batch_size, len(feed))
         self.group.check(self.batch_size)
+        if self.batch_size == self.group.world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
+            raise InputError(f"batch norm cannot train on a single item a batch, 2 at least ({len(feed)} in all)")
         self.steps = len(feed) // self.batch_size
         """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
         if config.augment and len(inputs.shape) != 3:

@@ -112,9 +112,12 @@ def test_saved_is_said_only_after_the_reply(run_project, person):
     ada.ready()
     waiting = []
     ada.page.route("**/api/v1/answers", lambda route: waiting.append(route))
-    ada.decide("1")
+    with ada.page.expect_request("**/api/v1/answers"):  # the page saves a moment after the key
+        ada.decide("1")
     assert ada.page.locator("#saved").inner_text() == "Saving …"
     assert answered(site) == []
+    while not waiting:  # the request is out; who holds it up is told a moment later
+        ada.page.wait_for_timeout(20)
     waiting[0].continue_()
     ada.wait_saved()
     assert len(answered(site)) == 1
