@@ -18,3 +18,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f": did you mean {nearest[0]!r}?" if nearest else ""
     return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
+
+
+def first_line(error: Exception) -> str:
+    """Somebody else's error in one line.
+
+    >>> first_line(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero'
+    """
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -59,7 +59,7 @@ def test_it_is_found_beside_the_registered_ones(module):
     [
         ("my_methods:", "must read package.module:Class"),
         ("nowhere:Outside", "no module 'nowhere' is installed or in the current folder"),
-        ("broken_method:Outside", "importing it failed: division by zero"),
+        ("broken_method:Outside", "importing it failed: ZeroDivisionError: division by zero"),
         ("my_methods:Inside", "module 'my_methods' has no Method called 'Inside'"),
         ("my_methods:batch_mean", "has no Method called 'batch_mean'"),
         ("my_methods:Unfinished", "does not define objective, title"),

@@ -252,6 +252,9 @@ def test_dry_run_lists_and_trains_nothing(shortlist, tmp_path):
     assert rows_of(tmp_path / "results") == []
     runs = json.loads(shortlist(*WORDS, "--methods", "rc", "--dry-run", "--json")[1])["runs"]
     assert len({run["key"] for run in runs}) == 4
+    assert shortlist(*WORDS, "--methods", "rc")[0] == 0
+    code, out, err = shortlist(*WORDS, "--methods", "rc", "--dry-run")
+    assert (code, out, err.strip()) == (0, "", "no run is missing")
 
 
 @pytest.mark.parametrize(("what", "runs"), [("tune", 15 * 4), ("search", 48 * 2)])

@@ -171,6 +171,9 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
     if json:
         print_json({"runs": [{"key": run.key, **run.cell.to_dict(), "trial": run.trial} for run in runs]})
         return
+    if not runs:
+        note("no run is missing")
+        return
     print_table(
         ("key", "cell", "trial", "epochs", "lr", "weight decay", "settings from"),
         [
@@ -180,7 +183,7 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
     )
     waiting, usual = groups(runs), 60 * study.budget.pack_minutes
     pace = Pace(cuda=True)
-    sizes = [len(pack.runs) for group in waiting for pack in cut(group, pace, usual)] or [0]
+    sizes = [len(pack.runs) for group in waiting for pack in cut(group, pace, usual)]
     note(
         f"{len(runs)} runs are missing: {len(sizes)} packs of {min(sizes)} to {max(sizes)} runs,"
         f" about {pace.all_seconds(waiting, usual) / 60:.1f} minutes on one H200 (a guess)"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shortlist.errors import InputError, unknown_name
+from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.own import own_object
 
 if TYPE_CHECKING:
     from torch import nn
@@ -113,7 +111,7 @@ def _build(
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"model {label!r} failed: {_first_line(error)}") from error
+        raise InputError(f"model {label!r} failed: {first_line(error)}") from error
     return _checked_output(model, label, shape, num_classes)
 
 
@@ -145,37 +143,11 @@ def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _resolve(path: str) -> Callable[..., nn.Module]:
     """The function that "package.module:function" names; modules in the current folder count too."""
-    module_name, _, function_name = path.partition(":")
-    if not module_name or not function_name:
-        raise InputError(f"model {path!r} must read package.module:function")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise InputError(f"model {path!r}: its module needs {error.name!r}, which is not installed") from error
-        module = _import_from_here(module_name, path)
-    except Exception as error:
-        raise InputError(f"model {path!r}: importing it failed: {_first_line(error)}") from error
-    function = getattr(module, function_name, None)
+    function = own_object("model", path, "function")
     if not callable(function):
-        raise InputError(f"model {path!r}: module {module_name!r} has no function {function_name!r}")
+        module_name, _, name = path.partition(":")
+        raise InputError(f"model {path!r}: module {module_name!r} has no function {name!r}")
     return function  # type: ignore[no-any-return]
-
-
-def _import_from_here(module_name: str, path: str) -> Any:
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        importlib.invalidate_caches()
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"model {path!r}: no module {error.name!r} is installed or in the current folder {here}"
-        ) from error
-    except Exception as error:
-        raise InputError(f"model {path!r}: importing it failed: {_first_line(error)}") from error
-    finally:
-        sys.path.remove(here)
 
 
 def _checked_output(model: object, label: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
@@ -192,14 +164,10 @@ def _checked_output(model: object, label: str, shape: tuple[int, ...], num_class
         with torch.no_grad():
             logits = model.eval()(zeros)
     except Exception as error:
-        raise InputError(f"model {label!r} cannot take input of shape {(2, *shape)}: {_first_line(error)}") from error
+        raise InputError(f"model {label!r} cannot take input of shape {(2, *shape)}: {first_line(error)}") from error
     finally:
         model.train(was_training)
     got = tuple(getattr(logits, "shape", ()))
     if got != (2, num_classes):
         raise InputError(f"model {label!r} must give logits of shape (2, {num_classes}) for 2 items, got {got}")
     return model
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -36,7 +36,7 @@ def glance(dataset: str, results: Results) -> Glance | None:
         return found.last
 
     def best(figures: Sequence[Figure | None]) -> Figure | None:
-        return max((figure for figure in figures if figure is not None), default=None)
+        return max((figure for figure in figures if figure is not None), key=lambda figure: figure.mean, default=None)
 
     reported = title if study_set(dataset).in_paper else None
     rows: list[tuple[str, list[Figure | None]]] = [

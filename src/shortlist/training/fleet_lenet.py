@@ -11,10 +11,8 @@ made again for less than reading it back. What is exploited:
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
 """
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +20,7 @@ from torch import Tensor
 from shortlist.training.average import Average
 from shortlist.training.fleet_conv import Convolver, TritonConv
 from shortlist.training.fleet_conv_cuda import CudaConv
+from shortlist.training.fleet_kernels import KernelFleet
 from shortlist.training.fleet_layout import (
     BLOCK_K,
     C1,
@@ -54,7 +53,7 @@ SLACK = 4096
 """Elements behind a map with a halo: padded rows of the weight matrix read past the last window."""
 
 
-class LeNetFleet:
+class LeNetFleet(KernelFleet):
     """R networks with their optimiser; all tensors have a leading dimension of runs.
 
     Args:
@@ -66,6 +65,8 @@ class LeNetFleet:
         tiles: block sizes.
         ema: (R,) the decay of averaged weights.
     """
+
+    by_run = ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay")
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class LeNetFleet:
         self.turn = turned_places(self.slots).to(self.device)
         self.load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
-        self.buffers: dict[Any, Tensor] = {}
+        self.buffers = {}
         self._choose_kernels()
 
     def _choose_kernels(self) -> None:
@@ -144,25 +145,6 @@ class LeNetFleet:
         values = {slot: self._target(slot)[run].to("cpu", copy=True) for slot in ("w3", *self.slots, *self.running)}
         return to_state(values, self.H, self.W, self.K)
 
-    def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only; the memory of the others is freed."""
-        self._only(runs)
-        self.average.keep(runs)
-
-    def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
-        part = copy.copy(self)
-        part._only(runs)
-        return part
-
-    def _only(self, runs: Tensor | slice) -> None:
-        for name in ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay"):
-            setattr(self, name, getattr(self, name)[runs].contiguous())
-        self.running = {name: value[runs].contiguous() for name, value in self.running.items()}
-        self.R = len(self.small)
-        self.buffers = {}
-        self._choose_kernels()
-
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
         return [
@@ -178,14 +160,6 @@ class LeNetFleet:
 
     def _averaged(self) -> list[Tensor]:
         return [self.big, self.small, *self.running.values()]
-
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Inside, the networks are the averaged ones."""
-        with self.average.shown_in(self._averaged()):
-            self._copy()
-            yield
-        self._copy()
 
     def _copy(self) -> None:
         self.big_copy.copy_(self.big)

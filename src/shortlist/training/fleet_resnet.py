@@ -7,12 +7,10 @@ convolutions read windows in place from maps with a halo, so nothing is ever unf
 is moving maps, and each is moved as few times as the batch statistics allow.
 """
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +19,7 @@ from shortlist.training.augment import PADDING
 from shortlist.training.average import Average
 from shortlist.training.fleet_conv import Convolver, NormBack, Receiver, TritonConv
 from shortlist.training.fleet_conv_cuda import CudaConv
+from shortlist.training.fleet_kernels import KernelFleet
 from shortlist.training.fleet_layout import round_up
 from shortlist.training.fleet_resnet_layout import (
     FLOAT_TILES,
@@ -58,7 +57,7 @@ class Kept:
     passed: Tensor
 
 
-class ResNetFleet:
+class ResNetFleet(KernelFleet):
     """R networks with their optimiser; all tensors have a leading dimension of runs.
 
     Args:
@@ -72,6 +71,8 @@ class ResNetFleet:
         tiles: block sizes.
         ema: (R,) the decay of averaged weights.
     """
+
+    by_run = ("value", "velocity", "grad", "copy", "decay", "mean", "deviation")
 
     def __init__(
         self,
@@ -97,15 +98,15 @@ class ResNetFleet:
         self.head = max((n for n in states[0] if n.endswith(".bias")), key=lambda n: int(n.split(".")[0])).split(".")[0]
         self.K = int(states[0][f"{self.head}.bias"].shape[0])
         self.decay = weight_decay.to(self.device, torch.float32)
-        self.buffers: dict[Any, Tensor] = {}
-        self.convolver = self._new_convolver()
+        self.buffers = {}
+        self._choose_kernels()
         self._load(states)
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
 
-    def _new_convolver(self) -> Convolver:
+    def _choose_kernels(self) -> None:
+        self.convolver: Convolver = TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
         if CudaConv.suits(self.device, self.dtype, [conv.shape for conv in self.convs]):
-            return CudaConv(self._buffer)
-        return TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
+            self.convolver = CudaConv(self._buffer)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -189,27 +190,6 @@ class ResNetFleet:
         found[f"{self.head}.bias"] = self.part(self.value, "head.bias")[run, : self.K]
         return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in found.items()}
 
-    def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only; the memory of the others is freed."""
-        self._only(runs)
-        self.average.keep(runs)
-
-    def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
-        part = copy.copy(self)
-        part._only(runs)
-        return part
-
-    def _only(self, runs: Tensor | slice) -> None:
-        for name in ("value", "velocity", "grad", "copy", "decay", "mean", "deviation"):
-            setattr(self, name, getattr(self, name)[runs].contiguous())
-        self.running = {name: tensor[runs].contiguous() for name, tensor in self.running.items()}
-        self.R = len(self.value)
-        self.buffers = {}
-        self.convolver = self._new_convolver()
-        for name in ("_input_kept", "_stem_kept", "_kept", "_pooled", "turned"):  # of the last pass, of all runs
-            vars(self).pop(name, None)
-
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
         return [self.value, self.velocity, self.copy, *self.running.values(), *self.average.state().values()]
@@ -217,12 +197,7 @@ class ResNetFleet:
     def _averaged(self) -> list[Tensor]:
         return [self.value, *self.running.values()]
 
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Inside, the networks are the averaged ones."""
-        with self.average.shown_in(self._averaged()):
-            self.copy.copy_(self.value)
-            yield
+    def _copy(self) -> None:
         self.copy.copy_(self.value)
 
     def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, fill: float = 0.0) -> Tensor:
