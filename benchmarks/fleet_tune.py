@@ -11,13 +11,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from shortlist import models
-from shortlist.training.fleet_conv import ConvShape, Receiver
+from shortlist.training.fleet_conv import ConvShape, NormBack, Receiver, add_mode, halo_of
 from shortlist.training.fleet_conv_cuda import (
     BACK_TILES,
     CONV_TILES,
@@ -30,8 +31,8 @@ from shortlist.training.fleet_conv_cuda import (
 )
 from shortlist.training.fleet_layout import N1, ROWS2_BACK, Tiles
 from shortlist.training.fleet_lenet import LeNetFleet
-from shortlist.training.fleet_resnet import ResNetFleet
-from shortlist.training.fleet_resnet_layout import TILES
+from shortlist.training.fleet_resnet import Normed, ResNetFleet
+from shortlist.training.fleet_resnet_layout import TILES, Conv
 from shortlist.training.kernels.nvrtc import compiled
 
 B, REPEATS = 256, 10
@@ -46,7 +47,7 @@ def weight_tiles(shape: ConvShape) -> list[CudaTiles]:
     """Ways to share the rows of a weight gradient among warps."""
     tiles = -(-shape.real_rows // 16)
     found = []
-    for across, along, pixels in itertools.product((1, 3, 5, 6, 8, 9, 10, 12), (1, 2, 4, 8), (64, 128, 256)):
+    for across, along, pixels in itertools.product((1, 2, 3, 5, 6, 8, 9, 10, 12), (1, 2, 4, 8), (64, 128, 256)):
         each = -(-tiles // across)
         if -(-tiles // each) == across and 4 <= across * along <= 12 and each * shape.outputs // 8 * 4 <= 144:
             found.append(CudaTiles(across * along, each, pixels))
@@ -92,47 +93,56 @@ def _use(table: dict[tuple[int, int, int], CudaTiles], shape: ConvShape) -> Call
 
 
 def tune(
-    net: LeNetFleet | ResNetFleet, shape: ConvShape, turned: ConvShape, x: Tensor, receiver: Receiver | None
-) -> None:
-    """One convolution, its input gradient (with what it does for a residual network's norm) and its weight gradient."""
+    net: LeNetFleet | ResNetFleet, shape: ConvShape, turned: ConvShape, x: Tensor, norm: Tensor | None = None,
+    add: Tensor | None = None, receiver: Receiver | None = None, back: NormBack | None = None,
+) -> None:  # fmt: skip
+    """One convolution, its input gradient and its weight gradient, with all that they do for a residual network."""
     runs, limit = net.R, torch.cuda.get_device_properties().shared_memory_per_block_optin  # type: ignore[attr-defined]
-    forwards = [of for of in CONVS if conv_memory(shape, of) <= limit]
+    normed, made = norm is not None, back is not None
+    forwards = [of for of in CONVS if conv_memory(shape, of, norm=normed) <= limit]
     backwards = [of for of in CONVS if conv_memory(turned, of) <= limit]
-    weights = [of for of in weight_tiles(shape) if weight_memory(shape, of) <= limit]
-    mask = receiver.mask if receiver else 0
+    weight_bytes = partial(weight_memory, shape, norm=normed, back=made)
+    weights = [of for of in weight_tiles(shape) if weight_bytes(of) <= limit]
+    x_halo = halo_of(x, shape.height * shape.stride)
+    y = torch.zeros(runs, B, shape.height, shape.width, shape.outputs, device="cuda", dtype=torch.bfloat16)
+    dx = torch.zeros(runs, B, turned.height, turned.width, turned.outputs, device="cuda", dtype=torch.bfloat16)
+    of_conv: dict[str, Any] = {"sums": 1, "norm": normed, "x_halo": x_halo}
+    of_back: dict[str, Any] = {
+        "sums": 2 if receiver else 0,
+        "mask": receiver.mask if receiver else 0,
+        "add": add_mode(add, dx),
+    }
+    of_back["before_halo"] = halo_of(receiver.before, turned.height) if receiver else 0
+    of_weights: dict[str, Any] = {"norm": normed, "back": back.mode if back else 0, "x_halo": x_halo}
+    of_weights["before_halo"] = halo_of(back.before, shape.height) if back else 0
     jobs: list[tuple[Any, ...]] = [
-        *(("conv", conv_constants(shape, of, 1, False, 0), of, conv_memory(shape, of)) for of in forwards),
-        *(
-            ("conv", conv_constants(turned, of, 2 * bool(mask), bool(mask), mask), of, conv_memory(turned, of))
-            for of in backwards
-        ),
-        *(("conv_weight", weight_constants(shape, of), of, weight_memory(shape, of)) for of in weights),
+        *(("conv", conv_constants(shape, of, **of_conv), of, conv_memory(shape, of, norm=normed)) for of in forwards),
+        *(("conv", conv_constants(turned, of, **of_back), of, conv_memory(turned, of)) for of in backwards),
+        *(("conv_weight", weight_constants(shape, of, **of_weights), of, weight_bytes(of)) for of in weights),
     ]
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda job: compiled("conv.cu", job[0], job[1], job[2].warps * 32, job[3]), jobs))
     w = torch.randn(runs, shape.rows, shape.columns, device="cuda", dtype=torch.bfloat16)
-    back = torch.randn(runs, turned.rows, turned.columns, device="cuda", dtype=torch.bfloat16)
-    y = torch.zeros(runs, B, shape.height, shape.width, shape.outputs, device="cuda", dtype=torch.bfloat16)
+    turned_w = torch.randn(runs, turned.rows, turned.columns, device="cuda", dtype=torch.bfloat16)
     halo = shape.places - 1
-    sides = (shape.height * shape.stride + halo, shape.width * shape.stride + halo)
+    sides = (turned.height + halo, turned.width + halo)
     dy = torch.randn(runs, B, *sides, shape.outputs, device="cuda", dtype=torch.bfloat16)
-    dx = torch.zeros(runs, B, turned.height, turned.width, turned.outputs, device="cuda", dtype=torch.bfloat16)
     grad = torch.zeros(runs, shape.rows, shape.columns, device="cuda")
-    name = f"{shape.inputs}-{shape.outputs}"
+    name = f"{shape.places} {shape.inputs}-{shape.outputs}"
     conv = net.convolver
-    best(f"conv {name}", forwards, _use(CONV_TILES, shape), lambda: conv.forward(x, w, y, shape, statistics=True), runs)
+
+    def forward() -> None:
+        conv.forward(x, w, y, shape, statistics=True, norm=norm)
 
     def backward() -> None:
-        conv.backward(dy, back, dx, turned, add=receiver is not None, to=receiver)
+        conv.backward(dy, turned_w, dx, turned, add=add, to=receiver)
 
+    def by_weights() -> None:
+        conv.weights(x, dy, grad, shape, norm=norm, back=back)
+
+    best(f"conv {name}", forwards, _use(CONV_TILES, shape), forward, runs)
     best(f"back {name}", backwards, _use(BACK_TILES, turned), backward, runs)
-    best(
-        f"weights {name}",
-        weights,
-        _use(WEIGHT_TILES, shape),
-        lambda: conv.weights(x, dy, grad, shape),
-        runs,
-    )
+    best(f"weights {name}", weights, _use(WEIGHT_TILES, shape), by_weights, runs)
 
 
 def resnet_net(runs: int) -> ResNetFleet:
@@ -147,24 +157,38 @@ def resnet_net(runs: int) -> ResNetFleet:
 
 def resnet(runs: int = 24) -> None:
     net = resnet_net(runs)
-    for place in (1, 6, 11):
-        kept, block = net._kept[place + 1], net.blocks[place]
-        tune(net, block.first.shape, block.first.turned, kept[0], net._receiver(place))
+    for place in (1, 6, 11):  # a block of each size, after the one that halves it
+        kept, block = net._kept[place], net.blocks[place]
+        tune_resnet(net, block.second, kept.second, kept.first.y, kept.first.norm, kept.second.y, net._receiver(place))
+    for place in (5, 10):  # those that halve
+        kept, block = net._kept[place], net.blocks[place]
+        assert block.shortcut is not None
+        assert kept.shortcut is not None
+        share = torch.zeros_like(kept.shortcut.y[..., : block.first.inputs])
+        tune_resnet(net, block.first, kept.first, kept.a, None, share, net._receiver(place))
+        tune_resnet(net, block.shortcut, kept.shortcut, kept.a, None, None, None)
+
+
+def tune_resnet(
+    net: ResNetFleet, conv: Conv, made: Normed, x: Tensor, norm: Tensor | None, add: Tensor | None, to: Receiver | None
+) -> None:
+    """With `made` by the convolution of x."""
+    d = torch.randn(net.R, B, conv.size, conv.size, conv.outputs, device="cuda", dtype=torch.bfloat16)
+    back = NormBack(d, made.y, made.norm, torch.zeros(net.R, 2, conv.outputs, device="cuda"))
+    tune(net, conv.shape, conv.turned, x, norm, add, to, back)
 
 
 def act(runs: int = 24) -> None:
     """The passes between convolutions of 16 channels."""
     net = resnet_net(runs)
-    a0, _, _, _, y2, norm2, _ = net._kept[2]
-    conv, d = net.blocks[1].second, torch.randn_like(y2)
+    kept, conv = net._kept[1], net.blocks[1].second
+    d = torch.randn_like(kept.second.y)
     options = [(64, 4), (128, 4), (256, 4), (256, 8), (512, 8)]
 
     def use(option: Any) -> None:
         net.tiles = replace(TILES, act=option)
 
-    sums = net._sums(d, net._receiver(2))
-    best("act", options, use, lambda: net._act(y2, norm2, conv, 1, a0, None), runs)
-    best("norm_back", options, use, lambda: net._norm_back(d, sums, y2, norm2, conv.norm, conv), runs)
+    best("act", options, use, lambda: net._act(kept.second, conv, 1, kept.a, None), runs)
     best("sums", options, use, lambda: net._sums(d, net._receiver(2)), runs)
 
 
@@ -177,7 +201,7 @@ def lenet(runs: int = 60) -> None:
     net.forward(index, active, train=True)
     net.backward(torch.randn(runs, B, 10, device="cuda") / B)
     index, h1, y2, norm, h2, _, _ = net._kept
-    tune(net, net.second, net.second.turned(ROWS2_BACK, N1), h1, None)
+    tune(net, net.second, net.second.turned(ROWS2_BACK, N1), h1)
     dy2 = net._pool_back(y2, norm, torch.randn_like(h2))
     folded, dh1 = net._fold(index, active, True), net._second_back(dy2)
     net.cuda = None  # the sizes below are those of Triton's kernels

@@ -6,12 +6,10 @@ Run by test_fleet_kernels.py with TRITON_INTERPRET=1.
 import copy
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
-import test_cuda_lenet
+import cuda_on_cpu
 import torch
 from torch import Tensor, nn
 
@@ -19,8 +17,10 @@ from shortlist import models
 from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
+from shortlist.training.augment import move_images
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet
+from shortlist.training.fleet_conv_cuda import CudaConv
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_lenet_cuda import CudaLayers
@@ -161,14 +161,13 @@ def cuda(errors: dict[str, float]) -> None:
     fleets = [LeNetFleet(starts, images, torch.zeros(R), 0.0, torch.float32) for _ in range(2)]
     fleets[1].cuda = Narrowed(CudaLayers(fleets[1]._zeros, fleets[1].H, fleets[1].W))
     found = []
-    with tempfile.TemporaryDirectory() as folder:
-        nvrtc.compiled = lambda *given: on_cpu(Path(folder), *given)
-        for fleet in fleets:
-            logits = fleet.forward(index, torch.ones(R), train=True).detach()
-            fleet.backward(slope)
-            scores = fleet.forward(index, torch.zeros(R), train=False, inputs=fleet.images).detach()
-            fleet.update(torch.ones(R))
-            found.append((logits, scores, [fleet.state_dict(i) for i in range(R)]))
+    nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
+    for fleet in fleets:
+        logits = fleet.forward(index, torch.ones(R), train=True).detach()
+        fleet.backward(slope)
+        scores = fleet.forward(index, torch.zeros(R), train=False, inputs=fleet.images).detach()
+        fleet.update(torch.ones(R))
+        found.append((logits, scores, [fleet.state_dict(i) for i in range(R)]))
     (logits, scores, theirs), (our_logits, our_scores, ours) = found
     errors |= {"logits": gap(our_logits, logits), "evaluation": gap(our_scores, scores)}
     for i, start in enumerate(starts):
@@ -215,23 +214,6 @@ def sums(errors: dict[str, float]) -> None:
     errors["with the map"] = gap(found.sum(1)[:, 1, :C], (z.grad * (y - mean) * rstd).sum((1, 2, 3)))
 
 
-def on_cpu(
-    folder: Path, name: str, entry: str, constants: dict[str, int], threads: int, shared: int
-) -> Callable[..., None]:
-    """What `nvrtc.compiled` gives, on the CPU."""
-    assert name == "lenet.cu"
-    assert threads == 32 * constants["WARPS"]
-    loaded = test_cuda_lenet.library("g++", folder, entry, constants)
-
-    def kernel(grid: tuple[int, int], *given: Tensor | int) -> None:
-        tensors = [value for value in given if isinstance(value, Tensor)]
-        assert all(tensor.is_contiguous() for tensor in tensors)
-        test_cuda_lenet.run(loaded, *grid, shared, tensors, *(v for v in given if not isinstance(v, Tensor)))
-
-    kernel.blocks_at_once = 3  # type: ignore[attr-defined]
-    return kernel
-
-
 def resnet(errors: dict[str, float]) -> None:
     images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
     mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
@@ -240,7 +222,74 @@ def resnet(errors: dict[str, float]) -> None:
     states_of = [net.state_dict() for net in nets]
     ema = torch.tensor(EMA)
     fleet = ResNetFleet(states_of, images, mean, deviation, torch.tensor(DECAY), 0.9, torch.float32, ema=ema)
+    moves = torch.randint(0, 9, (R, BATCH, 3), dtype=torch.uint8)
+    moves[..., 2] = torch.arange(BATCH) % 2
+    index = torch.randint(0, ITEMS, (R, BATCH))
+    moved = move_images(images[index.flatten()], moves.flatten(0, 1)).float()
+    want = (moved.view(R, BATCH, 3, SIZE, SIZE) - mean.view(R, 1, 3, 1, 1)) / deviation.view(R, 1, 3, 1, 1)
+    got = fleet._input(images, index, moves)[..., :3].permute(0, 1, 4, 2, 3)
+    errors["moved images"] = gap(got, nn.functional.pad(want, (1, 1, 1, 1)))
     compare(fleet, nets, floats, images, errors)
+
+
+def resnet_some(errors: dict[str, float]) -> None:
+    """A ResNet fleet of which some runs make a second forward pass, beside one where all but one stand still in it."""
+    images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
+    mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
+    states_of = [stir(small_resnet()).state_dict() for _ in range(R)]
+    one, other = (ResNetFleet(states_of, images, mean, deviation, torch.zeros(R), 0.9, torch.float32) for _ in range(2))
+    moves = torch.randint(0, 9, (R, 3, 3), dtype=torch.uint8)
+    moves[..., 2] %= 2
+    index, slope = torch.randint(0, ITEMS, (R, 3)), torch.randn(R, 3, K)
+    last = slice(R - 1, R)
+    active = torch.zeros(R)
+    active[last] = 1
+    before = one.forward(index, torch.zeros(R), train=True, moves=moves).detach()
+    part = one.some(last)
+    for step in range(2):  # the second meets what the first left in the buffers
+        again = part.forward(index[last], active[last], train=True, moves=moves[last]).detach()
+        want = other.forward(index, active, train=True, moves=moves).detach()
+        errors[f"logits {step}"] = gap(again, want[last])
+        if step == 0:
+            errors["before"] = gap(before, want)
+            for net in (one, other):  # the second pass leaves the first one's maps alone
+                net.backward(slope)
+                net.update(torch.tensor(LR))
+            errors["gradient"] = gap(one.grad, other.grad)
+    for name, tensor in other.running.items():
+        errors[name] = gap(one.running[name], tensor)
+    one.keep(torch.tensor([R - 1]))
+    kept = one.forward(index[last], torch.zeros(1), train=True, moves=moves[last]).detach()
+    errors["kept"] = gap(kept, again)
+    one.backward(slope[last])
+    other.backward(slope)
+    errors["kept gradient"] = gap(one.grad, other.grad[last])
+
+
+def resnet_cuda(errors: dict[str, float]) -> None:
+    """Gradients of a ResNet in bf16, its convolutions `conv.cu` thread by thread, beside the Triton ones in float32.
+
+    They differ as bf16 does from float32: this is about the kernels being given the right maps, and all of them.
+    """
+    nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
+    images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
+    states_of = [stir(small_resnet()).state_dict() for _ in range(R)]
+    center, zeros = torch.full((3,), 125.0), torch.zeros(R)
+    plain, fleet = (
+        ResNetFleet(states_of, images, center, center / 2, zeros, 0.9, dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    fleet.convolver = CudaConv(fleet._buffer)
+    index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, BATCH, K) / BATCH
+    for step in range(2):  # the second meets what the first left in the buffers
+        logits = [net.forward(index, torch.ones(R), train=True).detach() for net in (plain, fleet)]
+        errors[f"logits {step}"] = gap(logits[1], logits[0])
+        for net in (plain, fleet):
+            net.backward(slope)
+        for name in plain.slots:
+            errors[f"{name} {step}"] = gap(fleet.part(fleet.grad, name), plain.part(plain.grad, name))
+    scores = [net.forward(index, zeros, train=False).detach() for net in (plain, fleet)]
+    errors["evaluation"] = gap(scores[1], scores[0])
 
 
 def run(errors: dict[str, float]) -> None:
@@ -287,6 +336,6 @@ def sets(errors: dict[str, float]) -> None:
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    checks = {"lenet": lenet, "cuda": cuda, "sums": sums, "resnet": resnet, "run": run, "sets": sets}
-    checks[sys.argv[1]](found)
+    checks = (lenet, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets)
+    {check.__name__: check for check in checks}[sys.argv[1]](found)
     print(json.dumps(found))

@@ -1,4 +1,5 @@
 // A GPU's block on the CPU: each thread is a fiber, warps meet where their instructions do. Slow, exact, for tests.
+// Given by -D: SHARED, the bytes of shared memory that a launch asks for.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,9 @@
 typedef unsigned short bf16;
 typedef unsigned int u32;
 struct uint2 { u32 x, y; };
+struct uint4 { u32 x, y, z, w; };
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct Index { int x, y; };
 using std::min;
 
@@ -38,7 +41,7 @@ struct Warp {
 static std::vector<Warp> warps;
 static Warp everyone;
 static std::vector<ucontext_t> fibers;
-static std::vector<bool> done;
+static std::vector<bool> done, held;  // held: by the block's barrier
 static ucontext_t scheduler;
 
 static void pause() {
@@ -52,11 +55,15 @@ static void meet(Warp& where, int count) {
     if (++where.arrived == count) {
         where.arrived = 0;
         where.round++;
+        if (&where == &everyone) held.assign(count, false);
     }
     while (where.round == round) pause();
 }
 
-static void __syncthreads() { meet(everyone, (int)fibers.size()); }
+static void __syncthreads() {
+    held[threadIdx.x] = true;
+    meet(everyone, (int)fibers.size());
+}
 static Warp& warp_of() { return warps[threadIdx.x / 32]; }
 static void __syncwarp() { meet(warp_of(), 32); }
 
@@ -119,12 +126,20 @@ static void multiply_add(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
     meet(w, 32);
 }
 
+struct Copy { u32 to; const void* from; };
+static std::vector<std::vector<Copy>> copies;  // by thread: those on their way
+
+// Until they are waited for there is nothing but NaNs where they go: nobody may read there, before or still.
 static void copy16(u32 to, const void* from) {
     if (to % 16 || (uintptr_t)from % 16 || to + 16 > sizeof memory) abort();
-    memcpy(memory + to, from, 16);
+    memset(memory + to, 0xff, 16);
+    copies[threadIdx.x].push_back({to, from});
 }
 
-static void wait_for_copies() {}
+static void wait_for_copies() {
+    for (const Copy& one : copies[threadIdx.x]) memcpy(memory + one.to, one.from, 16);
+    copies[threadIdx.x].clear();
+}
 
 static void expect(const void* from, int bytes) {
     if ((uintptr_t)from % 16 || bytes % 16 || bytes <= 0) abort();
@@ -161,6 +176,8 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
             memset(memory, 0xff, sizeof memory);  // nothing may rely on what lies there: these are NaNs
             fibers.assign(threads, ucontext_t());
             done.assign(threads, false);
+            held.assign(threads, false);
+            copies.assign(threads, {});
             warps.assign(threads / 32, Warp());
             everyone = Warp();
             for (int i = 0; i < threads; i++) {
@@ -170,12 +187,21 @@ static void launch(int blocks, int runs, int threads, std::function<void()> call
                 fibers[i].uc_link = nullptr;
                 makecontext(&fibers[i], fiber, 0);
             }
-            for (int left = threads; left;)
-                for (int i = 0; i < threads; i++)
-                    if (!done[i]) {
-                        threadIdx.x = i;
-                        swapcontext(&scheduler, &fibers[i]);
-                        left -= done[i];
-                    }
+            // a warp goes on until a barrier holds it, the last one first in every second block: what lacks one shows
+            for (int left = threads, next = 0; left; next = (next + 1) % (threads / 32)) {
+                int first = (block % 2 ? threads / 32 - 1 - next : next) * 32;
+                for (bool moved = true; moved;) {
+                    moved = false;
+                    for (int i = first; i < first + 32; i++)
+                        if (!done[i] && !held[i]) {
+                            threadIdx.x = i;
+                            swapcontext(&scheduler, &fibers[i]);
+                            left -= done[i];
+                            moved = true;
+                        }
+                }
+            }
+            for (size_t i = SHARED; i < sizeof memory; i++)  // what the launch asks for is all there is
+                if (memory[i] != 0xff) abort();
         }
 }

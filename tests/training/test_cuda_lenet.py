@@ -1,11 +1,5 @@
 """The LeNet's CUDA kernels, run on the CPU thread by thread (on_cpu.h), against plain loops over the same numbers."""
 
-import ctypes
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,57 +9,18 @@ from shortlist.training import fleet_lenet_cuda
 from shortlist.training.fleet_layout import C1_PAD, C2, C2_PAD, K1, N1, N2, TAPS, round_up
 from shortlist.training.fleet_lenet_cuda import LayerTiles
 
-HERE = Path(__file__).parent
-KERNELS = Path(fleet_lenet_cuda.__file__).parent / "kernels"
-CALLS = {
-    "first": """extern "C" void run(int blocks, int runs, void** p, int h, int B) {
-        launch(blocks, runs, THREADS, [=] { first((bf16*)p[0], (long long*)p[1], (bf16*)p[2], (bf16*)p[3],
-            (u32*)p[4], h, B); }); }""",
-    "first_weights": """extern "C" void run(int blocks, int runs, void** p, int B) {
-        launch(blocks, runs, THREADS, [=] { first_weights((bf16*)p[0], (long long*)p[1], (bf16*)p[2], (u32*)p[3],
-            (float*)p[4], B); }); }""",
-    "pool_back": """extern "C" void run(int blocks, int runs, void** p, int y, int d, int row, int out, int M) {
-        launch(blocks, runs, THREADS, [=] { pool_back((bf16*)p[0], (float*)p[1], (float*)p[2], (bf16*)p[3],
-            (bf16*)p[4], y, d, row, out, M); }); }""",
-}
+from .cuda_on_cpu import COMPILER, compiled
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU")
+
 R, ITEMS = 2, 9
-MEMORY = 232448  # of on_cpu.h
 SIZES = {"digits": (4, 4, 6), "wide": (2, 6, 5), "Fashion": (14, 14, 5)}
 """Height and width of the first pooled map, and a batch that is not a multiple of the images taken at a time."""
 TILES = {"as on a GPU": None, "few warps": LayerTiles(2, 1)}
 
 
-@pytest.fixture(scope="module")
-def compiler() -> str:
-    found = shutil.which("g++")
-    if found is None:
-        pytest.skip("g++ is not there to compile the kernels for the CPU")
-    return found
-
-
-def library(compiler: str, folder: Path, entry: str, constants: dict[str, int]) -> ctypes.CDLL:
-    """A kernel compiled for the CPU: its `run` takes blocks, runs, the tensors' addresses and the integers."""
-    text = '#include "on_cpu.h"\n' + (KERNELS / "lenet.cu").read_text() + CALLS[entry]
-    written = Path(tempfile.mkdtemp(dir=folder)) / "kernel.cpp"  # no library may take another's place
-    written.write_text(text)
-    defines = [f"-D{key}={value}" for key, value in constants.items()]
-    made = written.with_suffix(".so")
-    command = [compiler, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", *defines]
-    subprocess.run([*command, str(written), "-o", str(made)], check=True)
-    return ctypes.CDLL(str(made))
-
-
-def run(loaded: ctypes.CDLL, blocks: int, runs: int, shared: int, tensors: list[Tensor], *ints: int) -> None:
-    """What lies behind a block's shared memory must be as it was."""
-    loaded.run(blocks, runs, (ctypes.c_void_p * len(tensors))(*(t.data_ptr() for t in tensors)), *ints)
-    memory = (ctypes.c_ubyte * MEMORY).in_dll(loaded, "memory")
-    assert set(memory[shared:]) == {0xFF}
-
-
-def launch(
-    compiler: str, folder: Path, entry: str, constants: dict[str, int], shared: int, tensors: list[Tensor], *ints: int
-) -> None:
-    run(library(compiler, folder, entry, constants), 2, R, shared, tensors, *ints)
+def launch(entry: str, constants: dict[str, int], shared: int, tensors: list[Tensor], *ints: int) -> None:
+    compiled("lenet.cu", entry, constants, constants["WARPS"] * 32, shared)((2, R), *tensors, *ints)
 
 
 def guarded(*shape: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -112,7 +67,7 @@ def packed(code: Tensor) -> Tensor:
 @pytest.mark.parametrize("train", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("tiles", TILES)
 @pytest.mark.parametrize("name", SIZES)
-def test_first_layer(name: str, tiles: str, train: bool, compiler: str, tmp_path: Path) -> None:
+def test_first_layer(name: str, tiles: str, train: bool) -> None:
     torch.manual_seed(0)
     H, W, B = SIZES[name]
     images, index, windows = batch(H, W, B)
@@ -122,7 +77,7 @@ def test_first_layer(name: str, tiles: str, train: bool, compiler: str, tmp_path
     of = TILES[tiles] or fleet_lenet_cuda.FIRST
     constants = fleet_lenet_cuda.first_constants(H, W, train, of)
     shared = fleet_lenet_cuda.first_memory(H, W, of)
-    launch(compiler, tmp_path, "first", constants, shared, [images, index, w, h, code], h.stride(0), B)
+    launch("first", constants, shared, [images, index, w, h, code], h.stride(0), B)
 
     weights = w[..., :C1_PAD].double()
     z = torch.einsum("rbhwk,rkn->rbhwn", windows, weights[:, :TAPS]) + weights[:, None, None, None, TAPS]
@@ -137,7 +92,7 @@ def test_first_layer(name: str, tiles: str, train: bool, compiler: str, tmp_path
 
 @pytest.mark.parametrize("tiles", TILES)
 @pytest.mark.parametrize("name", SIZES)
-def test_first_layers_weights(name: str, tiles: str, compiler: str, tmp_path: Path) -> None:
+def test_first_layers_weights(name: str, tiles: str) -> None:
     torch.manual_seed(0)
     H, W, B = SIZES[name]
     images, index, windows = batch(H, W, B)
@@ -146,7 +101,7 @@ def test_first_layers_weights(name: str, tiles: str, compiler: str, tmp_path: Pa
     parts, behind = guarded(R, 2, K1, N1, dtype=torch.float32)
     of = TILES[tiles] or fleet_lenet_cuda.FIRST_WEIGHTS
     constants, shared = fleet_lenet_cuda.weights_constants(H, W, of), fleet_lenet_cuda.weights_memory(H, W, of)
-    launch(compiler, tmp_path, "first_weights", constants, shared, [images, index, d, packed(code), parts], B)
+    launch("first_weights", constants, shared, [images, index, d, packed(code), parts], B)
 
     want = torch.zeros(R, TAPS + 1, C1_PAD, dtype=torch.float64)
     for q in range(4):
@@ -162,7 +117,7 @@ def test_first_layers_weights(name: str, tiles: str, compiler: str, tmp_path: Pa
 
 @pytest.mark.parametrize("tiles", TILES)
 @pytest.mark.parametrize(("H", "W", "B"), [(2, 2, 6), (1, 3, 5), (7, 7, 3)])
-def test_pool_back(H: int, W: int, B: int, tiles: str, compiler: str, tmp_path: Path) -> None:
+def test_pool_back(H: int, W: int, B: int, tiles: str) -> None:
     torch.manual_seed(0)
     y = (torch.randn(R, B, 2 * H, 2 * W, C2_PAD) * 2).round().bfloat16()  # often equal: the first must win
     norm, means = torch.randn(R, 4, N2), torch.randn(R, 2, N2)
@@ -171,7 +126,7 @@ def test_pool_back(H: int, W: int, B: int, tiles: str, compiler: str, tmp_path: 
     out, behind = guarded(R, B, 2 * H + 4, 2 * W + 4, C2_PAD, dtype=torch.bfloat16)
     constants = fleet_lenet_cuda.pool_constants(H, W, TILES[tiles] or fleet_lenet_cuda.POOL_BACK)
     strides = (y.stride(0), d.stride(0), d.stride(1), out.stride(0), B * H * W)
-    launch(compiler, tmp_path, "pool_back", constants, 0, [y, norm, means, d, out], *strides)
+    launch("pool_back", constants, 0, [y, norm, means, d, out], *strides)
 
     scale, shift, mean, rstd = (norm[:, i, None, None, None, :C2_PAD].double() for i in range(4))
     first, second = (means[:, i, None, None, None, :C2_PAD].double() for i in range(2))

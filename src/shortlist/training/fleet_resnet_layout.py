@@ -8,7 +8,6 @@ from torch import Tensor
 from shortlist.training.fleet_conv import ConvShape
 from shortlist.training.fleet_layout import round_up
 
-PLACES, TAPS = 3, 9
 SLACK = 8192
 STEM_PAD = 8
 """The 3 colours are padded to 8 channels."""
@@ -17,7 +16,7 @@ ROW_BLOCK = 64
 
 @dataclass(frozen=True)
 class Conv:
-    """A 3 x 3 convolution with its batch norm: where it stands in the state dict and what it maps."""
+    """A convolution with its batch norm: where it stands in the state dict and what it maps."""
 
     conv: str
     norm: str
@@ -27,30 +26,42 @@ class Conv:
     size: int
     """Height and width of its output."""
     stride: int
+    places: int = 3
+
+    @property
+    def taps(self) -> int:
+        """Places of its window."""
+        return self.places * self.places
 
     @property
     def rows(self) -> int:
         """Rows of its weight matrix."""
-        return round_up(TAPS * self.inputs, ROW_BLOCK)
+        return round_up(self.taps * self.inputs, ROW_BLOCK)
 
     @property
     def shape(self) -> ConvShape:
         """As the kernels know it."""
-        return ConvShape(PLACES, self.stride, self.size, self.size, self.inputs, self.outputs, self.rows, self.outputs)
+        size = self.size
+        return ConvShape(self.places, self.stride, size, size, self.inputs, self.outputs, self.rows, self.outputs)
 
     @property
     def turned(self) -> ConvShape:
         """The convolution that gives the gradient by its input."""
-        return self.shape.turned(round_up(TAPS * self.outputs, ROW_BLOCK), self.inputs)
+        return self.shape.turned(round_up(self.taps * self.outputs, ROW_BLOCK), self.inputs)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Two convolutions and the shortcut: the identity, or the names of a 1 x 1 convolution and its norm."""
+    """Two convolutions and the shortcut: the identity, or a 1 x 1 convolution."""
 
     first: Conv
     second: Conv
-    shortcut: tuple[str, str] | None
+    shortcut: Conv | None
+
+    @property
+    def convs(self) -> list[Conv]:
+        """All of them."""
+        return [self.first, self.second, *([self.shortcut] if self.shortcut else [])]
 
 
 @dataclass(frozen=True)
@@ -89,11 +100,12 @@ def blocks_of(state: Mapping[str, Tensor], size: int) -> tuple[Conv, list[Block]
         outputs = int(state[f"{place}.conv1.weight"].shape[0])
         stride = 2 if outputs != inputs else 1
         size //= stride
+        shortcut = f"{place}.shortcut"
         blocks.append(
             Block(
                 Conv(f"{place}.conv1", f"{place}.bn1", inputs, inputs, outputs, size, stride),
                 Conv(f"{place}.conv2", f"{place}.bn2", outputs, outputs, outputs, size, 1),
-                (f"{place}.shortcut.0", f"{place}.shortcut.1") if stride == 2 else None,
+                Conv(f"{shortcut}.0", f"{shortcut}.1", inputs, inputs, outputs, size, 2, 1) if stride == 2 else None,
             )
         )
         inputs = outputs

@@ -12,26 +12,49 @@ def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
 
 
 @triton.jit
-def conv_kernel(
-    x_ptr, w_ptr, y_ptr, sums_ptr, before_ptr, act_ptr, norm_ptr, x_run, w_run, y_run, act_run, M,
-    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
-    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr, SUMS: tl.constexpr,
-    ADD: tl.constexpr, MASK: tl.constexpr,
-):  # fmt: skip
-    """y[m, n] = sum_k x[window(m), k] w[k, n]; what SUMS, ADD and MASK do at the end is said in `conv.cu`.
+def lies(row, H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, STRIDE: tl.constexpr, FIRST: tl.constexpr):
+    """Where pixel `row` of maps (B, H, W) lies in maps with a halo, STRIDE apart; FIRST is the place of the first."""
+    place = row % (H * W)
+    down = (row // (H * W)) * (H * STRIDE + 2 * HALO) + place // W * STRIDE + FIRST
+    return down * (W * STRIDE + 2 * HALO) + place % W * STRIDE + FIRST
 
-    x (R, B, H STRIDE + PLACES - 1, W STRIDE + PLACES - 1, CI), w (R, rows, N), y (R, B, H, W, CO), sums (R, tiles, 2,
-    N).
+
+@triton.jit
+def passes(ptr, row, n, C: tl.constexpr, mask):
+    """Whether channels n of pixels `row` passed a ReLU, from bits (B, H, W, C / 8)."""
+    at = row[:, None] * C + n[None, :]
+    return (tl.load(ptr + at // 8, mask=mask, other=0).to(tl.int32) >> (at % 8)) & 1 > 0
+
+
+@triton.jit
+def _activate(x, norm_ptr, kk, CI: tl.constexpr):
+    """Batch norm and ReLU of columns kk of windows; NaNs, which stand for the halo, become zeros."""
+    scale, shift = tl.load(norm_ptr + kk % CI), tl.load(norm_ptr + CI + kk % CI)
+    z = x.to(tl.float32) * scale[None, :] + shift[None, :]
+    return tl.where(z > 0, z, 0.0).to(x.dtype)
+
+
+@triton.jit
+def conv_kernel(
+    x_ptr, w_ptr, y_ptr, sums_ptr, before_ptr, passed_ptr, norm_ptr, x_norm_ptr, added_ptr, x_run, w_run, y_run,
+    before_run, passed_run, added_run, M,
+    H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, STRIDE: tl.constexpr, HALO: tl.constexpr,
+    Y_HALO: tl.constexpr, BEFORE_HALO: tl.constexpr, NORM: tl.constexpr, SUMS: tl.constexpr, ADD: tl.constexpr,
+    MASK: tl.constexpr,
+):  # fmt: skip
+    """y[m, n] = sum_k x[window(m), k] w[k, n]; what NORM, SUMS, ADD and MASK do is said in `conv.cu`.
+
+    x (R, B, H STRIDE + 2 HALO, W STRIDE + 2 HALO, CI), w (R, rows, N), y (R, B, H, W, CO) with its halo, sums (R,
+    tiles, 2, N).
     """
     tile = tl.program_id(0)
     run = tl.program_id(1).to(tl.int64)
-    WIDTH: tl.constexpr = W * STRIDE + PLACES - 1
-    HEIGHT: tl.constexpr = H * STRIDE + PLACES - 1
+    WIDTH: tl.constexpr = W * STRIDE + 2 * HALO
     m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
     valid = m < M
     row = tl.minimum(m, M - 1)
-    place = row % (H * W)
-    base = (((row // (H * W)) * HEIGHT + place // W * STRIDE) * WIDTH + place % W * STRIDE) * CI
+    base = lies(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
     n = tl.arange(0, N)
     x_ptr += run * x_run
     w_ptr += run * w_run
@@ -39,19 +62,27 @@ def conv_kernel(
     for block in range(BLOCKS_K):
         kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
         a = tl.load(x_ptr + base[:, None] + _window(kk, PLACES, WIDTH, CI)[None, :])
+        if NORM:
+            a = _activate(a, x_norm_ptr + run * 4 * CI, kk, CI)
         w = tl.load(w_ptr + kk[:, None] * N + n[None, :])
         acc = tl.dot(a, w, acc)
-    at = run * y_run + row[:, None] * CO + n[None, :]
+    at = run * y_run + lies(row, H, W, Y_HALO, 1, Y_HALO)[:, None] * CO + n[None, :]
     mask = valid[:, None] & (n < CO)[None, :]
     norm_ptr += run * 4 * CO + n[None, :]
-    if ADD:
-        acc += tl.load(y_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    if ADD == 1:
+        from_ptr = added_ptr + run * added_run + row[:, None] * CO + n[None, :]
+        acc += tl.load(from_ptr, mask=mask, other=0.0).to(tl.float32)
+    if ADD == 2:
+        down, across = row // W % H, row % W
+        met = ((row // (H * W)) * (H // 2) + down // 2) * (W // 2) + across // 2
+        from_ptr = added_ptr + run * added_run + met[:, None] * CO + n[None, :]
+        meets = ((down % 2 == 0) & (across % 2 == 0))[:, None]
+        acc += tl.load(from_ptr, mask=mask & meets, other=0.0).to(tl.float32)
     if SUMS == 2:
-        before = tl.load(before_ptr + at, mask=mask, other=0.0).to(tl.float32)
+        inside = lies(row, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * CO
+        before = tl.load(before_ptr + run * before_run + inside + n[None, :], mask=mask, other=0.0).to(tl.float32)
     if MASK == 1:
-        inside = (((row // (H * W)) * (H + 2) + place // W + 1) * (W + 2) + place % W + 1) * CO
-        act = tl.load(act_ptr + run * act_run + inside[:, None] + n[None, :], mask=mask, other=0.0)
-        acc = tl.where(act > 0, acc, 0.0)
+        acc = tl.where(passes(passed_ptr + run * passed_run, row, n, CO, mask), acc, 0.0)
     if MASK == 2:
         acc = tl.where(before * tl.load(norm_ptr) + tl.load(norm_ptr + CO) > 0, acc, 0.0)
     out = acc.to(y_ptr.dtype.element_ty)
@@ -69,18 +100,19 @@ def conv_kernel(
 
 @triton.jit
 def conv_weight_kernel(
-    x_ptr, d_ptr, out_ptr, x_run, d_run, M,
+    x_ptr, d_ptr, out_ptr, x_norm_ptr, x_run, d_run, M,
     H: tl.constexpr, W: tl.constexpr, PLACES: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, N: tl.constexpr,
     BLOCK_K: tl.constexpr, BLOCKS_K: tl.constexpr, BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
-    STEPS: tl.constexpr, STRIDE: tl.constexpr,
+    STEPS: tl.constexpr, STRIDE: tl.constexpr, HALO: tl.constexpr, APART: tl.constexpr, NORM: tl.constexpr,
 ):  # fmt: skip
-    """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n]; d lies in a map like x's, STRIDE apart."""
+    """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n].
+
+    d lies in a map with a halo as wide as the window wants, APART. NORM is said in `conv.cu`.
+    """
     block = tl.program_id(0)
     split = tl.program_id(1)
     run = tl.program_id(2).to(tl.int64)
-    WIDTH: tl.constexpr = W * STRIDE + PLACES - 1
-    HEIGHT: tl.constexpr = H * STRIDE + PLACES - 1
-    INNER: tl.constexpr = (PLACES // 2) * (WIDTH + 1)
+    WIDTH: tl.constexpr = W * STRIDE + 2 * HALO
     kk = block * BLOCK_K + tl.arange(0, BLOCK_K)
     offset = _window(kk, PLACES, WIDTH, CI)
     n = tl.arange(0, N)
@@ -90,11 +122,13 @@ def conv_weight_kernel(
     for step in range(STEPS):
         m = (step * SPLITS + split) * BLOCK_M + tl.arange(0, BLOCK_M)
         row = tl.minimum(m, M - 1)
-        place = row % (H * W)
-        first = ((row // (H * W)) * HEIGHT + place // W * STRIDE) * WIDTH + place % W * STRIDE
-        a = tl.load(x_ptr + (first * CI)[:, None] + offset[None, :])
+        base = lies(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
+        a = tl.load(x_ptr + base[:, None] + offset[None, :])
+        if NORM:
+            a = _activate(a, x_norm_ptr + run * 4 * CI, kk, CI)
         mask = (m < M)[:, None] & (n < CO)[None, :]
-        d = tl.load(d_ptr + ((first + INNER) * CO)[:, None] + n[None, :], mask=mask, other=0.0)
+        inside = lies(row, H, W, PLACES // 2, APART, PLACES // 2) * CO
+        d = tl.load(d_ptr + inside[:, None] + n[None, :], mask=mask, other=0.0)
         acc = tl.dot(tl.trans(a), d, acc)
     at = (run * SPLITS + split) * BLOCKS_K * BLOCK_K + kk
     tl.store(out_ptr + at[:, None] * N + n[None, :], acc)
