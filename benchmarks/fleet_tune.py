@@ -31,6 +31,7 @@ from shortlist.training.fleet_conv_cuda import (
 )
 from shortlist.training.fleet_layout import N1, ROWS2_BACK, Tiles
 from shortlist.training.fleet_lenet import LeNetFleet
+from shortlist.training.fleet_lenet_batch import resident_moments
 from shortlist.training.fleet_resnet import Normed, ResNetFleet
 from shortlist.training.fleet_resnet_layout import TILES, Conv
 from shortlist.training.kernels.nvrtc import compiled
@@ -200,14 +201,20 @@ def lenet(runs: int = 60) -> None:
     active = torch.ones(runs, device="cuda")
     net.forward(index, active, train=True)
     net.backward(torch.randn(runs, B, 10, device="cuda") / B)
-    index, h1, y2, norm, h2, _, _ = net._kept
+    images, index, h1, y2, norm, h2, _, _ = net._kept
     tune(net, net.second, net.second.turned(ROWS2_BACK, N1), h1)
     dy2 = net._pool_back(y2, norm, torch.randn_like(h2))
-    folded, dh1 = net._fold(index, active, True), net._second_back(dy2)
+    folded = net._fold(resident_moments(index, net.moments, net._zeros), B, active, True)
+    dh1 = net._second_back(dy2)
     net.cuda = None  # the sizes below are those of Triton's kernels
+    parts = [*itertools.product((32, 64), (16, 32), (1, 2))]
     others: dict[str, tuple[list[Any], Callable[[], Any]]] = {
-        "first": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._first(folded, index, net.images, True)),
-        "first_weights": ([*itertools.product((32, 64), (16, 32), (1, 2))], lambda: net._first_back(index, dh1)),
+        "first": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._first(folded, index, images, True)),
+        "first_weights": (
+            [*itertools.product((32, 64), (16, 32), (1, 2))],
+            lambda: net._first_back(images, index, dh1),
+        ),
+        "moments": (parts, lambda: net._layers.moments(images, index)),
         "pool": ([*itertools.product((8, 16, 32, 64), (2, 4))], lambda: net._pool_back(y2, norm, h2)),
         "pool_sums": ([*itertools.product((64, 128, 256), (4, 8))], lambda: net._pool_means(norm, h2)),
     }

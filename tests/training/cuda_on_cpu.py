@@ -27,6 +27,8 @@ CALLS = {
     "first_weights": """extern "C" void run(int blocks, int runs, void** p, int B) {
         launch(blocks, runs, THREADS, [=] { first_weights((bf16*)p[0], (long long*)p[1], (bf16*)p[2], (u32*)p[3],
             (float*)p[4], B); }); }""",
+    "moments": """extern "C" void run(int blocks, int runs, void** p, int B) {
+        launch(blocks, runs, THREADS, [=] { moments((bf16*)p[0], (long long*)p[1], (float*)p[2], B); }); }""",
     "pool_back": """extern "C" void run(int blocks, int runs, void** p, int y, int d, int row, int out, int M) {
         launch(blocks, runs, THREADS, [=] { pool_back((bf16*)p[0], (float*)p[1], (float*)p[2], (bf16*)p[3],
             (bf16*)p[4], y, d, row, out, M); }); }""",

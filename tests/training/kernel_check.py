@@ -17,7 +17,7 @@ from shortlist import models
 from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
-from shortlist.training.augment import move_images
+from shortlist.training.augment import PADDING, move_images
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet
 from shortlist.training.fleet_conv_cuda import CudaConv
@@ -60,12 +60,26 @@ def small_resnet() -> nn.Module:
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, K))
 
 
+def draw_all_moves(*shape: int) -> Tensor:
+    """Crops and flips, the first of a batch being none."""
+    moves = torch.randint(0, 2 * PADDING + 1, (*shape, 3), dtype=torch.uint8)
+    moves[..., 2] = torch.randint(0, 2, shape)
+    moves[:, 0] = torch.tensor([PADDING, PADDING, 0])
+    return moves
+
+
+def moved(images: Tensor, moves: Tensor, black: Tensor) -> Tensor:
+    """Normalised images that are moved, `black` being what their padding becomes."""
+    return move_images(images, moves) + (1 - move_images(torch.ones_like(images), moves)) * black
+
+
 def compare(
-    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: list[Tensor], test: object, errors: dict[str, float]
-) -> None:
+    fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: list[Tensor], test: object,
+    errors: dict[str, float], black: Tensor | None = None,
+) -> None:  # fmt: skip
     """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does.
 
-    `floats` are each run's images as its network takes them.
+    `floats` are each run's images as its network takes them; with `black` (R,) they are moved in each step.
     """
     averages = [copy.deepcopy(net) for net in nets]
     optimisers = [
@@ -74,11 +88,13 @@ def compare(
     for step in range(2):
         index = torch.stack([torch.randperm(ITEMS)[:BATCH] for _ in range(R)])
         slope = torch.randn(R, BATCH, K) / BATCH
-        logits = fleet.forward(index, torch.ones(R), train=True)
+        moves = None if black is None else draw_all_moves(R, BATCH)
+        logits = fleet.forward(index, torch.ones(R), train=True, moves=moves)
         fleet.backward(slope)
         fleet.update(torch.tensor(LR))
         for i, net in enumerate(nets):
-            out = net.train()(floats[i][index[i]])
+            x = floats[i][index[i]]
+            out = net.train()(x if moves is None or black is None else moved(x, moves[i], black[i]))
             optimisers[i].zero_grad()
             (out * slope[i]).sum().backward()
             optimisers[i].step()
@@ -90,7 +106,7 @@ def compare(
         for i, net in enumerate(averages):
             states(fleet.state_dict(i), net.state_dict(), f"average {i}", errors)
     before = [tensor.clone() for tensor in fleet.state()]
-    fleet.forward(index, torch.zeros(R), train=True)
+    fleet.forward(index, torch.zeros(R), train=True, moves=moves)
     fleet.backward(slope)
     fleet.update(torch.full((R,), -1.0))
     errors["stands still"] = float(any(not torch.equal(a, b) for a, b in zip(before, fleet.state(), strict=True)))
@@ -129,6 +145,27 @@ def lenet(errors: dict[str, float]) -> None:
     compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors)
 
 
+def lenet_moved(errors: dict[str, float]) -> None:
+    """The same with crops and flips; and a second pass of one run, which is all that it changes."""
+    images, black = torch.randn(ITEMS, 1, SIZE, SIZE), torch.tensor([-0.4, -1.3])
+    nets = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)) for i in range(R)]
+    starts, decay, ema = [net.state_dict() for net in nets], torch.tensor(DECAY), torch.tensor(EMA)
+    fleet, other = (LeNetFleet(starts, images, decay, 0.9, torch.float32, ema=ema, black=black) for _ in range(2))
+    compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors, black)
+
+    index, moves, last = torch.randint(0, ITEMS, (R, BATCH)), draw_all_moves(R, BATCH), slice(R - 1, R)
+    still = {name: tensor[0].clone() for name, tensor in other.running.items()}
+    part = other.some(last)
+    for step in range(2):  # the second meets what the first left in the buffers
+        again = part.forward(index[last], torch.ones(1), train=True, moves=moves[last]).detach()
+        whole = other.forward(index, torch.zeros(R), train=True, moves=moves).detach()
+        errors[f"some {step}"] = gap(again, whole[last])
+    errors["others"] = max(gap(other.running[name][0], tensor) for name, tensor in still.items())
+    stays = torch.tensor([PADDING, PADDING, 0], dtype=torch.uint8).expand(R, BATCH, 3)
+    left, plain = (other.forward(index, torch.zeros(R), train=True, moves=m).detach() for m in (stays, None))
+    errors["moved by nothing"] = gap(left, plain)
+
+
 class Narrowed:
     """The LeNet's CUDA kernels in a fleet of float32: what they are given is rounded to bf16."""
 
@@ -143,6 +180,9 @@ class Narrowed:
     def first_weights(self, images: Tensor, index: Tensor, dh1: Tensor) -> Tensor:
         return self.layers.first_weights(images.bfloat16(), index, dh1.bfloat16())
 
+    def moments(self, images: Tensor, index: Tensor) -> Tensor:
+        return self.layers.moments(images.bfloat16(), index)
+
     def pool_back(self, y2: Tensor, norm: Tensor, means: Tensor, dh2: Tensor, dy2: Tensor) -> None:
         dy = dy2.bfloat16()
         self.layers.pool_back(y2.bfloat16(), norm, means, dh2.bfloat16(), dy)
@@ -152,18 +192,20 @@ class Narrowed:
 def cuda(errors: dict[str, float]) -> None:
     """A step with the LeNet's CUDA kernels, run on the CPU, in their places, beside one with Triton's in float32.
 
-    No momentum, no decay: a parameter's change is its gradient. (The interpreter cannot multiply matrices of bf16.)
+    On images that are moved, in evaluation on such as are not. No momentum, no decay: a parameter's change is its
+    gradient. (The interpreter cannot multiply matrices of bf16.)
     """
     images = torch.randn(ITEMS, 1, SIZE, SIZE)
     starts = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)).state_dict() for i in range(R)]
     index = torch.stack([torch.randperm(ITEMS)[:WIDE_BATCH] for _ in range(R)])
-    slope = torch.randn(R, WIDE_BATCH, K) / WIDE_BATCH
-    fleets = [LeNetFleet(starts, images, torch.zeros(R), 0.0, torch.float32) for _ in range(2)]
+    slope, moves = torch.randn(R, WIDE_BATCH, K) / WIDE_BATCH, draw_all_moves(R, WIDE_BATCH)
+    black = torch.tensor([-0.4, -1.3])
+    fleets = [LeNetFleet(starts, images, torch.zeros(R), 0.0, torch.float32, black=black) for _ in range(2)]
     fleets[1].cuda = Narrowed(CudaLayers(fleets[1]._zeros, fleets[1].H, fleets[1].W))
     found = []
     nvrtc.compiled = cuda_on_cpu.compiled  # type: ignore[assignment]
     for fleet in fleets:
-        logits = fleet.forward(index, torch.ones(R), train=True).detach()
+        logits = fleet.forward(index, torch.ones(R), train=True, moves=moves).detach()
         fleet.backward(slope)
         scores = fleet.forward(index, torch.zeros(R), train=False, inputs=fleet.images).detach()
         fleet.update(torch.ones(R))
@@ -296,10 +338,12 @@ def run(errors: dict[str, float]) -> None:
     """A whole single run on the kernels beside one by modules, for each way of renewing confidences."""
     digits = load("digits")
     assert digits.test is not None
-    data = Dataset("digits", digits.train.take(range(32)), digits.test.take(range(20)), digits.class_names, "image")
+    train, test = digits.train.take(range(32)), digits.test.take(range(20))
+    data = Dataset("digits", train, test, digits.class_names, "image", flips=True)
+    base = RunConfig(size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
     engine = Engine(device="cpu").resolve(1)
-    for method, ema in (("rc", 0.0), ("proden", 0.9)):
-        config = RunConfig(method=method, size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, ema=ema, seed=3)
+    for method, ema, augment in (("rc", 0.0, False), ("proden", 0.9, True)):
+        config = replace(base, method=method, ema=ema, augment=augment)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)
         kernels.run = KernelRun(plan(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)
@@ -336,6 +380,6 @@ def sets(errors: dict[str, float]) -> None:
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    checks = (lenet, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets)
+    checks = (lenet, lenet_moved, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets)
     {check.__name__: check for check in checks}[sys.argv[1]](found)
     print(json.dumps(found))

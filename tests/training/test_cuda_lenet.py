@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.training import fleet_lenet_cuda
-from shortlist.training.fleet_layout import C1_PAD, C2, C2_PAD, K1, N1, N2, TAPS, round_up
+from shortlist.training.fleet_layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, TAPS, round_up
 from shortlist.training.fleet_lenet_cuda import LayerTiles
 
 from .cuda_on_cpu import COMPILER, compiled
@@ -116,6 +116,26 @@ def test_first_layers_weights(name: str, tiles: str) -> None:
 
 
 @pytest.mark.parametrize("tiles", TILES)
+@pytest.mark.parametrize("name", SIZES)
+def test_moments(name: str, tiles: str) -> None:
+    torch.manual_seed(0)
+    H, W, B = SIZES[name]
+    images, index, windows = batch(H, W, B)
+    parts, behind = guarded(R, 2, MOMENTS, dtype=torch.float32)
+    of = TILES[tiles] or fleet_lenet_cuda.MOMENT
+    constants, shared = fleet_lenet_cuda.moments_constants(H, W, of), fleet_lenet_cuda.moments_memory(H, W, of)
+    launch("moments", constants, shared, [images, index, parts], B)
+
+    found, real = parts.sum(1), TAPS + TAPS * (TAPS + 1) // 2
+    row, column = torch.triu_indices(TAPS, TAPS)
+    close(found[:, :TAPS], windows.sum((1, 2, 3)), 1e-5)
+    products = torch.einsum("rbhwk,rbhwn->rkn", windows, windows)[:, row, column]
+    close(found[:, TAPS:real], products, 1e-5)
+    assert (parts[..., real:] == 7).all()
+    assert (behind == 7).all()
+
+
+@pytest.mark.parametrize("tiles", TILES)
 @pytest.mark.parametrize(("H", "W", "B"), [(2, 2, 6), (1, 3, 5), (7, 7, 3)])
 def test_pool_back(H: int, W: int, B: int, tiles: str) -> None:
     torch.manual_seed(0)
@@ -147,5 +167,6 @@ def test_shared_memory_fits() -> None:
     for memory, of in (
         (fleet_lenet_cuda.first_memory(14, 14), fleet_lenet_cuda.FIRST),
         (fleet_lenet_cuda.weights_memory(14, 14), fleet_lenet_cuda.FIRST_WEIGHTS),
+        (fleet_lenet_cuda.moments_memory(14, 14), fleet_lenet_cuda.MOMENT),
     ):
         assert of.blocks * (memory + 1024) <= 228 * 1024

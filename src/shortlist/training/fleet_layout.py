@@ -15,6 +15,8 @@ HIDDEN, HIDDEN_PAD = 500, 512
 PLACES, HALO = 5, 2
 TAPS = PLACES * PLACES
 K1 = 32  # the 25 places of conv1's window, its bias in row 25
+MOMENTS = 352
+"""The sums of the 25 places of a window and of their 325 products, and padding."""
 BLOCK_K = 128
 ROWS2 = 640
 """Rows of conv2's weight matrix: 25 places of 24 channels, filled up to whole blocks."""
@@ -26,7 +28,7 @@ ROWS2_BACK = 1408
 class Tiles:
     """Block sizes of the Triton kernels, as found on an H200; those of conv2 serve where `CudaConv` does not.
 
-    So do those of the first layer and the pool's way back, where `CudaLayers` does not.
+    So do those of the first layer, the moments and the pool's way back, where `CudaLayers` does not.
     """
 
     conv: tuple[int, int, int, int] = (128, 32, 4, 1)
@@ -38,6 +40,7 @@ class Tiles:
     """BLOCK_M, warps."""
     first_weights: tuple[int, int, int] = (32, 32, 1)
     """BLOCK_M, splits, warps."""
+    moments: tuple[int, int, int] = (64, 32, 2)
     pool: tuple[int, int] = (32, 4)
     pool_sums: tuple[int, int] = (128, 8)
 
@@ -99,13 +102,13 @@ def with_halo(images: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def image_moments(images: Tensor) -> Tensor:
-    """(N, 352) for each image the sums of the 25 places of its windows and of their 325 products, and padding."""
+    """(N, MOMENTS) for each image the sums over its windows."""
     row, column = torch.triu_indices(TAPS, TAPS, device=images.device)
     parts = []
     for part in torch.split(images, 1000):
         windows = F.unfold(part, PLACES, padding=HALO)  # (n, 25, H W)
         products = (windows @ windows.transpose(1, 2))[:, row, column]
-        parts.append(F.pad(torch.cat([windows.sum(-1), products], 1), (0, 2)))
+        parts.append(F.pad(torch.cat([windows.sum(-1), products], 1), (0, MOMENTS - TAPS - len(row))))
     return torch.cat(parts)
 
 

@@ -3,9 +3,10 @@
 Forward and backward are written out: the order of kernels is the whole program, and no activation is kept that can be
 made again for less than reading it back. What is exploited:
 
-- conv1's input needs no gradient and its batch statistics follow from moments of the images, made once for all epochs:
-  mean = W m, variance = W C W'. So batch norm folds into the weights before the convolution runs, and convolution,
-  batch norm, ReLU and pooling are one kernel that reads images and writes a quarter of the map.
+- conv1's input needs no gradient and its batch statistics follow from moments of the images: mean = W m, variance =
+  W C W'. They are made once for all epochs, those of moved batches (`fleet_lenet_batch`) once a step. So batch norm
+  folds into the weights before the convolution runs, and convolution, batch norm, ReLU and pooling are one kernel that
+  reads images and writes a quarter of the map.
 - conv2 is a matrix product over windows that are read in place, never written out.
 - A bias in front of batch norm has no gradient; it is only decayed.
 - The large matrix (2,450 x 500) goes through cuBLAS, batched over runs, and its gradient is read once by the optimiser.
@@ -30,6 +31,7 @@ from shortlist.training.fleet_layout import (
     FLOAT_TILES,
     HIDDEN_PAD,
     K1,
+    MOMENTS,
     N1,
     N2,
     ROWS2_BACK,
@@ -45,7 +47,9 @@ from shortlist.training.fleet_layout import (
     turned_places,
     with_halo,
 )
+from shortlist.training.fleet_lenet_batch import moved_images, resident_moments
 from shortlist.training.fleet_lenet_cuda import CudaLayers
+from shortlist.training.fleet_lenet_triton import TritonLayers
 
 EPS = 1e-5
 BN_MOMENTUM = 0.1
@@ -64,9 +68,12 @@ class LeNetFleet(KernelFleet):
         dtype: of activations and weight copies in the kernels (float32 for checks).
         tiles: block sizes.
         ema: (R,) the decay of averaged weights.
+        black: (R,) what a pixel of zero is when it is normalised: it pads images that are moved.
     """
 
-    by_run = ("big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay")
+    by_run = (
+        "big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay", "black",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,6 +84,7 @@ class LeNetFleet(KernelFleet):
         dtype: torch.dtype = torch.bfloat16,
         tiles: Tiles | None = None,
         ema: Tensor | None = None,
+        black: Tensor | None = None,
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (Tiles() if dtype == torch.bfloat16 else FLOAT_TILES)
@@ -86,6 +94,7 @@ class LeNetFleet(KernelFleet):
         self.images, self.moments = with_halo(images, dtype), image_moments(images)
         self.moment_places = moment_places(self.device)
         self.decay = weight_decay.to(self.device, torch.float32)
+        self.black = torch.zeros_like(self.decay) if black is None else black.to(self.device, torch.float32)
         self.K = int(states[0]["12.bias"].shape[0])
         self.N4 = max(16, round_up(self.K, 8))
         self.slots, self.small_size = small_slots(self.N4)
@@ -103,6 +112,10 @@ class LeNetFleet(KernelFleet):
         self.cuda: CudaLayers | None = None
         if CudaLayers.suits(self.device, self.dtype, self.H, self.W):
             self.cuda = CudaLayers(self._zeros, self.H, self.W)
+
+    @property
+    def _layers(self) -> CudaLayers | TritonLayers:
+        return self.cuda or TritonLayers(self._zeros, self.H, self.W, self.tiles, self.moment_places)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -190,62 +203,44 @@ class LeNetFleet(KernelFleet):
             active: (R,) float, 1 for runs whose running statistics may move.
             train: batch statistics, and what `backward` needs is kept.
             inputs: other images, made by `with_halo`.
-            moves: not here: augmented runs take the general path.
+            moves: (R, B, 3) how images are cut and flipped.
         """
-        B = index.shape[1]
-        index = index.contiguous()
-        folded = self._fold(index, active, train)
-        h1 = self._first(folded, index, self.images if inputs is None else inputs, train)
+        B, index, images = index.shape[1], index.contiguous(), self.images if inputs is None else inputs
+        sums = self.moments  # stands for nothing in evaluation
+        if moves is not None:
+            images, index = moved_images(images, index, moves, self.black, self._zeros)
+            sums = self._layers.moments(images, index).sum(1)
+        elif train:
+            sums = resident_moments(index, self.moments, self._zeros)
+        folded = self._fold(sums, B, active, train)
+        h1 = self._first(folded, index, images, train)
         y2, norm = self._second(h1, B, active, train)
         h2 = self._pool(y2, norm, B, train)
         x3 = torch.bmm(h2, self.big_copy)
         h3 = self._third(x3, active, train)
-        self._kept = (index, h1, y2, norm, h2, x3, h3)
+        self._kept = (images, index, h1, y2, norm, h2, x3, h3)
         logits = torch.bmm(h3, self.part(self.small_copy, "w4")) + self.part(self.small, "b4").unsqueeze(1)
         return logits[..., : self.K].detach().requires_grad_()
 
     def _parts(self, *names: str) -> list[Tensor]:
         return [self.part(self.small, name) for name in names]
 
-    def _fold(self, index: Tensor, active: Tensor, train: bool) -> Tensor:
+    def _fold(self, sums: Tensor, B: int, active: Tensor, train: bool) -> Tensor:
         """(R, K1, N1) conv1's weights with batch norm folded in, the bias in row 25."""
         from shortlist.training.kernels.lenet import fold_kernel
 
-        sums = self._batch_moments(index) if train else self.moments
         folded = self._buffer("folded", self.R, K1, N1)
         kept = self._buffer("fold_kept", self.R, K1 + 3, K1, dtype=torch.float32)
         fold_kernel[(self.R,)](
             sums, self.moment_places, *self._parts("w1", "gamma1", "beta1", "b1"), folded, kept,
-            self.running["m1"], self.running["v1"], active, index.shape[1] * 16 * self.places, self.small_size,
-            self.moments.shape[1], C=C1, K=K1, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=train,
+            self.running["m1"], self.running["v1"], active, B * 16 * self.places, self.small_size, MOMENTS,
+            C=C1, K=K1, EPS=EPS, MOMENTUM=BN_MOMENTUM, TRAIN=train,
         )  # fmt: skip
         return folded
 
-    def _batch_moments(self, index: Tensor) -> Tensor:
-        from shortlist.training.kernels.lenet import moments_kernel
-
-        B, width = index.shape[1], self.moments.shape[1]
-        sums = self._buffer("moments", self.R, width, dtype=torch.float32)
-        moments_kernel[(-(-width // 32), self.R)](
-            index, self.moments, sums, B, width, BLOCK_B=256, COLUMNS=32, STEPS=-(-B // 256), num_warps=8
-        )
-        return sums
-
     def _first(self, weights: Tensor, index: Tensor, images: Tensor, train: bool) -> Tensor:
-        from shortlist.training.kernels.lenet import first_kernel
-
-        H, W, B = 2 * self.H, 2 * self.W, index.shape[1]
-        h1 = self._buffer("h1", self.R, B, H + 4, W + 4, C1_PAD, zeros=True)
-        if self.cuda:
-            self.cuda.first(images, index, weights, h1, train=train)
-            return h1
-        code = self._buffer("code", self.R, B, H, W, C1_PAD, dtype=torch.uint8) if train else h1
-        M = B * H * W
-        block, warps = self.tiles.first
-        first_kernel[(-(-M // block), self.R)](
-            images, index, weights, h1, code, h1.stride(0), B, M,
-            H=H, W=W, C=C1_PAD, N=N1, K=K1, BLOCK_M=block, CODE=train, num_warps=warps,
-        )  # fmt: skip
+        h1 = self._zeros("h1", self.R, index.shape[1], 2 * self.H + 4, 2 * self.W + 4, C1_PAD)
+        self._layers.first(images, index, weights, h1, train=train)
         return h1
 
     def _second(self, h1: Tensor, B: int, active: Tensor, train: bool) -> tuple[Tensor, Tensor]:
@@ -296,7 +291,7 @@ class LeNetFleet(KernelFleet):
 
     def backward(self, dlogits: Tensor) -> None:
         """Gradients of all parameters from the gradient by the logits (R, B, K)."""
-        index, h1, y2, norm, h2, x3, h3 = self._kept
+        images, index, h1, y2, norm, h2, x3, h3 = self._kept
         d4 = self._head_back(dlogits.contiguous())
         self._grad("w4").copy_(torch.bmm(h3.transpose(1, 2), d4))
         dx3 = self._third_back(x3, torch.bmm(d4, self.part(self.small_copy, "w4").transpose(1, 2)))
@@ -304,7 +299,7 @@ class LeNetFleet(KernelFleet):
         dh2 = torch.bmm(dx3, self.big_copy.transpose(1, 2))
         dy2 = self._pool_back(y2, norm, dh2)
         self.convolver.weights(h1, dy2, self._grad("w2"), self.second)
-        self._first_back(index, self._second_back(dy2))
+        self._first_back(images, index, self._second_back(dy2))
 
     def _grad(self, name: str) -> Tensor:
         return self.part(self.small_grad, name)
@@ -334,20 +329,8 @@ class LeNetFleet(KernelFleet):
         return dx3
 
     def _pool_back(self, y2: Tensor, norm: Tensor, dh2: Tensor) -> Tensor:
-        from shortlist.training.kernels.lenet import pool_back_kernel
-
-        B, H, W = y2.shape[1], self.H, self.W
-        dy2 = self._buffer("dy2", self.R, B, 2 * H + 4, 2 * W + 4, C2_PAD, zeros=True)
-        means = self._pool_means(norm, dh2)
-        if self.cuda:
-            self.cuda.pool_back(y2, norm, means, dh2, dy2)
-            return dy2
-        M = B * self.places
-        block, warps = self.tiles.pool
-        pool_back_kernel[(-(-M // block), self.R)](
-            y2, norm, means, dh2, dy2, y2.stride(0), dh2.stride(0), dy2.stride(0), M,
-            H=H, W=W, C=C2_PAD, N=N2, CO=C2, BLOCK_M=block, ROW=self.flat, num_warps=warps,
-        )  # fmt: skip
+        dy2 = self._zeros("dy2", self.R, y2.shape[1], 2 * self.H + 4, 2 * self.W + 4, C2_PAD)
+        self._layers.pool_back(y2, norm, self._pool_means(norm, dh2), dh2, dy2)
         return dy2
 
     def _pool_means(self, norm: Tensor, dh2: Tensor) -> Tensor:
@@ -379,30 +362,15 @@ class LeNetFleet(KernelFleet):
         self.convolver.backward(dy2, w2, dh1, shape)
         return dh1
 
-    def _first_back(self, index: Tensor, dh1: Tensor) -> None:
+    def _first_back(self, images: Tensor, index: Tensor, dh1: Tensor) -> None:
         from shortlist.training.kernels.lenet import fold_back_kernel
 
-        parts = self.cuda.first_weights(self.images, index, dh1) if self.cuda else self._first_weights(index, dh1)
+        parts = self._layers.first_weights(images, index, dh1)
         kept = self._buffer("fold_kept", self.R, K1 + 3, K1, dtype=torch.float32)
         fold_back_kernel[(self.R,)](
             parts, kept, *self._parts("w1", "gamma1"), self._grad("w1"), self._grad("gamma1"), self._grad("beta1"),
             self.small_size, parts.shape[1], C=C1, K=K1, AT_ONCE=8, STEPS=-(-parts.shape[1] // 8),
         )  # fmt: skip
-
-    def _first_weights(self, index: Tensor, dh1: Tensor) -> Tensor:
-        """Parts (R, splits, K1, N1) of the gradient by conv1's folded weights."""
-        from shortlist.training.kernels.lenet import first_weight_kernel
-
-        block, splits, warps = self.tiles.first_weights
-        B, H, W = dh1.shape[1], 2 * self.H, 2 * self.W
-        code = self._buffer("code", self.R, B, H, W, C1_PAD, dtype=torch.uint8)
-        parts = self._buffer("w1_parts", self.R, splits, K1, N1, dtype=torch.float32)
-        first_weight_kernel[(splits, self.R)](
-            self.images, index, dh1, code, parts, B, B * H * W,
-            H=H, W=W, C=C1_PAD, N=N1, K=K1, BLOCK_M=block, SPLITS=splits, STEPS=-(-B * H * W // (block * splits)),
-            num_warps=warps,
-        )  # fmt: skip
-        return parts
 
     def update(self, lr: Tensor) -> None:
         """One step of SGD with momentum; a run whose lr is negative stands still."""

@@ -1,4 +1,4 @@
-"""The LeNet fleet's first layer and second pool by `kernels/lenet.cu`: block sizes, and how much work a block takes."""
+"""The LeNet fleet's first layer, moments and second pool by `kernels/lenet.cu`: block sizes, and the work of blocks."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.training.fleet_conv import Scratch
 from shortlist.training.fleet_conv_cuda import blocks_of_run
-from shortlist.training.fleet_layout import C1_PAD, C2, C2_PAD, K1, N1, N2, round_up
+from shortlist.training.fleet_layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, round_up
 
 IMAGES = 4
 """How many images the first layer has in shared memory at a time."""
@@ -22,7 +22,7 @@ class LayerTiles:
 
 
 # 20 warps leave a thread 96 registers, 24 leave it 80: as many as nvcc says that these kernels want
-FIRST, FIRST_WEIGHTS, POOL_BACK = LayerTiles(4, 5), LayerTiles(8, 3), LayerTiles(4, 5)
+FIRST, FIRST_WEIGHTS, MOMENT, POOL_BACK = LayerTiles(4, 5), LayerTiles(8, 3), LayerTiles(8, 3), LayerTiles(4, 5)
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,18 @@ class CudaLayers:
         kernel((blocks, runs), images, index, dh1, self._code(runs, B), parts, B)
         return parts
 
+    def moments(self, images: Tensor, index: Tensor) -> Tensor:
+        """Parts (R, blocks, MOMENTS) of the moments of all windows of images with a halo."""
+        from shortlist.training.kernels.nvrtc import compiled
+
+        H, W = 2 * self.height, 2 * self.width
+        kernel = compiled("lenet.cu", "moments", moments_constants(H, W), MOMENT.warps * 32, moments_memory(H, W))
+        runs, B = index.shape
+        blocks = blocks_of_run(-(-B // IMAGES), runs, kernel.blocks_at_once)
+        parts = self.scratch("moment_parts", runs, blocks, MOMENTS, dtype=torch.float32)
+        kernel((blocks, runs), images, index, parts, B)
+        return parts
+
     def pool_back(self, y2: Tensor, norm: Tensor, means: Tensor, dh2: Tensor, dy2: Tensor) -> None:
         """dy2 with a halo, from the gradient by the pooled map and the means that batch norm's way back needs."""
         from shortlist.training.kernels.nvrtc import compiled
@@ -98,6 +110,11 @@ def weights_constants(H: int, W: int, of: LayerTiles = FIRST_WEIGHTS) -> dict[st
     return {**_constants(H, W, of), "IMAGES": IMAGES, "BY_WEIGHTS": 1}
 
 
+def moments_constants(H: int, W: int, of: LayerTiles = MOMENT) -> dict[str, int]:
+    """What `moments` is compiled with."""
+    return {**_constants(H, W, of), "IMAGES": IMAGES, "WIDTH": MOMENTS}
+
+
 def pool_constants(H: int, W: int, of: LayerTiles = POOL_BACK) -> dict[str, int]:
     """What `pool_back` is compiled with."""
     return {**_constants(H, W, of), "CHANNELS": C2_PAD, "REAL": C2, "WN": N2}
@@ -116,3 +133,8 @@ def first_memory(H: int, W: int, of: LayerTiles = FIRST) -> int:
 def weights_memory(H: int, W: int, of: LayerTiles = FIRST_WEIGHTS) -> int:
     """Bytes of shared memory of a block of `first_weights`: images twice, slopes and winners; its sums in the end."""
     return max(_images_memory(H, W) + IMAGES * H * W * (C1_PAD * 2 + C1_PAD // 2), of.warps * 24 * 32 * 4)
+
+
+def moments_memory(H: int, W: int, of: LayerTiles = MOMENT) -> int:
+    """Bytes of shared memory of a block of `moments`: images twice; its sums in the end."""
+    return max(_images_memory(H, W), of.warps * 24 * 32 * 4)

@@ -120,8 +120,8 @@ def suits_kernels(task: Task, engine: Engine) -> bool:
     if not engine.kernels or config.optimiser != "sgd" or len(shape) != 3 or config.model_options:
         return False
     even = shape[1] % 4 == 0 and shape[2] % 4 == 0
-    if config.model == "lenet":  # its first layer's statistics are those of images that do not move
-        return shape[0] == 1 and even and not config.augment
+    if config.model == "lenet":
+        return shape[0] == 1 and even
     return config.model == "resnet32" and shape[0] == 3 and shape[1] == shape[2] and even
 
 
@@ -147,7 +147,9 @@ class LeNetNet(LeNetFleet):
         self.sets = Sets(tasks)
         dtype = torch.bfloat16 if engine.amp else torch.float32
         images = self.sets.normalised(lambda task: task.dataset.train.x, engine.device)
-        super().__init__(_inner_states(tasks), images, decay, tasks[0].config.momentum, dtype, ema=_ema(tasks))
+        black = torch.cat([layer(torch.zeros(1, device=engine.device)).flatten() for layer in self.layers])
+        momentum = tasks[0].config.momentum
+        super().__init__(_inner_states(tasks), images, decay, momentum, dtype, ema=_ema(tasks), black=black)
 
     def test_inputs(self) -> Tensor:
         """The test images as `forward` takes them."""

@@ -1,12 +1,14 @@
-// The LeNet's first layer, forward and by its weights, and the way back through its second pool, in bf16.
+// The LeNet's first layer, forward and by its weights, the moments of images that were moved, and the way back through the
+// second pool, in bf16.
 //
 // Triton's version of the first layer (lenet.py) gathers every window number by number. Here some images lie in shared
 // memory twice, the second time moved by one pixel. So two neighbouring pixels are one aligned word wherever they begin,
 // and a word is what the tensor cores want in a register.
 //
 // Given by -D: H, W (of the pooled map), WARPS, BLOCKS (how many a multiprocessor should have room for, which limits their
-// registers); the first layer wants IMAGES (how many at a time), `first` CODE as well (whether
-// the winners of the pool are kept), `pool_back` wants CHANNELS (padded), REAL (not padded), WN (row length of the norms).
+// registers); the first layer and the moments want IMAGES (how many at a time), `first` CODE as well (whether the winners of
+// the pool are kept), `moments` WIDTH (of its rows), `pool_back` CHANNELS (padded), REAL (not padded), WN (row length of the
+// norms).
 
 constexpr int THREADS = WARPS * 32;
 constexpr int PLACES = H * W;  // of the pooled map
@@ -210,6 +212,66 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) first_weights(
         for (int of = 0; of < WARPS; of++) sum += sums[of * 24 * 32 + i];
         int from = i % 32, t = i / 128 % 3, k = i / 384 * 16 + i / 64 % 2 * 8 + from / 4, n = from % 4 * 2 + i / 32 % 2;
         out[k * N + (t < 2 ? n * 2 + t : 16 + n)] = sum;
+    }
+}
+#endif
+
+#ifdef WIDTH
+// out (R, blocks, WIDTH): over all windows of a block's images, the sums of the 25 places and of the products of any two, as
+// `image_moments` orders them. The windows are a matrix of places and pixels, multiplied by itself turned round: a place's
+// words of two neighbouring pixels are the registers of both factors, so each is read once. The sums are the products with
+// row 25, of ones. Below the diagonal nothing is asked for: 6 of 8 tiles are left.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) moments(
+    const bf16* __restrict__ images, const long long* __restrict__ index, float* out, int B) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4;
+    const long long run = blockIdx.y;
+    u32* pixels = (u32*)memory;
+    index += run * B;
+
+    int offset[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int tap = min(i * 8 + row, TAPS - 1);
+        offset[i] = tap / 5 * ROW + tap % 5 / 2 + tap % 5 % 2 * MOVED;
+    }
+    float acc[6][4] = {};
+    for (int tile = blockIdx.x; tile * IMAGES < B; tile += gridDim.x) {
+        const int pairs = min(IMAGES, B - tile * IMAGES) * 2 * PLACES;  // a multiple of eight
+        __syncthreads();
+        load_images(pixels, images, index, tile, B);
+        __syncthreads();
+        for (int m0 = warp * 8; m0 < pairs; m0 += WARPS * 8) {
+            u32 x[4][2];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                int m = m0 + half * 4 + lane % 4, pair = m % (2 * PLACES);
+                const u32* at = pixels + m / (2 * PLACES) * WORDS + pair / W * ROW + pair % W;
+#pragma unroll
+                for (int i = 0; i < 4; i++) x[i][half] = at[offset[i]];
+                if (row == 1) x[3][half] = 0x3f803f80;  // row 25: ones
+            }
+#pragma unroll
+            for (int i = 0; i < 6; i++) {
+                const int down = i / 4 * 2, across = i < 4 ? i : i - 2;
+                const u32 a[4] = {x[down][0], x[down + 1][0], x[down][1], x[down + 1][1]};
+                multiply_add(acc[i], a, x[across][0], x[across][1]);
+            }
+        }
+    }
+    float* sums = (float*)memory;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 24; i++) sums[(warp * 24 + i) * 32 + lane] = acc[i / 4][i % 4];
+    __syncthreads();
+    out += (run * gridDim.x + blockIdx.x) * WIDTH;
+    for (int i = threadIdx.x; i < 24 * 32; i += THREADS) {
+        float sum = 0;
+        for (int of = 0; of < WARPS; of++) sum += sums[of * 24 * 32 + i];
+        int from = i % 32, t = i / 128, k = t / 4 * 16 + i / 64 % 2 * 8 + from / 4;
+        int n = (t < 4 ? t : t - 2) * 8 + from % 4 * 2 + i / 32 % 2;
+        if (k < TAPS && n == TAPS) out[k] = sum;
+        if (k <= n && n < TAPS) out[TAPS + k * TAPS - k * (k + 1) / 2 + n] = sum;
     }
 }
 #endif
