@@ -86,6 +86,21 @@ def test_batch_norm_and_augmentation(digits: Dataset) -> None:
     )
 
 
+@pytest.mark.parametrize("flips", [False, True])
+def test_augmented_and_plain_runs_share_a_pack(digits: Dataset, flips: bool) -> None:
+    """Runs that are not augmented stay where they are; when the last augmented one has ended, nobody moves."""
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)), flips=flips)  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32)
+    configs = [
+        lenet,
+        replace(lenet, seed=1, augment=True, method="rc"),  # renews its confidences by a second pass
+        replace(lenet, seed=2, augment=True, epochs=1),
+        replace(lenet, seed=3, method="lw", protocol="paper", epochs=3),
+    ]
+    assert len(packs(configs)) == 1
+    assert_twins(small, configs)
+
+
 @pytest.mark.parametrize("model", ["mlp", "lenet"])
 def test_runs_on_different_classes(digits: Dataset, model: str) -> None:
     """Sets of different sizes in one pack, some of whose runs end early; each is tested on its own classes."""

@@ -102,7 +102,7 @@ def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
     together: dict[tuple[object, ...], list[PlannedRun]] = defaultdict(list)
     for run in runs:
         of, c = run.cell, run.config
-        shared = (of.dataset, of.num_classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.augment)
+        shared = (of.dataset, of.num_classes, c.model, repr(c.model_options), c.batch_size, c.optimiser)
         together[shared].append(run)
     return [group for members in together.values() for group in _companies(members)]
 

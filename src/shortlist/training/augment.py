@@ -5,6 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 PADDING = 4
+STAY = (PADDING, PADDING, 0)
+"""The move of an image that stays as it is."""
 
 
 def draw_moves(count: int, flips: bool, generator: torch.Generator) -> Tensor:

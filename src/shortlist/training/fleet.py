@@ -1,10 +1,10 @@
 """Many runs at once on one device.
 
 Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
-method, shortlists, protocol, learning rate, weight decay, schedule, epochs and seed are each run's own. The results are
-those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have paths of their own
-(`fleet_lenet`, `fleet_resnet`); any other module goes through `fleet_modules`. Without a GPU the runs are trained one
-after another by the single loop.
+method, shortlists, protocol, learning rate, weight decay, schedule, augmentation, epochs and seed are each run's own.
+The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have paths of their
+own (`fleet_lenet`, `fleet_resnet`); any other module goes through `fleet_modules`. Without a GPU the runs are trained
+one after another by the single loop.
 """
 
 import threading
@@ -23,7 +23,7 @@ from torch import Tensor
 from shortlist.data.dataset import Dataset
 from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
-from shortlist.training.augment import draw_moves
+from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
@@ -205,7 +205,8 @@ class Fleet:
         self.groups = groups_of([task.method for task in tasks])
         again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
         self.again = SecondPass(self.net, again, device) if again else None
-        self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if tasks[0].config.augment else None
+        augmented = any(task.config.augment for task in tasks)
+        self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if augmented else None
         self.order = torch.zeros(R, self.most * self.batch_size, dtype=torch.int64, device=device)
         self.span = torch.arange(self.batch_size, device=device)
         self.run_number = torch.arange(R, device=device).unsqueeze(1)
@@ -229,20 +230,23 @@ class Fleet:
                 self._score(score_every, began)
                 if on_epoch:
                     on_epoch(self.epoch, len(self.tasks))
+                orders.result()  # they are drawn for the runs that `_release` may free
                 if self._release():
-                    orders.result()
                     orders = ahead.submit(self._orders, self.epoch)
         return self.results
 
     def _orders(self, epoch: int) -> tuple[Tensor, Tensor | None]:
-        """(R, most * B) every run's shuffle of an epoch and its augmentation, as the single loop draws them."""
+        """(R, most * B) every run's shuffle of an epoch and its augmentation, as the single loop draws them.
+
+        Runs without augmentation stay where they are, among others that have some.
+        """
         orders = torch.zeros(len(self.tasks), self.most * self.batch_size, dtype=torch.int64)
-        moves = None if self.moves is None else torch.zeros(self.moves.shape, dtype=torch.uint8)
+        moves = None if self.moves is None else torch.tensor(STAY, dtype=torch.uint8).repeat(*self.moves.shape[:2], 1)
         for run, task in enumerate(self.tasks):
             n, seed = len(task.feed), task.config.seed
             full = n // self.batch_size * self.batch_size
             orders[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
-            if moves is not None:
+            if moves is not None and task.config.augment:
                 moves[run, :n] = draw_moves(n, task.dataset.flips, generator(seed, "augment", epoch))
         return orders, moves
 

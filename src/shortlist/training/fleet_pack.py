@@ -31,7 +31,7 @@ def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, c in enumerate(configs):
         classes = None if c.classes is None else len(c.classes)
-        shared = (classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.momentum, c.augment)
+        shared = (classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.momentum)
         together[shared].append(i)
     for runs in together.values():
         runs.sort(key=lambda i: _neighbourhood(configs[i]))
