@@ -11,10 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,47 +25,14 @@ from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
+from shortlist.training.fleet_net import FleetNet, SecondPass
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
+from shortlist.training.fleet_scores import Accuracies, held_passes
 from shortlist.training.fleet_sets import Sets
 from shortlist.training.graph import captured
 from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.schedules import learning_rates
-
-EVALUATION_BATCH = 500
-"""Items a run and evaluation step: small, since every run of the fleet has that many at once."""
-
-
-class FleetNet(Protocol):
-    """R networks that move together."""
-
-    device: torch.device
-
-    def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
-    ) -> Tensor:
-        """Logits (R, B, K) at `index` (R, B) of the training inputs, or of `inputs`; images moved by `moves`."""
-
-    def backward(self, dlogits: Tensor) -> None:
-        """Gradients from the gradient by the logits."""
-
-    def update(self, lr: Tensor) -> None:
-        """One optimiser step; a negative lr stands still."""
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the networks are the averaged ones: what is scored and saved."""
-
-    def keep(self, runs: Tensor) -> None:
-        """Free all runs but these."""
-
-    def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
-
-    def state(self) -> list[Tensor]:
-        """Everything a step changes."""
-
-    def state_dict(self, run: int) -> dict[str, Tensor]:
-        """One run's model, as the single loop would save it."""
 
 
 @dataclass
@@ -124,22 +90,6 @@ def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int
     return result
 
 
-class SecondPass:
-    """The second forward pass of a step for the runs whose methods ask for one, and as few others as lie between."""
-
-    def __init__(self, net: FleetNet, runs: Sequence[int], device: torch.device) -> None:
-        self.span = slice(min(runs), max(runs) + 1)
-        self.net = net.some(self.span)
-        self.asked = torch.tensor([float(run in runs) for run in range(min(runs), max(runs) + 1)], device=device)
-
-    def __call__(self, logits: Tensor, items: Tensor, active: Tensor, moves: Tensor | None) -> Tensor:
-        """(R, B, K) the logits, those of these runs made anew."""
-        of = self.span
-        moved = None if moves is None else moves[of]
-        fresh = self.net.forward(items[of], active[of] * self.asked, train=True, moves=moved).detach()
-        return torch.cat([logits[: of.start], fresh, logits[of.stop :]])
-
-
 class Fleet:
     """The state of many runs and how they move on together.
 
@@ -148,7 +98,7 @@ class Fleet:
         net: the networks.
         test: the test inputs of all sets as `net` takes them, and their classes.
         sets: where the items of each run lie among those of all.
-        graph: capture the step as a CUDA graph.
+        graph: capture the steps, of training and of scores, as CUDA graphs.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
 
@@ -214,6 +164,9 @@ class Fleet:
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
         self.risk = torch.zeros(R, device=device)
         self._replay: Callable[[], None] | None = None
+        self._accuracies = Accuracies(self.net, tasks, self.sets, *self.test, self.graph) if self.test else None
+        some_held = any(task.held is not None for task in tasks)
+        self._held = held_passes(self.net, tasks, self.sets, self.graph) if some_held else None
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
 
@@ -319,8 +272,8 @@ class Fleet:
     def _score(self, score_every: int, began: float) -> None:
         due = [self.epoch % score_every == 0 or self.epoch > t.config.epochs - LAST for t in self.tasks]
         with self.net.averaged():
-            accuracies = self._test_accuracies() if any(due) and self.test is not None else None
-            held = self._held_logits() if any(due) and any(t.held is not None for t in self.tasks) else None
+            accuracies = self._accuracies() if any(due) and self._accuracies else None
+            held = self._held().cpu() if any(due) and self._held else None
         risks = (self.risk / self.steps).tolist()  # the one wait for the device in an epoch
         seconds = (time.perf_counter() - began) / len(self.tasks)
         for run, task in enumerate(self.tasks):
@@ -338,37 +291,6 @@ class Fleet:
                     test_accuracy=accuracies[run] if accuracies is not None and due[run] else None,
                 )
             )
-
-    @torch.no_grad()
-    def _test_accuracies(self) -> list[float]:
-        assert self.test is not None
-        inputs, y = self.test
-        right = torch.zeros(len(self.tasks), dtype=torch.float64, device=self.device)
-        still = torch.zeros(len(self.tasks), device=self.device)
-        counts = [len(task.dataset.test or ()) for task in self.tasks]
-        starts = torch.tensor([[self.sets.place(task).test] for task in self.tasks], device=self.device)
-        ends = starts + torch.tensor(counts, device=self.device).unsqueeze(1)
-        for start in range(0, max(counts), EVALUATION_BATCH):
-            part = torch.arange(start, min(start + EVALUATION_BATCH, max(counts)), device=self.device)
-            rows = torch.minimum(starts + part, ends - 1)  # a run with fewer items sees its last again
-            logits = self.net.forward(rows, still, train=False, inputs=inputs)
-            right += ((logits.argmax(-1) == y[rows]) & (starts + part < ends)).sum(-1)
-        return [n / count for n, count in zip(right.tolist(), counts, strict=True)]
-
-    @torch.no_grad()
-    def _held_logits(self) -> Tensor:
-        """(R, longest, K) the logits of each run's held-out items, on the host."""
-        longest = max(len(task.held_rows) for task in self.tasks)
-        rows = torch.zeros(len(self.tasks), longest, dtype=torch.int64)
-        for run, task in enumerate(self.tasks):
-            rows[run, : len(task.held_rows)] = task.held_rows + self.sets.place(task).train
-        rows = rows.to(self.device)
-        still = torch.zeros(len(self.tasks), device=self.device)
-        parts = [
-            self.net.forward(part.contiguous(), still, train=False).cpu()
-            for part in torch.split(rows, EVALUATION_BATCH, dim=1)
-        ]
-        return torch.cat(parts, 1)
 
     def _release(self) -> bool:
         """Record and free the runs that are done or broken; whether there were any."""

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from shortlist import methods
 from shortlist.data.dataset import Dataset, Split
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import Fleet, FleetNet, FleetResult
+from shortlist.training.fleet import Fleet, FleetResult
 from shortlist.training.fleet_layout import with_halo
 from shortlist.training.fleet_lenet import LeNetFleet
 from shortlist.training.fleet_modules import STREAMS, ModuleFleet
+from shortlist.training.fleet_net import FleetNet
 from shortlist.training.fleet_resnet import ResNetFleet
 from shortlist.training.fleet_sets import Sets, first_layer
 from shortlist.training.inputs import Inputs, Normalise
