@@ -282,8 +282,8 @@ def test_augmented_lines_have_rows_of_their_own():
     results = Results([fake_row(plan_run(cell, t, NONE_CHOSEN), 0.9) for t in range(3)], NONE_CHOSEN)
     shown = views.view("table1", "cifar10", results)
     titles = {group.title: [row.title for row in group.rows] for group in shown.groups}
-    assert "likelihood, flip + crop" in titles["size 5"]
-    assert "likelihood, flip + crop" not in titles["size 4"]
+    assert "likelihood, augmented" in titles["size 5"]
+    assert "likelihood, augmented" not in titles["size 4"]
     row = next(r for g in shown.groups for r in g.rows if r.line.augment)
     assert row.reported is None  # the paper did not augment, as far as it says
     (check,) = claims.checks(results)
@@ -349,14 +349,14 @@ def test_beyond_the_paper(tmp_path):
     assert all(run.config.augment and run.config.protocol == "fair" for run in runs)
     report = write_report(write(tmp_path, [fake_row(run, level[run.cell.line.text]) for run in runs]))
     part = report.text.read_text().split("## Beyond the paper")[1].split("## ")[0]
-    assert "| likelihood, flip + crop, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
+    assert "| likelihood, augmented, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
     told = (
-        "Size 3: likelihood, flip + crop, averaged weights is best, 0.50 above RC, flip + crop; -2.00 to ordinary"
+        "Size 3: likelihood, augmented, averaged weights is best, 0.50 above RC, augmented; -2.00 to ordinary"
         " labels for all; averaged weights change the likelihood by +1.00."
     )
     assert told in part
     assert "Ours: 60 epochs (the paper's: 200), 3 trials a cell." in part
-    assert "- Not run: LOG, flip + crop; EXP, flip + crop; LW, flip + crop; PRODEN, flip + crop." in part
+    assert "- Not run: LOG, augmented; EXP, augmented; LW, augmented; PRODEN, augmented." in part
     assert told in report.page.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     assert "averaged weights" not in table1
@@ -432,7 +432,7 @@ def test_a_line_alone_is_not_called_the_best(tmp_path):
     part = write_report(write(tmp_path, [fake_row(run) for run in runs])).text.read_text()
     part = part.split("## Beyond the paper")[1].split("## ")[0]
     assert "is best" not in part
-    assert "- Not run: OL (cross entropy), flip + crop; " in part
+    assert "- Not run: OL (cross entropy), augmented; " in part
 
 
 def test_augmented_lines_do_not_compete():

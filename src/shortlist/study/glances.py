@@ -50,7 +50,7 @@ def glance(dataset: str, results: Results) -> Glance | None:
         ("best other rival, ours, every answer", [
             best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
         ]),
-        ("likelihood with flip + crop, ours", [ours("likelihood+aug", size) for size in sizes]),
+        ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
         ("OL, all labels, no augmentation (better of two losses), ours", [
             best([ours("ol", None), ours("ol-ovr", None)])
         ] * len(sizes)),
