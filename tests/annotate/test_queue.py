@@ -295,7 +295,7 @@ class AskAgain:
     """A policy that asks on until every class was refused, two at a time, and then gives up."""
 
     def __init__(self):
-        self.front, self.most_held, self.seen = Front(), 9, 0
+        self.front, self.most_held = Front(), 9
 
     def choose(self, item, num_classes, refused, seed):
         left = [k for k in range(num_classes) if k not in refused][:2]

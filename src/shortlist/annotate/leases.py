@@ -159,7 +159,7 @@ class Leases:
                 if wanted is not None:
                     self.chooser.front.put(wanted["item_id"])
                 return gold
-            refused = refused_classes(ask.connection, slot["slot_id"], self.chooser.seen) if slot["turn"] else []
+            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
             choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])

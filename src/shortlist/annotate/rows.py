@@ -16,7 +16,7 @@ _REFUSED = (
     select(questions.c.shortlist)
     .join(answers, answers.c.question_id == questions.c.id)
     .where(questions.c.slot_id == bindparam("slot"), questions.c.state == "answered")
-    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer", answers.c.id > bindparam("since"))
+    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer")
 )
 _PENDING = items.c.pending + bindparam("change")
 _SETTLE = (
@@ -120,7 +120,7 @@ def count_answer(connection: Connection, annotator_id: int, kind: str, class_id:
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
-def refused_classes(connection: Connection, slot_id: int, since: int = 0) -> list[int]:
-    """The classes that were shown in this slot and answered None, by answers after `since`; others end a slot."""
-    lists = connection.execute(_REFUSED, {"slot": slot_id, "since": since}).scalars()
+def refused_classes(connection: Connection, slot_id: int) -> list[int]:
+    """The classes that were shown in this slot and answered None; other answers end a slot."""
+    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
     return sorted({k for shown in lists for k in shown})
