@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
 
 from shortlist.annotate.chooser import Choice, Chooser
-from shortlist.annotate.rows import ClassNames, free_slot, insert_id, next_rank, refused_classes, set_slot
+from shortlist.annotate.rows import ClassNames, descriptions, free_slot, insert_id, next_rank, refused_classes, set_slot
 from shortlist.annotate.schema import annotators, items, questions, slots
 from shortlist.annotate.store import Store
 
@@ -90,6 +90,7 @@ class Served:
     media_type: str | None
     shortlist: list[int]
     names: list[str]
+    descriptions: list[str | None]
     served_at: float
     lease_until: float
 
@@ -142,7 +143,8 @@ class Leases:
         hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
-        return [_served(row, ask.names, until) for row in rows]
+        said = descriptions(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
+        return [_served(row, ask.names, said, until) for row in rows]
 
     def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
@@ -254,7 +256,7 @@ def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: in
     return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
-def _served(row: Mapping[Any, Any], names: Sequence[str], until: float) -> Served:
+def _served(row: Mapping[Any, Any], names: Sequence[str], said: Mapping[int, str], until: float) -> Served:
     return Served(
         id=row["id"],
         attempt=row["attempt"],
@@ -264,6 +266,7 @@ def _served(row: Mapping[Any, Any], names: Sequence[str], until: float) -> Serve
         media_type=row["media_type"],
         shortlist=row["shortlist"],
         names=[names[k] for k in row["shortlist"]],
+        descriptions=[said.get(k) for k in row["shortlist"]],
         served_at=row["served_at"],
         lease_until=until,
     )

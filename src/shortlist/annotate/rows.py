@@ -11,6 +11,9 @@ Row = TypeVar("Row")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
+_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(
+    classes.c.id.in_(bindparam("shown", expanding=True)), classes.c.description.is_not(None)
+)
 _LAST_RANK = select(func.max(slots.c.rank))
 _REFUSED = (
     select(questions.c.shortlist)
@@ -67,6 +70,11 @@ class ClassNames:
         if (-1 if last is None else last) + 1 != len(self._names):
             self._names = list(connection.execute(_CLASS_NAMES).scalars())
         return self._names
+
+
+def descriptions(connection: Connection, shown: set[int]) -> dict[int, str]:
+    """What the classes shown mean, where that is said: as it is now, since a lead changes it while people work."""
+    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS, {"shown": list(shown)})}
 
 
 def next_rank(connection: Connection) -> int:

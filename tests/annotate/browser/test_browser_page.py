@@ -3,7 +3,7 @@
 import pytest
 
 from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_items
+from shortlist.annotate.importing import add_classes, add_items
 from shortlist.annotate.sources import Source
 
 from .projects import CLASSES, stored
@@ -238,6 +238,19 @@ def test_long_names_are_broken_between_words_beside_their_key(run_project, perso
     )
     assert len(lines) > 1
     assert all(line.endswith("_") for line in lines[:-1])
+
+
+def test_a_class_says_what_it_means_below_its_name(run_project, person):
+    site = run_project(classes=["card_arrival", "card_linking"], size=2)
+    add_classes(site.project, ["card_arrival"], {"card_arrival": f"It has not come yet. {NASTY}"})
+    ada = come(site, person, viewport={"width": 375, "height": 667})
+    ada.ready()
+    assert sorted(ada.choices()) == ["card_arrival", "card_linking"]
+    (words,) = ada.page.locator("#choices small").all_inner_texts()
+    assert words == f"It has not come yet. {NASTY}"
+    name, below = (ada.page.locator(f"#choices button:has(small) {part}").bounding_box() for part in ("span", "small"))
+    assert below["y"] >= name["y"] + name["height"] - 1
+    assert below["x"] == name["x"], "beside the key, not below it"
 
 
 def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):

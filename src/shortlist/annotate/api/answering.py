@@ -102,7 +102,8 @@ def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
                 media_type=question.media_type,
             ),
             shortlist=[
-                ShownClass(class_id=k, name=name) for k, name in zip(question.shortlist, question.names, strict=True)
+                ShownClass(class_id=k, name=name, description=words)
+                for k, name, words in zip(question.shortlist, question.names, question.descriptions, strict=True)
             ],
             served_at=question.served_at,
             lease_until=question.lease_until,

@@ -51,6 +51,7 @@ class ShownClass(BaseModel):
     model_config = ConfigDict(validate_by_name=True)
     class_id: int = Field(serialization_alias="class")
     name: str
+    description: str | None
 
 
 class ShownItem(BaseModel):

@@ -30,7 +30,7 @@ export function showQuestion(question, choose) {
   const item = staged.get(question.id) ?? makeItem(question.item);
   at("item").replaceChildren(item);
   at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
-  at("choices").classList.toggle("long", question.shortlist.some(({ name }) => name.length > LONG));
+  at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
   at("answers").hidden = false;
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
@@ -52,6 +52,7 @@ function makeButton(choice, place, choose) {
     made.append(element("kbd", {}, key), " ");
   }
   made.append(element("span", { dir: "auto" }, ...breakable(choice.name)));
+  if (choice.description) made.append(element("small", { dir: "auto" }, choice.description));
   made.addEventListener("click", () => choose(choice.class));
   return made;
 }
