@@ -15,8 +15,8 @@ EXPLANATION = (
     "Test accuracy in percent, mean ± standard deviation over the trials (n - 1), after the last epoch; “last ten” is"
     " the mean of the last ten epochs. No best epoch is picked. Paper's protocol: the baselines see the None answers"
     " only; fair: every method sees every answer. OL, SL and likelihood are the same under both and run once. Bold: the"
-    " best of its column in a group, among those without augmentation; “augmented” is with random crops, on CIFAR10 also"
-    " with flips."
+    " best of its column in a group, among those without augmentation; “augmented” is with random crops, on CIFAR10"
+    " with flips, too."
 )
 
 BEYOND = (
