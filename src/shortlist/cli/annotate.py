@@ -215,10 +215,11 @@ def export(
     project: Folder,
     out: Annotated[Path, typer.Argument(help="The file to write; its ending (or --format) says how.")],
     format_name: Annotated[
-        str | None, typer.Option("--format", help="answers, label-studio or crowd-kit (answers where not given).")
+        str | None,
+        typer.Option("--format", help="answers, labels, label-studio or crowd-kit (answers where not given)."),
     ] = None,
 ) -> None:
-    """Write the answers, tasks for Label Studio, or crowd-kit's table.
+    """Write the answers, one label an item, tasks for Label Studio, or crowd-kit's table.
 
     The answers as .csv, .jsonl or .parquet; Label Studio's tasks as .json and its config as .xml.
 
