@@ -191,8 +191,7 @@ class Leases:
         """The slot, if nobody else has it by now."""
         found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
         if found is not None and found["state"] == "closed":
-            for statement in _REOPEN:
-                ask.connection.execute(statement, {"item": found["item_id"]})
+            self.reopen(ask.connection, found["item_id"])
         return found
 
     def _find(self, ask: Ask) -> RowMapping | None:
@@ -218,6 +217,11 @@ class Leases:
         # who does not hold the item any more may have its other slots, also those passed over before
         self._hints.pop(slot["annotator_id"], None)
         free_slot(connection, slot, slot["turn"])
+
+    def reopen(self, connection: Connection, item_id: int) -> None:
+        """Ask an item again that the policy had closed."""
+        for statement in _REOPEN:
+            connection.execute(statement, {"item": item_id})
 
     def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
