@@ -91,6 +91,7 @@ class Served:
     shortlist: list[int]
     names: list[str]
     descriptions: list[str | None]
+    turn: int
     served_at: float
     lease_until: float
 
@@ -271,6 +272,7 @@ def _served(row: Mapping[Any, Any], names: Sequence[str], said: Mapping[int, str
         shortlist=row["shortlist"],
         names=[names[k] for k in row["shortlist"]],
         descriptions=[said.get(k) for k in row["shortlist"]],
+        turn=row["turn"],
         served_at=row["served_at"],
         lease_until=until,
     )

@@ -105,6 +105,7 @@ def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
                 ShownClass(class_id=k, name=name, description=words)
                 for k, name, words in zip(question.shortlist, question.names, question.descriptions, strict=True)
             ],
+            again=question.turn > 0,
             served_at=question.served_at,
             lease_until=question.lease_until,
         )
