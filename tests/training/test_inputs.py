@@ -74,6 +74,20 @@ def test_normalise_by_naive_loop(shape):
         np.testing.assert_allclose(got[:, c], (x[:, c] - part.mean()) / deviation, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("piece", [1, 200, 1 << 19])
+def test_bytes_are_measured_piece_by_piece(piece, monkeypatch):
+    monkeypatch.setattr("shortlist.training.inputs.PIECE", piece)
+    x = np.random.default_rng(0).integers(0, 256, (40, 3, 6, 5), dtype=np.uint8)
+    x[:, 1] = 255  # whose deviation is 0 exactly
+    for rows in (None, np.arange(40), np.array([3, 3, 17, 0])):
+        part = x if rows is None else x[rows]
+        got = Normalise(x, rows)
+        deviation = part.std((0, 2, 3))
+        deviation[1] = 1
+        assert np.array_equal(got.mean.flatten().numpy(), part.mean((0, 2, 3)).astype(np.float32))
+        assert np.array_equal(got.deviation.flatten().numpy(), deviation.astype(np.float32))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_features_that_are_not_finite_are_refused(bad):
     x = np.zeros((4, 3), np.float32)
