@@ -132,3 +132,16 @@ def test_what_is_no_backup_of_ours_is_refused_and_leaves_nothing(make_project, t
     assert not (tmp_path / "evil.png").exists()
     with pytest.raises(InputError, match="already holds"):
         restore_backup(good, project.folder)
+
+
+def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp_path):
+    project = make_project()
+    new, old = tmp_path / "new.zip", tmp_path / "old.zip"
+    write_backup(project, new)
+    with zipfile.ZipFile(new) as source, zipfile.ZipFile(old, "w") as target:
+        for name in source.namelist():
+            text = source.read(name).decode().replace('"revision": "0002"', '"revision": "0001"')
+            target.writestr(name, text.replace(', "description": null', ""))
+    restore_backup(old, tmp_path / "again")
+    with Project.open(tmp_path / "again") as again:
+        assert content(again) == content(project)

@@ -4,12 +4,13 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from shortlist import NONE, StochasticLabels
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
 from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.schema import Annotator, Item, Question
+from shortlist.annotate.rows import insert_id
+from shortlist.annotate.schema import Annotator, Item, Question, Slot, answers, questions
 from shortlist.annotate.setup import export_file
 from shortlist.annotate.sources import Source
 from shortlist.annotate.stats import Stats
@@ -264,3 +265,43 @@ def test_a_file_of_something_else_is_refused_in_one_line_with_its_name(make_proj
         import_file(make_project(items=1), path)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+def _say(project, who, item, shown, answer):
+    """A question about an item and its answer, as if a policy had asked it."""
+    with project.store.write() as connection:
+        slot = connection.execute(select(Slot.id).where(Slot.item_id == item).order_by(Slot.number)).scalars().all()
+        values = {"slot_id": slot[0], "item_id": item, "annotator_id": who, "turn": 0, "shortlist": shown, "seed": 0}
+        values |= {"policy": "top", "policy_version": "1", "probabilities": [1.0] * len(shown), "state": "answered"}
+        question = insert_id(connection, questions, {**values, "attempt": 0, "served_at": 0.0})
+        values = {"question_id": question, "attempt": 0, "kind": "answer", "class_id": answer, "answered_at": 0.0}
+        insert_id(connection, answers, values)
+
+
+def test_labels_are_a_row_an_item_and_each_person_one_vote(make_project, database, tmp_path):
+    project = make_project(database, items=6, classes=3, overlap=3, gold=1)
+    with project.store.write() as connection:
+        connection.execute(insert(Slot).values(item_id=7, number=1, gold=True, state="done", rank=-1, turn=0))
+    ada, bob, cem = people(project, "ada", "bob", "cem")
+    for who, item, shown, answer in (
+        *((ada, 1, [0, 1], None), (ada, 1, [2], 2), (bob, 1, [1, 2], 2), (cem, 1, [0, 2], 0)),  # two of three
+        *((ada, 2, [0, 1], 0), (bob, 2, [0, 1], 1)),  # one against one
+        *((ada, 3, [0], None), (bob, 3, [0], None)),  # nobody picked
+        *((ada, 4, [0], None), (ada, 4, [2], None)),  # one class is left
+        *((bob, 5, [0, 1], 1), (bob, 7, [0, 1], 1)),
+    ):
+        _say(project, who, item, shown, answer)
+    path = tmp_path / "labels.csv"
+    assert export_file(project, path, "labels") == 5
+    with path.open(newline="") as file:
+        assert [tuple(row.values()) for row in csv.DictReader(file)] == [
+            ("item 0", "class 2", "2", "1"),
+            ("item 1", "", "1", "1"),
+            ("item 2", "", "0", "0"),
+            ("item 3", "class 1", "0", "0"),
+            ("item 4", "class 1", "1", "0"),
+        ]
+    export_file(project, tmp_path / "votes.csv", "crowd-kit")
+    with (tmp_path / "votes.csv").open(newline="") as file:
+        votes = [(row["worker"], row["label"]) for row in csv.DictReader(file) if row["task"] == "item 0"]
+    assert votes == [("ada", "class 2"), ("bob", "class 2"), ("cem", "class 0")]

@@ -18,6 +18,8 @@ from shortlist.annotate.sources import Source, find_sources, read_classes, read_
 from shortlist.data import load
 from shortlist.errors import InputError
 
+from .conftest import people
+
 
 def counted(project, table) -> int:
     with project.store.read() as connection:
@@ -295,7 +297,7 @@ def test_settings_are_checked():
 
 
 def test_class_names_are_kept_in_order(tmp_path, make_project):
-    assert read_classes(classes_file(tmp_path, ("b", " a ", "", "ü|x"))) == ["b", "a", "ü|x"]
+    assert list(read_classes(classes_file(tmp_path, ("b", " a ", "", "ü|x")))) == ["b", "a", "ü|x"]
     with pytest.raises(InputError, match=r"classes\.txt: class 'b' occurs twice"):
         read_classes(classes_file(tmp_path, ("b", "a", "b")))
     with pytest.raises(InputError, match=r"nowhere\.txt cannot be read: No such file or directory"):
@@ -311,3 +313,38 @@ def test_a_hundred_thousand_items_in_under_a_minute(make_project):
     sources = (Source(str(i), f"item {i}", text=f"text number {i}") for i in range(100_000))
     assert add_items(project, sources).added == 100_000
     assert time.monotonic() - begun < 60
+
+
+def test_classes_come_with_what_they_mean_and_that_can_be_changed(make_project, database, tmp_path):
+    path = tmp_path / "classes.csv"
+    path.write_text('class,description\nhen,"a bird, kept for eggs"\nemu,\n', encoding="utf-8")
+    found = read_classes(path)
+    assert found == {"hen": "a bird, kept for eggs", "emu": None}
+    project = make_project(database, items=1, classes=0, size=2)
+    add_classes(project, found, found)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (question,) = queue.next(ada)
+    assert dict(zip(question.names, question.descriptions, strict=True)) == found
+    assert add_classes(project, ["hen", "emu", "fox"], {"hen": None, "emu": "a tall bird"}) == 3, "the file, edited"
+    (question,) = queue.next(ada)
+    assert dict(zip(question.names, question.descriptions, strict=True)) == {**found, "emu": "a tall bird"}
+    with pytest.raises(InputError, match="already"):
+        add_classes(project, ["emu"])
+    with pytest.raises(InputError, match="the description of 'fox'"):
+        add_classes(project, ["fox"], {"fox": "x" * 501})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\nhello,a\n", "expected the column class, and description if wanted, got text, label"),
+        ("class\na\nb\na\n", "class 'a' occurs twice"),
+        ("class,description\na,x\n,y\n", "row 2 has no class"),
+    ],
+)
+def test_a_table_that_is_not_one_of_classes_is_refused(tmp_path, content, said):
+    path = tmp_path / "classes.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_classes(path)

@@ -295,7 +295,7 @@ class AskAgain:
     """A policy that asks on until every class was refused, two at a time, and then gives up."""
 
     def __init__(self):
-        self.front, self.most_held, self.seen = Front(), 9, 0
+        self.front, self.most_held = Front(), 9
 
     def choose(self, item, num_classes, refused, seed):
         left = [k for k in range(num_classes) if k not in refused][:2]
@@ -333,6 +333,41 @@ def test_undo_of_a_none_that_was_going_to_be_asked_again(make_project, database)
     with pytest.raises(Conflict):
         queue.undo(ada, q.id, 1)
     queue.answer(bob, next_turn.id, 0, 3, 1.0)
+    assert scalar(project, select(Item.state)) == "done"
+
+
+def test_undo_of_a_none_that_was_asked_again_of_the_same_person(make_project, database):
+    """That is the usual case, and a None by mistake is what people most want back."""
+    project = make_project(database, items=1, classes=5)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, AskAgain())
+    (first,) = queue.next(ada)
+    _, (second,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
+    _, (third,) = queue.answer(ada, second.id, 0, None, 1.0, hold=1)
+    assert [first.shortlist, second.shortlist, third.shortlist] == [[0, 1], [2, 3], [4]]
+    _, (again,) = queue.undo(ada, second.id, 0, hold=1)
+    assert (again.id, again.attempt) == (second.id, 1)
+    _, (again,) = queue.undo(ada, first.id, 0, hold=1)
+    assert (again.id, again.attempt) == (first.id, 1)
+    with pytest.raises(Conflict):
+        queue.answer(ada, third.id, 0, 4, 1.0)
+    _, (anew,) = queue.answer(ada, first.id, 1, None, 1.0, hold=1)
+    assert anew.shortlist == [2, 3], "what was taken back was not refused"
+    queue.answer(ada, anew.id, 0, 2, 1.0)
+    assert scalar(project, select(Item.state)) == "done"
+    assert queue.next(ada) == []
+
+
+def test_undo_of_the_none_after_which_an_item_was_closed(make_project, database):
+    project = make_project(database, items=1, classes=2)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, AskAgain())
+    (q,) = queue.next(ada)
+    assert queue.answer(ada, q.id, 0, None, 1.0, hold=1)[1] == []
+    assert scalar(project, select(Item.state)) == "closed"
+    _, (again,) = queue.undo(ada, hold=1)
+    assert (again.id, again.attempt) == (q.id, 1)
+    queue.answer(ada, q.id, 1, 1, 1.0)
     assert scalar(project, select(Item.state)) == "done"
 
 

@@ -1,3 +1,6 @@
+from sqlalchemy import update
+
+from shortlist.annotate.schema import Item
 from shortlist.annotate.stats import Stats, agreement, gold_quality
 
 from .conftest import people
@@ -40,6 +43,24 @@ def test_agreement_counts_the_pairs_that_could_disagree():
     assert agreement(mixed) == {"pairs": 3, "share": 1 / 3}
 
 
+def test_agreement_hears_each_person_once_an_item():
+    """Under a policy that asks again after a None, one person answers many lists about an item."""
+    alone = [row(1, answer=None, shown=(0, 1)), row(1, answer=0, shown=(0, 2))]
+    assert agreement(alone)["pairs"] == 0, "nobody agrees or disagrees with themselves"
+    right = [row(1, answer=3, shown=(2, 3)), row(2), row(2, shown=(0, 2)), row(2, answer=3, shown=(3,))]
+    assert agreement(right) == {"pairs": 1, "share": 1.0}
+    refused_thrice = [row(1, answer=0), row(2), row(2, shown=(0, 2)), row(2, answer=3, shown=(0, 3))]
+    assert agreement(refused_thrice) == {"pairs": 1, "share": 0.0}
+
+
+def test_an_item_that_a_policy_has_closed_is_done(make_project):
+    project = make_project(items=3)
+    with project.store.write() as connection:
+        connection.execute(update(Item).where(Item.id == 1).values(state="closed"))
+    status = Stats(project.store).status()
+    assert (status["items"], status["items_done"]) == (3, 1)
+
+
 def test_the_status_of_a_real_project(make_project, database):
     project = make_project(database, items=3, overlap=2, classes=2, size=2, gold=2, gold_every=2)
     ada, bob = people(project, "ada", "bob")
@@ -49,7 +70,7 @@ def test_the_status_of_a_real_project(make_project, database):
             queue.answer(who, held[0].id, 0, choice, 2.0 if who == ada else 4.0)
     status = Stats(project.store).status()
     assert status["progress"] == {"done": 6, "total": 6}
-    assert (status["items"], status["items_done"]) == (5, 3)
+    assert (status["items"], status["items_done"]) == (3, 3), "gold items are never done, and not counted"
     assert status["none_share"] == 0
     assert status["agreement"] == {"pairs": 3, "share": 0.0}
     assert [who["median_seconds"] for who in status["annotators"]] == [2.0, 4.0]

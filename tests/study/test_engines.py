@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from shortlist.errors import InputError
 from shortlist.study.drive import Budget, drive
@@ -23,10 +24,13 @@ assert len(RUNS) == 3  # sl; cc under the paper's protocol; the likelihood, whic
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The same runs in this process."""
+    """The same runs in this process, on one thread as workers have it: two would add up in another order."""
     path = tmp_path_factory.mktemp("alone") / "l.jsonl"
     ledger = Ledger(path)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     drive(RUNS, lambda run: ledger, Local("cpu"), Budget())
+    torch.set_num_threads(threads)
     return {row["key"]: row["accuracy"] for row in ledger.rows()}
 
 

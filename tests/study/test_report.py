@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import claims, figures, views
+from shortlist.study import claims, figures, glances, views
 from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.ledger import Ledgers
 from shortlist.study.lines import Line
@@ -282,8 +282,8 @@ def test_augmented_lines_have_rows_of_their_own():
     results = Results([fake_row(plan_run(cell, t, NONE_CHOSEN), 0.9) for t in range(3)], NONE_CHOSEN)
     shown = views.view("table1", "cifar10", results)
     titles = {group.title: [row.title for row in group.rows] for group in shown.groups}
-    assert "likelihood, flip + crop" in titles["size 5"]
-    assert "likelihood, flip + crop" not in titles["size 4"]
+    assert "likelihood, augmented" in titles["size 5"]
+    assert "likelihood, augmented" not in titles["size 4"]
     row = next(r for g in shown.groups for r in g.rows if r.line.augment)
     assert row.reported is None  # the paper did not augment, as far as it says
     (check,) = claims.checks(results)
@@ -349,13 +349,14 @@ def test_beyond_the_paper(tmp_path):
     assert all(run.config.augment and run.config.protocol == "fair" for run in runs)
     report = write_report(write(tmp_path, [fake_row(run, level[run.cell.line.text]) for run in runs]))
     part = report.text.read_text().split("## Beyond the paper")[1].split("## ")[0]
-    assert "| likelihood, flip + crop, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
+    assert "| likelihood, augmented, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
     told = (
-        "Size 3: likelihood, flip + crop, averaged weights is best, 0.50 above RC, flip + crop; -2.00 to ordinary"
+        "Size 3: likelihood, augmented, averaged weights is best, 0.50 above RC, augmented; -2.00 to ordinary"
         " labels for all; averaged weights change the likelihood by +1.00."
     )
     assert told in part
-    assert "Ours: 60 epochs, 3 trials a cell." in part
+    assert "Ours: 60 epochs (the paper's: 200), 3 trials a cell." in part
+    assert "- Not run: LOG, augmented; EXP, augmented; LW, augmented; PRODEN, augmented." in part
     assert told in report.page.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     assert "averaged weights" not in table1
@@ -424,3 +425,41 @@ def test_what_is_written_in_the_ledger_is_escaped(tmp_path):
     page = write_report(write(tmp_path, [row])).page.read_text()
     assert "<script" not in page
     assert "<b>x" not in page
+
+
+def test_a_line_alone_is_not_called_the_best(tmp_path):
+    runs = [plan_run(Cell("cifar10", "1-10", 5, Line("likelihood", augment=True)), t, NONE_CHOSEN) for t in range(2)]
+    part = write_report(write(tmp_path, [fake_row(run) for run in runs])).text.read_text()
+    part = part.split("## Beyond the paper")[1].split("## ")[0]
+    assert "is best" not in part
+    assert "- Not run: OL (cross entropy), augmented; " in part
+
+
+def test_augmented_lines_do_not_compete():
+    level = {"likelihood+aug": 0.95, "likelihood": 0.90, "rc": 0.85}
+    cells = [Cell("cifar10", "1-10", 5, Line.parse(text)) for text in level]
+    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN), level[cell.line.text]) for cell in cells]
+    shown = views.view("table1", "cifar10", Results(rows, NONE_CHOSEN))
+    best = {row.line.text: row.best for group in shown.groups if group.title == "size 5" for row in group.rows}
+    assert (best["likelihood"], best["likelihood+aug"]) == ({"paper", "fair"}, set())
+
+
+def test_what_is_not_the_papers_setting_says_so_at_a_glance():
+    cell = Cell("kuzushiji-small", "1-10", 5, Line("likelihood"))
+    shown = glances.glance("kuzushiji-small", Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN))
+    assert shown is not None
+    assert (shown.sizes, {len(figures) for _, figures in shown.rows}) == ((5,), {1})
+    assert shown.remarks[0].startswith("Not the paper's setting: only the 10,000 official test images")
+
+
+def test_trials_on_different_hardware_are_told():
+    cell = Cell("fashion", "1-10", 5, Line("likelihood"))
+    rows = [fake_row(plan_run(cell, trial, NONE_CHOSEN)) for trial in range(5)]
+    rows[3]["hardware"] = "another"
+    (row,) = (
+        row
+        for group in views.view("table1", "fashion", Results(rows, NONE_CHOSEN)).groups
+        for row in group.rows
+        if row.line.text == "likelihood" and row.by["fair"].rows
+    )
+    assert f"trials on different hardware: {', '.join(sorted({'another', rows[0]['hardware']}))}" in row.notes

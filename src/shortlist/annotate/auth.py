@@ -44,6 +44,8 @@ class Auth:
         self.store = project.store
         self.clock = clock
         self._key = hashlib.sha256(b"outbox " + project.secret).digest()
+        # Names this project in what browsers keep by host or by address (cookies, pictures): others may be there, too.
+        self.tag = hashlib.sha256(b"tag " + project.secret).hexdigest()[:12]
         self._remembered: dict[tuple[str, str], tuple[Principal, float]] = {}
         self._changes = 0  # counts what could make a remembered principal wrong
         self._signer = URLSafeTimedSerializer(project.secret, salt="shortlist.invite")

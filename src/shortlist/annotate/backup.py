@@ -22,6 +22,7 @@ from shortlist.annotate.schema import REVISION, tables
 from shortlist.errors import InputError
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
+READABLE = ("0001", REVISION)  # what came since may be empty, so that older rows are still rows
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 
@@ -78,7 +79,7 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
 def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
     try:
         head = json.loads(archive.read("backup.json"))
-        if head != FORMAT:
+        if head.get("format") != FORMAT["format"] or head.get("revision") not in READABLE:
             raise InputError(f"{source}: expected a backup of revision {REVISION}, got {head.get('revision')}")
         return parse_settings(archive.read(SETTINGS).decode(), source), archive.read(SECRET)
     except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:

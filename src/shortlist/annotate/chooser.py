@@ -57,10 +57,6 @@ class Chooser(Protocol):
     def most_held(self) -> int:
         """How many questions somebody may hold: a question in hand does not learn from the others' answers."""
 
-    @property
-    def seen(self) -> int:
-        """Refusals up to the answer of this id are known to the policy and not told it again."""
-
     def choose(self, item: str, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """The shortlist for `item` without the classes `refused` before; None: do not ask this item any more."""
 
@@ -80,7 +76,7 @@ class UniformChooser:
         if size < 1:
             raise InputError(f"size {size}: a shortlist has at least one class")
         self.size = size
-        self.front, self.most_held, self.seen = Front(), MOST_HELD, 0
+        self.front, self.most_held = Front(), MOST_HELD
 
     def choose(self, item: str, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """Drawn from a generator of its own, so a question's seed gives its shortlist again on every machine."""

@@ -3,14 +3,14 @@
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.live_items import check_added
@@ -30,10 +30,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Report:
-    """What an import did: how many items are in, and each one left out, by name and reason."""
+    """What an import did: how many items are in, each one left out, by name and reason, and the classes there are."""
 
     added: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    classes: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,31 @@ class Ready:
     gold: int | None
 
 
-def add_classes(project: Project, names: Sequence[str]) -> int:
-    """Add classes behind those there are; returns how many there are now."""
+def add_classes(project: Project, names: Iterable[str], descriptions: Mapping[str, str | None] | None = None) -> int:
+    """Add classes behind those there are; returns how many there are now.
+
+    With descriptions, classes that are there already may be among them: theirs is the one given last.
+    """
     clean = [check_name(name.strip(), "class") for name in names]
+    described = {name: words for name, words in (descriptions or {}).items() if words is not None}
+    for name, words in described.items():
+        check_name(words, f"the description of {name!r}")
     with project.store.write() as connection:
         known = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
         there, seen = set(known), set(known)
         for name in clean:
-            if name in there:
+            if name in there and not described:
                 raise InputError(f"the project has the class {name!r} already: give new ones only")
-            if name in seen:
+            if name in seen and name not in there:
                 raise InputError(f"class {name!r} occurs twice")
             seen.add(name)
         if len(seen) > MAX_CLASSES:
             raise InputError(f"{len(seen)} classes: expected at most {MAX_CLASSES}")
-        if clean:
-            rows = [{"id": len(known) + i, "name": name} for i, name in enumerate(clean)]
-            connection.execute(insert(LabelClass), rows)
+        new = [name for name in clean if name not in there]
+        if new:
+            connection.execute(insert(LabelClass), [{"id": len(known) + i, "name": name} for i, name in enumerate(new)])
+        for name, words in described.items():
+            connection.execute(update(LabelClass).where(LabelClass.name == name).values(description=words))
     return len(seen)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
 
 from shortlist.annotate.chooser import Choice, Chooser
-from shortlist.annotate.rows import ClassNames, free_slot, insert_id, next_rank, refused_classes, set_slot
+from shortlist.annotate.rows import ClassNames, descriptions, free_slot, insert_id, next_rank, refused_classes, set_slot
 from shortlist.annotate.schema import annotators, items, questions, slots
 from shortlist.annotate.store import Store
 
@@ -90,6 +90,8 @@ class Served:
     media_type: str | None
     shortlist: list[int]
     names: list[str]
+    descriptions: list[str | None]
+    turn: int
     served_at: float
     lease_until: float
 
@@ -142,7 +144,8 @@ class Leases:
         hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
-        return [_served(row, ask.names, until) for row in rows]
+        said = descriptions(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
+        return [_served(row, ask.names, said, until) for row in rows]
 
     def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
@@ -159,7 +162,7 @@ class Leases:
                 if wanted is not None:
                     self.chooser.front.put(wanted["item_id"])
                 return gold
-            refused = refused_classes(ask.connection, slot["slot_id"], self.chooser.seen) if slot["turn"] else []
+            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
             choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
@@ -189,8 +192,7 @@ class Leases:
         """The slot, if nobody else has it by now."""
         found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
         if found is not None and found["state"] == "closed":
-            for statement in _REOPEN:
-                ask.connection.execute(statement, {"item": found["item_id"]})
+            self.reopen(ask.connection, found["item_id"])
         return found
 
     def _find(self, ask: Ask) -> RowMapping | None:
@@ -216,6 +218,11 @@ class Leases:
         # who does not hold the item any more may have its other slots, also those passed over before
         self._hints.pop(slot["annotator_id"], None)
         free_slot(connection, slot, slot["turn"])
+
+    def reopen(self, connection: Connection, item_id: int) -> None:
+        """Ask an item again that the policy had closed."""
+        for statement in _REOPEN:
+            connection.execute(statement, {"item": item_id})
 
     def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
@@ -254,7 +261,7 @@ def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: in
     return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
-def _served(row: Mapping[Any, Any], names: Sequence[str], until: float) -> Served:
+def _served(row: Mapping[Any, Any], names: Sequence[str], said: Mapping[int, str], until: float) -> Served:
     return Served(
         id=row["id"],
         attempt=row["attempt"],
@@ -264,6 +271,8 @@ def _served(row: Mapping[Any, Any], names: Sequence[str], until: float) -> Serve
         media_type=row["media_type"],
         shortlist=row["shortlist"],
         names=[names[k] for k in row["shortlist"]],
+        descriptions=[said.get(k) for k in row["shortlist"]],
+        turn=row["turn"],
         served_at=row["served_at"],
         lease_until=until,
     )

@@ -182,16 +182,11 @@ class LiveChooser:
         """One at the start, where a list chosen a moment later is a better one."""
         return 1 if self.loaded is None or self.loaded.snapshot.start else MOST_HELD
 
-    @property
-    def seen(self) -> int:
-        """Where mistakes are modelled the beliefs hold the item's own answers; else refused classes are left out."""
-        return self.loaded.snapshot.seen if self.loaded is not None and self.plan.mistakes else 0
-
     def refresh(self) -> bool:
         """Take in a newer publication; False where there is none."""
-        seen = -1 if self.loaded is None else self.loaded.snapshot.version
+        known = -1 if self.loaded is None else self.loaded.snapshot.version
         try:
-            snapshot = current(self.folder, seen)
+            snapshot = current(self.folder, known)
             if snapshot is None:
                 return False
             keys, ids = read_items(self.folder, len(snapshot.beliefs))
@@ -203,7 +198,11 @@ class LiveChooser:
         return True
 
     def choose(self, item: str, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
-        """The list by what is believed of the item; uniform where nothing is known of it."""
+        """The list by what is believed of the item; uniform where nothing is known of it.
+
+        Where mistakes are modelled, too, the classes refused in this slot are left out: who has just said no to one
+        says so again, however often they are asked. That it was a mistake is for the item's other voices to say.
+        """
         loaded = self.loaded
         if not self.plan.mistakes and len(refused) >= num_classes - 1:
             return None  # resolved: it is the class left
@@ -213,12 +212,7 @@ class LiveChooser:
         beliefs = loaded.snapshot.beliefs[row].astype(np.float32)
         if not loaded.worth[row] and self._settled(beliefs):
             return None
-        left_out = np.asarray(refused, np.int64)
-        if self.plan.mistakes and len(left_out):
-            rates = loaded.snapshot.mistakes
-            beliefs[left_out] *= np.float32(rates.miss / (1 - rates.slip - rates.anchor))  # None, shown or hidden
-            left_out = left_out[:0]
-        shortlist, inclusion = choose_one(loaded.snapshot.policy, beliefs, left_out, seed)
+        shortlist, inclusion = choose_one(loaded.snapshot.policy, beliefs, np.asarray(refused, np.int64), seed)
         policy, version = loaded.snapshot.policy.kind, loaded.snapshot.policy_version
         return Choice(tuple(shortlist), tuple(inclusion), policy, version) if shortlist else None
 

@@ -108,7 +108,7 @@ class Trainer:
     # -- what others see ---------------------------------------------------------------------------------------------
 
     def _publish(self, begun: float) -> None:
-        publish(self.loop, self.folder, seen=self.log.last)
+        publish(self.loop, self.folder)
         state = self.loop.state
         line = {
             "version": self.loop.version,

@@ -251,9 +251,15 @@ class Queue:
             raise Conflict("nothing_to_undo", f"question {question['id']} has no answer to take back")
         state, ahead = question["slot_state"], question["slot_turn"] - question["turn"]
         mine = state == "done" and ahead == 0 and question["slot_holder"] == annotator_id
-        waiting = (state == "free" and ahead <= 1) or (state == "closed" and question["gold"])
-        if not (mine or waiting):
+        # a None is asked again at once, mostly of the same person; or the policy had enough and closed the item
+        held = state == "leased" and ahead == 1 and question["slot_holder"] == annotator_id
+        waiting = state in ("free", "closed") and ahead <= 1
+        if not (mine or held or waiting):
             raise Conflict("slot_taken", f"question {question['id']} was given to somebody else since")
+        if held:
+            self.leases.expire(connection, question)
+        elif state == "closed" and not question["gold"]:
+            self.leases.reopen(connection, question["item_id"])
         now = self.clock()
         stored = _append(connection, question["id"], question["attempt"], "undo", None, None, now, taken_back.id)
         _set_question(connection, question["id"], "open", question["attempt"] + 1)

@@ -11,12 +11,15 @@ Row = TypeVar("Row")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
+_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(
+    classes.c.id.in_(bindparam("shown", expanding=True)), classes.c.description.is_not(None)
+)
 _LAST_RANK = select(func.max(slots.c.rank))
 _REFUSED = (
     select(questions.c.shortlist)
     .join(answers, answers.c.question_id == questions.c.id)
     .where(questions.c.slot_id == bindparam("slot"), questions.c.state == "answered")
-    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer", answers.c.id > bindparam("since"))
+    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer")
 )
 _PENDING = items.c.pending + bindparam("change")
 _SETTLE = (
@@ -67,6 +70,11 @@ class ClassNames:
         if (-1 if last is None else last) + 1 != len(self._names):
             self._names = list(connection.execute(_CLASS_NAMES).scalars())
         return self._names
+
+
+def descriptions(connection: Connection, shown: set[int]) -> dict[int, str]:
+    """What the classes shown mean, where that is said: as it is now, since a lead changes it while people work."""
+    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS, {"shown": list(shown)})}
 
 
 def next_rank(connection: Connection) -> int:
@@ -120,7 +128,7 @@ def count_answer(connection: Connection, annotator_id: int, kind: str, class_id:
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
-def refused_classes(connection: Connection, slot_id: int, since: int = 0) -> list[int]:
-    """The classes that were shown in this slot and answered None, by answers after `since`; others end a slot."""
-    lists = connection.execute(_REFUSED, {"slot": slot_id, "since": since}).scalars()
+def refused_classes(connection: Connection, slot_id: int) -> list[int]:
+    """The classes that were shown in this slot and answered None; other answers end a slot."""
+    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
     return sorted({k for shown in lists for k in shown})

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0001"  # the newest migration; a store at this revision does not need alembic to be imported
+REVISION = "0002"  # the newest migration; a store at this revision does not need alembic to be imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
@@ -22,6 +22,7 @@ class LabelClass(Base):
     __tablename__ = "classes"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     name: Mapped[str] = mapped_column(String, unique=True)
+    description: Mapped[str | None] = mapped_column(String)
 
 
 class Item(Base):

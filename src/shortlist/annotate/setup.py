@@ -1,5 +1,6 @@
 """What the command line does with a project: make it, add to it, invite, export."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -39,7 +40,7 @@ def init_project(
     known = read_gold(gold) if gold is not None else None
     project = Project.create(folder, settings)
     try:
-        add_classes(project, names)
+        add_classes(project, names, names)
         report = add_items(project, found, gold=known, strict=strict, progress=progress)
         if not report.added:
             where, reason = report.skipped[0]
@@ -66,16 +67,15 @@ def add_to_project(
     """Add classes, then items; what cannot be read is refused before anything is added."""
     if items is None and classes is None:
         raise InputError("nothing to add: give --items or --classes")
-    names = read_classes(classes) if classes is not None else []
+    names = read_classes(classes) if classes is not None else {}
     if classes is not None and not names:
         raise InputError(f"{classes}: no classes found")
     found = list(find_sources(items, text_column, item_column)) if items is not None else []
     known = read_gold(gold) if gold is not None else None
     check_added(project, kinds(found))
-    add_classes(project, names)
-    if items is None:
-        return Report()
-    return add_items(project, found, gold=known, strict=strict, progress=progress)
+    classes_now = add_classes(project, names, names)
+    report = Report() if items is None else add_items(project, found, gold=known, strict=strict, progress=progress)
+    return replace(report, classes=classes_now)
 
 
 def make_invitation(project: Project, name: str | None, token: bool, url: str) -> str:

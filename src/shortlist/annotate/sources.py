@@ -104,15 +104,34 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
         )
 
 
-def read_classes(path: Path) -> list[str]:
-    """The class names in classes.txt, one a line, in order; blank lines do not count."""
+def read_classes(path: Path) -> dict[str, str | None]:
+    """The class names in order, each with what it means, where that is said.
+
+    classes.txt has one name a line (blank lines do not count), a table the columns class and, if wanted, description.
+    """
+    if path.suffix.lower() not in TABLES:
+        return dict.fromkeys(_once(path, _lines(path)))
+    table = read_table(path)
+    if "class" not in table:
+        raise InputError(f"{path}: expected the column class, and description if wanted, got {', '.join(table)}")
+    names = ["" if name is None else str(name).strip() for name in table["class"]]
+    if "" in names:
+        raise InputError(f"{path}: row {names.index('') + 1} has no class")
+    described = ["" if words is None else str(words).strip() for words in table.get("description", [""] * len(names))]
+    return {name: words or None for name, words in zip(_once(path, names), described, strict=True)}
+
+
+def _lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    names = [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _once(path: Path, names: list[str]) -> list[str]:
     for name, times in Counter(names).items():
         if times > 1:
             raise InputError(f"{path}: class {name!r} occurs {'twice' if times == 2 else f'{times} times'}")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from statistics import median
 from typing import Any
 
@@ -64,8 +65,10 @@ def _progress(connection: Connection) -> dict[str, Any]:
 
 
 def _status(connection: Connection) -> dict[str, Any]:
-    statement = select(Item.state, func.count()).group_by(Item.state)
+    # gold items are asked for ever; one that a policy has closed needs no more asking, as one that is done
+    statement = select(Item.state, func.count()).where(Item.gold.is_(None)).group_by(Item.state)
     states = {state: count for state, count in connection.execute(statement)}  # noqa: C416
+    items = sum(states.values())
     latest = latest_answers(connection)
     people = [dict(row) for row in connection.execute(_ANNOTATORS).mappings()]
     given, nones = sum(row["answers"] for row in people), sum(row["nones"] for row in people)
@@ -75,7 +78,7 @@ def _status(connection: Connection) -> dict[str, Any]:
         row["median_seconds"] = seconds.get(row["id"])
         row |= quality.get(row["id"], {"gold": 0, "slips": 0, "misses": 0})
     return {
-        **{"items": sum(states.values()), "items_done": states.get("done", 0)},
+        **{"items": items, "items_done": items - states.get("open", 0)},
         **{"progress": _progress(connection), "answers": given, "none_share": nones / given if given else None},
         "skips": sum(row["skips"] for row in people),
         "agreement": agreement(latest),
@@ -125,24 +128,23 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
 
 
 def agreement(latest: list[dict[str, Any]]) -> dict[str, Any]:
-    """How often two answers about one item agree, over the pairs that could have disagreed.
+    """How often two people agree about an item, over the pairs that could have disagreed.
 
-    Shortlists differ, so two answers are compared where one picked a class that the other was shown.
+    Shortlists differ, so two people are compared where one picked a class that the other was shown. Each has one voice
+    an item: where a None is asked again, every list it took is one more chance to disagree, but only one to agree.
     """
-    by_item: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    by_item: dict[int, dict[int, tuple[set[int], set[int]]]] = defaultdict(dict)
     for row in latest:
         if not row["is_gold"]:
-            by_item[row["item_id"]].append(row)
+            shown, picked = by_item[row["item_id"]].setdefault(row["annotator_id"], (set(), set()))
+            shown.update(row["shortlist"])
+            picked.update(() if row["class_id"] is None else (row["class_id"],))
     agreeing = pairs = 0
-    for rows in by_item.values():
-        for place, one in enumerate(rows):
-            for other in rows[:place]:
-                comparable = any(
-                    a["class_id"] is not None and a["class_id"] in b["shortlist"]
-                    for a, b in ((one, other), (other, one))
-                )
-                pairs += comparable
-                agreeing += comparable and one["class_id"] == other["class_id"]
+    for voices in by_item.values():
+        for (shown, picked), (other_shown, other_picked) in combinations(voices.values(), 2):
+            comparable = bool(picked & other_shown or other_picked & shown)
+            pairs += comparable
+            agreeing += comparable and picked == other_picked
     return {"pairs": pairs, "share": agreeing / pairs if pairs else None}
 
 

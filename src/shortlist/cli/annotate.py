@@ -51,7 +51,9 @@ Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known a
 def init(
     project: Folder,
     items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
-    classes: Annotated[Path, typer.Option(help="classes.txt: one class name a line.")],
+    classes: Annotated[
+        Path, typer.Option(help="classes.txt: one class name a line; or a table with class and description.")
+    ],
     size: Annotated[int | None, typer.Option(help="Classes on a shortlist (5 where not given).")] = None,
     overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
     gold: Gold = None,
@@ -99,7 +101,9 @@ def init(
 def add(
     project: Folder,
     items: Annotated[Path | None, typer.Option(help="More items: a folder or a table.")] = None,
-    classes: Annotated[Path | None, typer.Option(help="More classes: one name a line.")] = None,
+    classes: Annotated[
+        Path | None, typer.Option(help="More classes, as for init; a known class with a description gets that one.")
+    ] = None,
     gold: Gold = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
@@ -116,7 +120,10 @@ def add(
         report = add_to_project(
             opened, items, classes, gold, text_column, item_column, strict=strict, progress=progress
         )
-    _print_report(report.added, report.skipped)
+    if classes is not None:
+        typer.echo(f"{report.classes} classes now", err=True)
+    if items is not None:
+        _print_report(report.added, report.skipped)
 
 
 @app.command()
@@ -208,10 +215,11 @@ def export(
     project: Folder,
     out: Annotated[Path, typer.Argument(help="The file to write; its ending (or --format) says how.")],
     format_name: Annotated[
-        str | None, typer.Option("--format", help="answers, label-studio or crowd-kit (answers where not given).")
+        str | None,
+        typer.Option("--format", help="answers, labels, label-studio or crowd-kit (answers where not given)."),
     ] = None,
 ) -> None:
-    """Write the answers, tasks for Label Studio, or crowd-kit's table.
+    """Write the answers, one label an item, tasks for Label Studio, or crowd-kit's table.
 
     The answers as .csv, .jsonl or .parquet; Label Studio's tasks as .json and its config as .xml.
 

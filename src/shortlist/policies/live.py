@@ -36,7 +36,6 @@ class Snapshot:
         policy: how lists are chosen.
         start: typical items are still open: little is known, and each answer changes much.
         mistakes: the rates that are modelled.
-        seen: the last answer that the beliefs know of, by the number that `publish` was given.
     """
 
     version: int
@@ -45,7 +44,6 @@ class Snapshot:
     policy: Policy
     start: bool
     mistakes: Mistakes
-    seen: int
 
     @property
     def policy_version(self) -> str:
@@ -65,11 +63,8 @@ class Snapshot:
         return (shortlist, inclusion) if shortlist else None
 
 
-def publish(loop: Loop, folder: str | os.PathLike[str], *, seen: int = 0, keep: int = 2) -> Path:
-    """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed.
-
-    `seen` numbers the last answer that the loop was given.
-    """
+def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Path:
+    """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     name = f"v{loop.version:08d}-{os.getpid()}"
@@ -83,7 +78,7 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, seen: int = 0, keep: 
     order, start = loop.hand_out()
     np.save(target / "order.npy", order)
     content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy), "start": start}
-    content |= {"mistakes": asdict(loop.state.mistakes), "seen": seen}
+    content |= {"mistakes": asdict(loop.state.mistakes)}
     temporary = root / f".{CURRENT}.{os.getpid()}"
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     temporary.replace(root / CURRENT)
@@ -108,4 +103,4 @@ def current(folder: str | os.PathLike[str], seen: int = -1) -> Snapshot | None:
     where = root / content["snapshot"]
     beliefs = np.load(where / "beliefs.npy", mmap_mode="r")
     order, mistakes = np.load(where / "order.npy"), Mistakes(**content["mistakes"])
-    return Snapshot(content["version"], beliefs, order, policy, content["start"], mistakes, content["seen"])
+    return Snapshot(content["version"], beliefs, order, policy, content["start"], mistakes)

@@ -46,6 +46,9 @@ def checks(results: Results) -> list[Check]:
         found.append(_check(results, dataset, "sl", margin, claim, subsets))
         claim = "likelihood is at or above the paper's SL in every cell"
         found.append(_check(results, dataset, "likelihood", 0.0, claim, every))
+    # the study was not asked for this one, but whoever reads the two rows asks; the margin is Fashion's
+    claim = "our SL row reaches the paper's SL row minus 1.0 at every size"
+    found.append(_check(results, "cifar10", "sl", 1.0, claim, table1))
     for text, how in (("likelihood", "without augmentation"), ("likelihood+aug", "with flip + crop")):
         claim = f"likelihood is at or above the paper's SL in every cell, {how}"
         found.append(_check(results, "cifar10", text, 0.0, claim, every))

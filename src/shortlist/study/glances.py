@@ -8,7 +8,7 @@ from shortlist.study import paper
 from shortlist.study.grid import IMPROVED, SIZES, Cell, beyond_methods
 from shortlist.study.lines import Line
 from shortlist.study.paper import Figure
-from shortlist.study.sets import study_set
+from shortlist.study.sets import StudySet, study_set
 from shortlist.study.summary import CellResult, Results
 
 
@@ -25,7 +25,7 @@ class Glance:
 
 def glance(dataset: str, results: Results) -> Glance | None:
     """None where Table 1 was not run; the best rival is the one with the best mean of its cell."""
-    title, sizes = study_set(dataset).title, SIZES["table1"]
+    of, sizes = study_set(dataset), SIZES["table1"]
     rivals = [name for name in paper.METHODS if name != "sl"]
 
     used: list[CellResult] = []
@@ -38,7 +38,7 @@ def glance(dataset: str, results: Results) -> Glance | None:
     def best(figures: Sequence[Figure | None]) -> Figure | None:
         return max((figure for figure in figures if figure is not None), key=lambda figure: figure.mean, default=None)
 
-    reported = title if study_set(dataset).in_paper else None
+    reported = of.title if of.in_paper else None
     rows: list[tuple[str, list[Figure | None]]] = [
         ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
         ("SL, ours", [ours("sl", size) for size in sizes]),
@@ -50,20 +50,29 @@ def glance(dataset: str, results: Results) -> Glance | None:
         ("best other rival, ours, every answer", [
             best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
         ]),
-        ("likelihood with flip + crop, ours", [ours("likelihood+aug", size) for size in sizes]),
-        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+        ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
+        ("OL, all labels, no augmentation (better of two losses), ours", [
+            best([ours("ol", None), ours("ol-ovr", None)])
+        ] * len(sizes)),
     ]  # fmt: skip
-    if not any(figure for name, figures in rows if name.endswith("ours") and "OL" not in name for figure in figures):
+    run = [any(result.rows and result.cell.size == size for result in used) for size in sizes]
+    if not any(run):
         return None
+    if not of.in_paper:  # the paper's sizes are to be compared with; here a column without a run says nothing
+        rows = [(name, [figure for figure, was in zip(figures, run, strict=True) if was]) for name, figures in rows]
+        sizes = tuple(size for size, was in zip(sizes, run, strict=True) if was)
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
-    return Glance(title, sizes, shown, (_lengths(used), *_divergences(used)))
+    note = [f"{of.note[:1].upper()}{of.note[1:]}."] if of.note else []
+    return Glance(of.title, sizes, shown, (*note, _lengths(of, used), *_divergences(used)))
 
 
-def _lengths(found: Iterable[CellResult]) -> str:
+def _lengths(of: StudySet, found: Iterable[CellResult]) -> str:
     """How long the runs of these cells were, and how many there are of each."""
     shown = [result for result in found if result.rows]
     epochs = sorted({result.epochs for result in shown if result.epochs})
-    return f"Ours: {_listed(epochs)} epochs, {_listed(sorted({len(result.rows) for result in shown}))} trials a cell."
+    papers = f" (the paper's: {of.epochs})" if of.in_paper and epochs != [of.epochs] else ""
+    trials = _listed(sorted({len(result.rows) for result in shown}))
+    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} trials a cell."
 
 
 def _divergences(found: Iterable[CellResult]) -> list[str]:
@@ -78,7 +87,7 @@ def _divergences(found: Iterable[CellResult]) -> list[str]:
 
 
 def beyond(dataset: str, results: Results) -> Glance | None:
-    """Every method with augmentation and every answer, against ordinary labels for all; None where none was run."""
+    """Methods with augmentation and every answer, against ordinary labels for all; None where none was run."""
     methods = ["ol+aug", *beyond_methods()]
     of = {
         (text, size): results.of(Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, Line.parse(text)))
@@ -91,20 +100,27 @@ def beyond(dataset: str, results: Results) -> Glance | None:
         return None
     rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
     remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
+    absent = [Line.parse(text).title for text in methods if text not in texts]
+    remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
     used = [result for (_, size), result in of.items() if size in sizes]
-    remarks += [_lengths(used), *_divergences(used)]
-    return Glance(study_set(dataset).title, sizes, rows, tuple(remarks))
+    remarks += [_lengths(study_set(dataset), used), *_divergences(used)]
+    return Glance(study_set(dataset).title, sizes, rows, tuple(filter(None, remarks)))
 
 
 def _listed(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values))
+    """
+    >>> _listed([1, 3, 5])
+    '1, 3 or 5'
+    """
+    *first, last = map(str, values)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
-    """Which is best at a size, and by how much."""
+    """Which is best at a size, and by how much; nothing where there is nothing to compare."""
     ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
-    if not ranked:
-        return f"Size {size}: not run."
+    if not ranked or len(figures) == 1:
+        return ""
     best = ranked[0]
     told = f"Size {size}: {Line.parse(best).title} is best"
     if len(ranked) > 1:

@@ -82,7 +82,7 @@ class Line:
     @property
     def title(self) -> str:
         """For tables."""
-        extras = (", flip + crop" if self.augment else "") + (", averaged weights" if self.ema else "")
+        extras = (", augmented" if self.augment else "") + (", averaged weights" if self.ema else "")
         _, own, last = self.name.rpartition(":")
         return TITLES.get(self.name, last if own else self.name.upper()) + extras
 

@@ -15,12 +15,13 @@ EXPLANATION = (
     "Test accuracy in percent, mean ± standard deviation over the trials (n - 1), after the last epoch; “last ten” is"
     " the mean of the last ten epochs. No best epoch is picked. Paper's protocol: the baselines see the None answers"
     " only; fair: every method sees every answer. OL, SL and likelihood are the same under both and run once. Bold: the"
-    " best of its column in a group."
+    " best of its column in a group, among those without augmentation; “augmented” is with random crops, on CIFAR10"
+    " with flips, too."
 )
 
 BEYOND = (
-    "Every method with random crops (and flips, on CIFAR10), fed with every answer, with settings chosen by one rule;"
-    " the likelihood also with averaged weights (decay 0.999 a step). OL has the ordinary label of every item."
+    "Methods with random crops (and flips, on CIFAR10), fed with every answer, with settings chosen by one rule; the"
+    " likelihood also with averaged weights (decay 0.999 a step). OL has the ordinary label of every item."
 )
 
 

@@ -64,6 +64,11 @@ class CellResult:
         return int(self.rows[0]["config"]["epochs"]) if self.rows else None
 
     @property
+    def hardware(self) -> tuple[str, ...]:
+        """What its runs were computed on."""
+        return tuple(sorted({row["hardware"] for row in self.rows}))
+
+    @property
     def adam(self) -> bool:
         """Whether SGD failed and its authors' Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"

@@ -59,6 +59,7 @@ def _notes(result: CellResult) -> list[str]:
         f"{result.failed} trials diverged and are not in the mean": result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
         "Adam, as it fails under SGD": result.adam,
+        f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
         f"{result.others} runs with other settings are not shown": result.others,
     }
     return [note for note, holds in told.items() if holds]
@@ -163,18 +164,22 @@ def _row(dataset: str, classes: str, size: int | None, text: str, results: Resul
 
 
 def _mark_best(group: ViewGroup) -> None:
-    """Bold is for the best mean of a column, as rounded for the table; equals share it."""
+    """Bold is for the best mean of a column, as rounded for the table; equals share it.
+
+    Augmented lines do not compete: they would win by their augmentation.
+    """
+    competing = [row for row in group.rows if not row.line.augment]
 
     def mark(column: str, figures: list[Figure | None]) -> None:
         means = [None if figure is None else round(figure.mean, 2) for figure in figures]
         known = [mean for mean in means if mean is not None]
-        for row, mean in zip(group.rows, means, strict=True):
+        for row, mean in zip(competing, means, strict=True):
             if known and mean == max(known):
                 row.best.add(column)
 
-    mark("reported", [row.reported for row in group.rows])
+    mark("reported", [row.reported for row in competing])
     for protocol in PROTOCOLS:
-        mark(protocol, [row.by[protocol].last for row in group.rows])
+        mark(protocol, [row.by[protocol].last for row in competing])
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """What the annotator's page does beside answering: time, keys, prefetching, text only, sound, a phone."""
 
 import pytest
+from sqlalchemy import update
 
 from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_items
+from shortlist.annotate.importing import add_classes, add_items
+from shortlist.annotate.schema import Slot
 from shortlist.annotate.sources import Source
 
 from .projects import CLASSES, stored
@@ -238,6 +240,43 @@ def test_long_names_are_broken_between_words_beside_their_key(run_project, perso
     )
     assert len(lines) > 1
     assert all(line.endswith("_") for line in lines[:-1])
+
+
+def test_a_class_says_what_it_means_below_its_name(run_project, person):
+    site = run_project(classes=["card_arrival", "card_linking"], size=2)
+    add_classes(site.project, ["card_arrival"], {"card_arrival": f"It has not come yet. {NASTY}"})
+    ada = come(site, person, viewport={"width": 375, "height": 667})
+    ada.ready()
+    assert sorted(ada.choices()) == ["card_arrival", "card_linking"]
+    (words,) = ada.page.locator("#choices small").all_inner_texts()
+    assert words == f"It has not come yet. {NASTY}"
+    name, below = (ada.page.locator(f"#choices button:has(small) {part}").bounding_box() for part in ("span", "small"))
+    assert below["y"] >= name["y"] + name["height"] - 1
+    assert below["x"] == name["x"], "beside the key, not below it"
+
+
+def test_the_page_says_whose_answers_these_are(run_project, person):
+    """On a shared machine the next one would go on under another's name."""
+    ada = come(run_project(), person)
+    ada.ready()
+    assert ada.page.locator("#who").inner_text() == "ada"
+    ada.page.locator("#sign-out").click()
+    ada.page.locator("#item", has_text="You are signed out").wait_for()
+    assert ada.page.locator("#who").inner_text() == ""
+
+
+def test_a_list_that_is_asked_again_says_so(run_project, person):
+    """Without a word the same item after a None looks as if the key had done nothing."""
+    site = run_project(items=1)
+    with site.project.store.write() as connection:
+        connection.execute(update(Slot).values(turn=1))
+    ada = come(site, person)
+    assert ada.page.locator("#again").inner_text() == "Asked again, with other classes."
+    assert ada.page.locator("#announce").inner_text().startswith("Asked again, with other classes. Text number 0. 1 ")
+    add_items(site.project, [Source("b", "b", text="b")])
+    ada.press("1")
+    ada.page.locator("#item", has_text="b").wait_for()
+    assert not ada.page.locator("#again").is_visible()
 
 
 def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shortlist.annotate.api.models import ErrorOut
 from shortlist.annotate.auth import Auth, Principal
@@ -15,17 +15,8 @@ from shortlist.annotate.project import Project
 from shortlist.annotate.queue import Queue
 from shortlist.annotate.stats import Stats
 
-# One each, so that an admin who tries an invite link in the same browser stays an admin on the admin page.
-COOKIES = {"annotator": "shortlist_annotator", "admin": "shortlist_admin"}
-
 _bearer = HTTPBearer(auto_error=False, description="a program's token")
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-AnnotatorCookie = Annotated[
-    str | None, Depends(APIKeyCookie(name=COOKIES["annotator"], auto_error=False, description="a browser's session"))
-]
-AdminCookie = Annotated[
-    str | None, Depends(APIKeyCookie(name=COOKIES["admin"], auto_error=False, description="an admin's session"))
-]
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,28 @@ async def services(request: Request) -> Services:
 
 
 App = Annotated[Services, Depends(services)]
+
+
+def cookie_name(app: Services, role: str) -> str:
+    """One for each role, so that an admin who tries an invite link in the same browser stays an admin.
+
+    And for each project: browsers send the cookies of a host to all of its ports.
+    """
+    return f"shortlist_{role}_{app.auth.tag}"
+
+
+async def annotator_cookie(app: App, request: Request) -> str | None:
+    """The secret of an annotator's session in this browser."""
+    return request.cookies.get(cookie_name(app, "annotator"))
+
+
+async def admin_cookie(app: App, request: Request) -> str | None:
+    """The secret of an admin's session in this browser."""
+    return request.cookies.get(cookie_name(app, "admin"))
+
+
+AnnotatorCookie = Annotated[str | None, Depends(annotator_cookie)]
+AdminCookie = Annotated[str | None, Depends(admin_cookie)]
 
 
 async def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:

@@ -34,7 +34,7 @@ _CONFLICT = refusals(409)
 @router.post("/next", response_model=Questions)
 def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
     """The open questions, topped up to `hold`: the same ones again until they are answered. Renews their leases."""
-    return _reply(Questions(questions=_shown(app.queue.next(annotator, body.hold)), progress=_progress(app)))
+    return _reply(Questions(questions=_shown(app, app.queue.next(annotator, body.hold)), progress=_progress(app)))
 
 
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)
@@ -81,7 +81,7 @@ def _progress(app: Services) -> Progress:
 
 
 def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:
-    return _reply(Saved(saved=StoredOut(**asdict(stored)), questions=_shown(held), progress=_progress(app)))
+    return _reply(Saved(saved=StoredOut(**asdict(stored)), questions=_shown(app, held), progress=_progress(app)))
 
 
 def _reply(content: Questions) -> Response:
@@ -89,7 +89,7 @@ def _reply(content: Questions) -> Response:
     return Response(content.model_dump_json(by_alias=True), media_type="application/json")
 
 
-def _shown(held: list[Served]) -> list[QuestionOut]:
+def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
     return [
         QuestionOut(
             id=question.id,
@@ -97,12 +97,15 @@ def _shown(held: list[Served]) -> list[QuestionOut]:
             item=ShownItem(
                 kind=question.kind,
                 text=question.text,
-                media=None if question.media_type is None else f"/api/v1/media/{question.item_id}",
+                # browsers keep it by its address: another project at this one has other items of the same numbers
+                media=None if question.media_type is None else f"/api/v1/media/{question.item_id}?of={app.auth.tag}",
                 media_type=question.media_type,
             ),
             shortlist=[
-                ShownClass(class_id=k, name=name) for k, name in zip(question.shortlist, question.names, strict=True)
+                ShownClass(class_id=k, name=name, description=words)
+                for k, name, words in zip(question.shortlist, question.names, question.descriptions, strict=True)
             ],
+            again=question.turn > 0,
             served_at=question.served_at,
             lease_until=question.lease_until,
         )

@@ -33,7 +33,13 @@ from shortlist.annotate.sources import Source
 
 router = APIRouter(tags=["data"], responses=refusals(401, 403, 404, 409))
 ExportName = Literal[
-    "answers.csv", "answers.jsonl", "answers.parquet", "crowd-kit.csv", "label-studio.json", "label-studio.xml"
+    "answers.csv",
+    "answers.jsonl",
+    "answers.parquet",
+    "labels.csv",
+    "crowd-kit.csv",
+    "label-studio.json",
+    "label-studio.xml",
 ]
 RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 

@@ -51,6 +51,7 @@ class ShownClass(BaseModel):
     model_config = ConfigDict(validate_by_name=True)
     class_id: int = Field(serialization_alias="class")
     name: str
+    description: str | None
 
 
 class ShownItem(BaseModel):
@@ -63,12 +64,13 @@ class ShownItem(BaseModel):
 
 
 class QuestionOut(BaseModel):
-    """A question to show. Answer it by (id, attempt)."""
+    """A question to show. Answer it by (id, attempt). `again`: other classes were refused before."""
 
     id: int
     attempt: int
     item: ShownItem
     shortlist: list[ShownClass]
+    again: bool
     served_at: float
     lease_until: float
 

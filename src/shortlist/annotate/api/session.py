@@ -5,13 +5,13 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 
 from shortlist.annotate.api.access import (
-    COOKIES,
     AdminCookie,
     AnnotatorCookie,
     Anyone,
     App,
     Bearer,
     Services,
+    cookie_name,
     identify,
     refusals,
 )
@@ -33,7 +33,13 @@ def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who
         app.sign_ins.spend(client)  # only guessing costs: a class of people may sign in from one address
         raise
     response.set_cookie(
-        COOKIES[role], secret, max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict", secure=app.tls
+        cookie_name(app, role),
+        secret,
+        max_age=SESSION_SECONDS,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=app.tls,
     )
     return _who(app, app.auth.who(secret, "session"))
 
@@ -56,7 +62,7 @@ def sign_out(
     """End the session; with both kinds in one browser, that of the role."""
     who = identify(app, bearer, *((admin, annotator) if role == "admin" else (annotator, admin)))
     app.auth.sign_out(who.credential)
-    response.delete_cookie(COOKIES[who.role], path="/", httponly=True, samesite="strict", secure=app.tls)
+    response.delete_cookie(cookie_name(app, who.role), path="/", httponly=True, samesite="strict", secure=app.tls)
 
 
 def _who(app: Services, who: Principal) -> Who:

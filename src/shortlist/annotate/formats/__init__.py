@@ -1,15 +1,16 @@
-"""Answers out and in: our own files, Label Studio's, crowd-kit's. One file a format."""
+"""Answers out and in: our own files, plain labels, Label Studio's, crowd-kit's. One file a format."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from shortlist.annotate.formats import answers, crowd_kit, label_studio
+from shortlist.annotate.formats import answers, crowd_kit, label_studio, labels
 from shortlist.annotate.project import Project
 
 EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "answers.csv": answers.write_csv,
     "answers.jsonl": answers.write_jsonl,
     "answers.parquet": answers.write_parquet,
+    "labels.csv": labels.write_csv,
     "crowd-kit.csv": crowd_kit.write_csv,
     "label-studio.json": label_studio.write_tasks,
     "label-studio.xml": label_studio.write_config,

@@ -259,6 +259,7 @@ async function start() {
     const who = await call("GET", "/session");
     if (who.role === "admin") return location.replace("/admin");
     at("title").textContent = who.title;
+    at("who").textContent = who.name;
     history.load(who.outbox);
     await outbox.load(who.outbox);
     failures = 0;

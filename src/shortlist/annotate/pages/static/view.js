@@ -30,8 +30,10 @@ export function showQuestion(question, choose) {
   const item = staged.get(question.id) ?? makeItem(question.item);
   at("item").replaceChildren(item);
   at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
-  at("choices").classList.toggle("long", question.shortlist.some(({ name }) => name.length > LONG));
+  at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
   at("answers").hidden = false;
+  // an item that comes back after a None: without a word it looks as if the key had done nothing
+  at("again").hidden = !question.again;
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
@@ -52,6 +54,7 @@ function makeButton(choice, place, choose) {
     made.append(element("kbd", {}, key), " ");
   }
   made.append(element("span", { dir: "auto" }, ...breakable(choice.name)));
+  if (choice.description) made.append(element("small", { dir: "auto" }, choice.description));
   made.addEventListener("click", () => choose(choice.class));
   return made;
 }
@@ -62,17 +65,17 @@ function breakable(name) {
 }
 
 // For screen readers, who do not see that the page changed.
-function announcement({ item, shortlist }) {
+function announcement({ item, shortlist, again }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
   const names = shortlist.map((choice, place) => `${keyOf(place) ?? ""} ${choice.name}`.trim());
-  return `${what}. ${names.join(", ")}, 0 none of these.`;
+  return `${again ? `${at("again").textContent} ` : ""}${what}. ${names.join(", ")}, 0 none of these.`;
 }
 
 // Nobody is signed in: only words, nothing to press.
 export function showSignedOut(text) {
   showMessage(text);
   for (const id of ["tools", "sign-out", "bar"]) at(id).hidden = true;
-  at("progress").textContent = "";
+  for (const id of ["progress", "who"]) at(id).textContent = "";
 }
 
 export function showMessage(text) {

@@ -1,0 +1,59 @@
+"""A row an item: the class that people gave it, and how many said so. What other tools take for the labels."""
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from shortlist.annotate.formats.answers import live_answers
+from shortlist.annotate.project import Project
+from shortlist.annotate.rows import ClassNames
+from shortlist.label_files import split_names
+
+COLUMNS = ("item", "label", "votes", "against")
+
+
+def voices(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """(item, annotator) -> the class picked, empty for None; in the order of the first answers.
+
+    Where a None is asked again somebody answers several lists about an item: what they picked in the end counts.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for row in given:
+        who = (row["item"], row["annotator"])
+        found[who] = row["answer"] or found.get(who, "")
+    return found
+
+
+def write_csv(project: Project, path: Path) -> int:
+    """Every item that was answered, but gold ones, whose class is known.
+
+    The label is empty where nobody picked a class, or two were picked as often.
+    """
+    with project.store.read() as connection:
+        picked: dict[str, Counter[str]] = defaultdict(Counter)
+        for (item, _), answer in voices(row for row in live_answers(connection) if row["gold"] is None).items():
+            picked[item].update([answer] if answer else [])
+        left = _left(connection, {item for item, votes in picked.items() if not votes})
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(COLUMNS)
+        for item, votes in picked.items():
+            ranked = votes.most_common(2) or [(left.get(item, ""), 0)]
+            tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+            label, most = ranked[0]
+            writer.writerow([item, "" if tied else label, most, votes.total() - most])
+    return len(picked)
+
+
+def _left(connection: Connection, items: set[str]) -> dict[str, str]:
+    """The one class that was not refused, of the items that have just one: a model that asks again stops there."""
+    names = ClassNames().all(connection)
+    refused: dict[str, set[str]] = defaultdict(set)
+    for row in live_answers(connection):
+        if row["item"] in items:
+            refused[row["item"]].update(split_names(row["shortlist"]))
+    return {item: (set(names) - gone).pop() for item, gone in refused.items() if len(gone) == len(names) - 1}
