@@ -150,6 +150,12 @@ class InviteOut(BaseModel):
     link: str
 
 
+class TakenBack(BaseModel):
+    """How many answers were undone."""
+
+    answers: int
+
+
 class LinkOut(BaseModel):
     """A link that works once."""
 
