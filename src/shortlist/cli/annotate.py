@@ -201,12 +201,14 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         return
     done, total = found["progress"]["done"], found["progress"]["total"]
     typer.echo(f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items")
+    if found["hours"] is not None:
+        typer.echo(f"  time spent: {found['hours']:.1f} hours")
     if found["agreement"]["pairs"]:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
         typer.echo(
             f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "
-            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses)"
+            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown)"
         )
 
 

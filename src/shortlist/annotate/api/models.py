@@ -174,6 +174,7 @@ class AnnotatorOut(BaseModel):
     none_share: float | None
     median_seconds: float | None
     gold: int
+    gold_shown: int
     slips: int
     misses: int
 
@@ -219,6 +220,7 @@ class Status(BaseModel):
     answers: int
     none_share: float | None
     skips: int
+    hours: float | None
     agreement: Agreement
     seconds_by_size: list[SizeSeconds]
     annotators: list[AnnotatorOut]

@@ -1,7 +1,7 @@
 // The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus.
 import { ApiError, call } from "./api.js";
 import { at, element } from "./dom.js";
-import { count, percent, seconds } from "./figures.js";
+import { count, of, percent, seconds } from "./figures.js";
 
 const rows = new Map();
 
@@ -18,7 +18,8 @@ export function showPeople(people, link) {
 
 function fill({ row, cells, button, remove, undo }, who) {
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
-  [...figures, count(who.gold), count(who.slips), count(who.misses)].forEach((text, place) => {
+  const gold = [count(who.gold), of(who.slips, who.gold), of(who.misses, who.gold_shown)];
+  [...figures, ...gold].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
   row.classList.toggle("gone", !who.active);
