@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
@@ -68,6 +69,17 @@ class RunConfig:
     def to_dict(self) -> dict[str, Any]:
         """As plain values, fit for JSON."""
         return dataclasses.asdict(self)
+
+    def difference(self, saved: dict[str, Any]) -> str | None:
+        """The first setting that a run saved by `to_dict` has otherwise, in words; None where they are the same.
+
+        Settings are compared as JSON keeps them, a tuple as a list; one that was added since has its default there.
+        """
+        ours, theirs = json.loads(json.dumps(self.to_dict())), {**RunConfig().to_dict(), **saved}
+        for name, value in ours.items():
+            if theirs[name] != value:
+                return f"a run with {name} = {theirs[name]!r}, this one has {value!r}"
+        return None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
