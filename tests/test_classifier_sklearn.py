@@ -145,6 +145,8 @@ def test_answered_accuracy():
     assert answered_accuracy(["a", NONE, "b"], ["-1", "-1", "-1"]) == 0  # nothing to be gained by guessing None
     with pytest.raises(InputError, match="all of these are None"):
         answered_accuracy([NONE, NONE], [0, 1])
+    with pytest.raises(ValueError, match="sample_weight"):
+        answered_accuracy([0, NONE, 2, 1], [0, 1, 2, 2], sample_weight=[1, 2])
 
 
 def test_scorers_refuse_what_they_cannot_score():

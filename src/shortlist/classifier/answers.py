@@ -29,7 +29,7 @@ def read_answers(
     """
     if y is None and not isinstance(shown, StochasticLabels):
         raise InputError(
-            "fit requires y to be passed, but the target y is None (only a StochasticLabels holds answers)"
+            "this requires y to be passed, but the target y is None (only a StochasticLabels holds answers)"
         )
     answers = None if y is None else Answers(y)
     if answers is not None and len(answers) != count:
@@ -151,8 +151,8 @@ def _as_mask(shown: Any) -> "BoolArray | _Lists":
     """A mask (booleans, two-dimensional) or lists of labels (anything else); which of the two is never guessed."""
     if hasattr(shown, "tocsr"):
         shown = shown.toarray()
-    elif hasattr(shown, "to_numpy"):
-        shown = shown.to_numpy()
+    elif hasattr(shown, "__array__"):  # pandas, torch
+        shown = np.asarray(shown)
     if isinstance(shown, str) or not hasattr(shown, "__len__"):
         raise InputError(f"shown: expected a mask, shortlists or a StochasticLabels, got {type(shown).__name__}")
     if isinstance(shown, np.ndarray):
