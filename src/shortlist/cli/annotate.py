@@ -221,9 +221,10 @@ def export(
         typer.Option("--format", help="answers, labels, label-studio or crowd-kit (answers where not given)."),
     ] = None,
 ) -> None:
-    """Write the answers, one label an item, tasks for Label Studio, or crowd-kit's table.
+    """Write the answers, the labels or tasks for other tools.
 
-    The answers as .csv, .jsonl or .parquet; Label Studio's tasks as .json and its config as .xml.
+    The answers as .csv, .jsonl or .parquet; one label an item (--format labels) as .csv; Label Studio's tasks as .json
+    and its config as .xml; crowd-kit's table as .csv.
 
     Example: shortlist annotate export birds answers.parquet
     """
