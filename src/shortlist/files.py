@@ -1,5 +1,6 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; CSV is read with fields of any length."""
 
+import csv
 import os
 import secrets
 import stat
@@ -37,6 +38,14 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write `content` (text as UTF-8) to `path` atomically."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def allow_long_fields() -> None:
+    """Let csv read more than 128 KB in a field: a long text, the names of ten thousand classes.
+
+    It counts for the whole process; always the same value and never taken back, so that threads agree.
+    """
+    csv.field_size_limit(2**31 - 1)
 
 
 def sync_directory(directory: Path) -> None:

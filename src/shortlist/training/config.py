@@ -132,6 +132,8 @@ def stream_seed(seed: int, *purpose: str | int) -> int:
     >>> stream_seed(0, "shuffle", 3) == stream_seed(0, "shuffle", 3) != stream_seed(0, "weights")
     True
     """
+    if seed < 0:
+        raise InputError(f"seed: expected at least 0, got {seed}")
     words = [part if isinstance(part, int) else int.from_bytes(part.encode(), "little") for part in purpose]
     return int(np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
