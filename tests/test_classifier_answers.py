@@ -76,6 +76,11 @@ def test_a_mask_of_pandas_or_torch_is_a_mask():
         assert read_answers(INDEX, mask, None, 4)[0] == read_answers(INDEX, MASK, None, 4)[0]
 
 
+def test_the_columns_of_a_frame_say_which_class_is_which():
+    frame = pd.DataFrame(MASK, columns=NAMES)[["cat", "ant", "bee"]]
+    assert same(read_answers(TEXT, frame, NAMES, 4))
+
+
 REFUSED = {
     "-1 as an ordinary class": ([0, 1, -1, 1], None, None, "row 2 is -1, which stands for None"),
     "-1 as text": (np.array(["ant", "-1", "bee", "cat"]), None, None, "'-1' as text"),
