@@ -165,6 +165,8 @@ BAD = {
         "'lw' cannot",
     ),
     "text for a number": (lambda: (X[:50], Y[:50], {}), {"lr": "fast"}, "lr: expected a number, got 'fast'"),
+    "how many classes": (lambda: (X[:50], Y[:50], {}), {"classes": 10}, "classes: expected a list .* got 10"),
+    "all held out": (lambda: (X[:50], Y[:50], {}), {"holdout": 0.999}, "0.999 of 50 items leaves none to train on"),
     "dtype": (lambda: (X[:50], Y[:50], {}), {"dtype": "float16"}, "unknown dtype"),
     "epochs": (lambda: (X[:50], Y[:50], {}), {"epochs": 2.5}, "epochs: expected a whole number"),
     "lr": (lambda: (X[:50], Y[:50], {}), {"lr": 1e30}, "try a smaller lr"),

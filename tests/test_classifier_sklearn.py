@@ -153,6 +153,8 @@ def test_scorers_refuse_what_they_cannot_score():
     clf = ShortlistClassifier(random_state=0, epochs=1).fit(X, shown=LABELS)
     with pytest.raises(InputError, match="shown="):
         shortlist_scorer("log_likelihood")(clf, X, LABELS.answer)
+    with pytest.raises(ValueError, match="sample_weight"):
+        shortlist_scorer("log_likelihood")(clf, X, shown=LABELS, sample_weight=[1.0, 2.0])
     with pytest.raises(InputError, match="did you mean 'accuracy'"):
         shortlist_scorer("acuracy")
     assert shortlist_scorer()(clf, X, LABELS.answer) == clf.score(X, shown=LABELS) == clf.score(X, LABELS.answer)

@@ -85,7 +85,7 @@ class AnswerScorer:
             return answered_accuracy(y, estimator.predict(X), sample_weight=sample_weight)
         p = torch.from_numpy(np.asarray(estimator.predict_proba(X), np.float64))
         labels, _ = read_answers(y, shown, estimator.classes_, len(p))
-        weight = None if sample_weight is None else torch.from_numpy(np.asarray(sample_weight, np.float64))
+        weight = None if sample_weight is None else torch.from_numpy(_check_sample_weight(sample_weight, p.numpy()))
         return score_answers(p, labels, lambda shares: shares, weight).log_likelihood
 
 
