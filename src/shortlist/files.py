@@ -18,8 +18,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
-    # not tempfile, whose files are private: a result should have the mode any other new file would have
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        # not tempfile, whose files are private: a result should have the mode any other new file would have
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        error.filename = str(path)  # the temporary name would tell nobody anything
+        raise
     try:
         yield temporary
         with temporary.open("rb+") as written:
