@@ -120,6 +120,16 @@ def test_resuming_what_is_finished_does_nothing(tmp_path, monkeypatch, capsys):
     assert "a run with lr = 0.003, this one has 0.5" in capsys.readouterr().err
 
 
+def test_what_is_finished_is_not_tuned_again(tmp_path, monkeypatch):
+    settings = {"size": 2, "epochs": 2, "model": "mlp"}
+    job = Job(DataSource("own.npz"), tmp_path / "run", settings, tune="lr", device="cpu", resume=True)
+    chosen = train(job).trained.config.lr
+    monkeypatch.setattr("shortlist.training.job.tune", None)
+    again = train(job)
+    assert again.again
+    assert again.trained.config.lr == chosen
+
+
 def test_what_is_finished_on_other_labels_is_not_taken_for_this_run(tmp_path):
     def job(seed):
         file = tmp_path / f"labels{seed}.csv"

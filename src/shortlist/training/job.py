@@ -138,10 +138,8 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listener
     grid = grid_of(job.tune)
     if "lr" in grid:  # the usual learning rates of SGD are no good for Adam: look around the default
         grid["lr"] = tuple(float(f"{config.lr * factor:.3g}") for factor in (0.1, 0.3, 1.0, 3.0))
-    stopped = job.out / CHECKPOINT
-    if job.resume and stopped.exists():  # chosen before the run was stopped
-        _, content = read_checkpoint(stopped)
-        return replace(config, **{name: content["config"][name] for name in grid})
+    if job.resume and (before := _settings_before(job.out)):
+        return replace(config, **{name: before[name] for name in grid})
     result = tune(
         dataset,
         config,
@@ -152,6 +150,14 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listener
         on_point=listeners.on_point,
     )
     return result.best
+
+
+def _settings_before(out: Path) -> dict[str, Any] | None:
+    """The settings of the run that was stopped or finished in `out`, tuned ones among them."""
+    if (out / CHECKPOINT).exists():
+        settings: dict[str, Any] = read_checkpoint(out / CHECKPOINT)[1]["config"]
+        return settings
+    return read_config(out)["run"] if (out / WEIGHTS).exists() else None
 
 
 def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
