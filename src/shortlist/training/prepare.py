@@ -180,7 +180,8 @@ def prepare(
 
 
 def _run(task: Task, inputs: Inputs, engine: Engine, group: Processes | None) -> Run:
-    if engine.kernels and (group is None or group.world == 1):
+    single = all(parameter.dtype == torch.float32 for parameter in task.model.parameters())
+    if engine.kernels and single and (group is None or group.world == 1):
         from shortlist.training.fleet_pack import suits_kernels
         from shortlist.training.kernel_run import KernelRun
 
