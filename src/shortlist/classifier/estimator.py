@@ -128,8 +128,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: (N, D) features, dense, sparse or a DataFrame; or (N, C, H, W) uint8 images.
             y: (N,) answers: class labels and NONE (-1).
-            shown: the shortlists: an (N, K) boolean mask in the order of `classes_`; N lists of class labels; or a
-                `StochasticLabels`, whose answers stand in for `y`. None: ordinary labels.
+            shown: the shortlists: an (N, K) boolean mask in the order of `classes_` (a DataFrame whose columns are the
+                class labels: in any order); N lists of class labels; or a `StochasticLabels`, whose answers stand in
+                for `y`. None: ordinary labels.
             sample_weight: (N,) how much each item counts.
         """
         with self._all_or_nothing():
