@@ -119,7 +119,7 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
     return EpochScores(
         epoch=run.epoch,
         risk=risk.item(),
-        validation_accuracy=None if held is None or np.isnan(held.accuracy) else held.accuracy,
+        validation_accuracy=None if held is None else held.known_accuracy,
         validation_log_likelihood=None if held is None else held.log_likelihood,
         test_accuracy=None if test is None else test.item(),
         seconds=_since(began),
