@@ -24,9 +24,10 @@ demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
 # -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
-# one thread a worker: small matrices gain nothing from more, and workers would fight over the cores
+# one thread a worker: small matrices gain nothing from more, and workers would fight over the cores; worksteal: the last
+# tests are the longest (kernels in an interpreter), and would all wait for one worker
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -v -rs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check --output-format concise .

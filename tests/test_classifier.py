@@ -157,6 +157,16 @@ BAD = {
     "model": (lambda: (X[:50], Y[:50], {}), {"model": "lennet"}, "did you mean 'lenet'"),
     "option": (lambda: (X[:50], Y[:50], {}), {"method_options": {"from": "paper"}}, "no such option"),
     "optimiser": (lambda: (X[:50], Y[:50], {}), {"optimiser": "adamm"}, "did you mean 'adam'"),
+    "no optimiser": (lambda: (X[:50], Y[:50], {}), {"optimiser": None}, r"unknown optimiser None \(known: adam, sgd"),
+    "a method itself": (lambda: (X[:50], Y[:50], {}), {"method": methods.get("cc")}, r"unknown method CC\(\)"),
+    "text for an option": (
+        lambda: (X[:50], Y[:50], {}),
+        {"method": "lw", "method_options": {"beta": "x"}},
+        "'lw' cannot",
+    ),
+    "text for a number": (lambda: (X[:50], Y[:50], {}), {"lr": "fast"}, "lr: expected a number, got 'fast'"),
+    "how many classes": (lambda: (X[:50], Y[:50], {}), {"classes": 10}, "classes: expected a list .* got 10"),
+    "all held out": (lambda: (X[:50], Y[:50], {}), {"holdout": 0.999}, "0.999 of 50 items leaves none to train on"),
     "dtype": (lambda: (X[:50], Y[:50], {}), {"dtype": "float16"}, "unknown dtype"),
     "epochs": (lambda: (X[:50], Y[:50], {}), {"epochs": 2.5}, "epochs: expected a whole number"),
     "lr": (lambda: (X[:50], Y[:50], {}), {"lr": 1e30}, "try a smaller lr"),
@@ -178,3 +188,17 @@ def test_bad_input_is_one_line(case):
     with pytest.raises(InputError, match=line) as caught:
         ShortlistClassifier(**{"epochs": 2, "random_state": 0, **params}).fit(x, y, **kwargs)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [{"lr": -1.0}, {"lr": 1e30}, {"model": "lenet"}])
+def test_a_fit_that_fails_leaves_the_classifier_as_it_was(bad):
+    clf = QUICK(epochs=2).fit(X[TRAIN], shown=LABELS)
+    before = clf.predict(X[TEST])
+    with pytest.raises(InputError):
+        clone(clf).set_params(**bad).fit(X, Y)  # they do fail
+    names = np.array([f"other {k}" for k in Y[TRAIN]])
+    for x in (X[TRAIN], pd.DataFrame(X[TRAIN, :60]).add_prefix("pixel ")):
+        with pytest.raises(InputError):
+            clf.set_params(**bad).fit(x, names)
+        assert np.array_equal(clf.predict(X[TEST]), before)
+        assert not hasattr(clf, "feature_names_in_")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from shortlist import NONE, ShortlistClassifier, StochasticLabels
 from shortlist.classifier.answers import read_answers
@@ -68,6 +69,16 @@ def test_classes_keep_the_stated_order():
     assert classes.tolist() == ["b", "z", "a"]
     assert labels.answer.tolist() == [0, 2, NONE]
     assert labels.shown.astype(int).tolist() == [[1, 0, 0], [1, 0, 1], [0, 0, 1]]
+
+
+def test_a_mask_of_pandas_or_torch_is_a_mask():
+    for mask in (pd.DataFrame(MASK), torch.from_numpy(MASK)):
+        assert read_answers(INDEX, mask, None, 4)[0] == read_answers(INDEX, MASK, None, 4)[0]
+
+
+def test_the_columns_of_a_frame_say_which_class_is_which():
+    frame = pd.DataFrame(MASK, columns=NAMES)[["cat", "ant", "bee"]]
+    assert same(read_answers(TEXT, frame, NAMES, 4))
 
 
 REFUSED = {

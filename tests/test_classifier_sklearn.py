@@ -145,12 +145,16 @@ def test_answered_accuracy():
     assert answered_accuracy(["a", NONE, "b"], ["-1", "-1", "-1"]) == 0  # nothing to be gained by guessing None
     with pytest.raises(InputError, match="all of these are None"):
         answered_accuracy([NONE, NONE], [0, 1])
+    with pytest.raises(ValueError, match="sample_weight"):
+        answered_accuracy([0, NONE, 2, 1], [0, 1, 2, 2], sample_weight=[1, 2])
 
 
 def test_scorers_refuse_what_they_cannot_score():
     clf = ShortlistClassifier(random_state=0, epochs=1).fit(X, shown=LABELS)
     with pytest.raises(InputError, match="shown="):
         shortlist_scorer("log_likelihood")(clf, X, LABELS.answer)
+    with pytest.raises(ValueError, match="sample_weight"):
+        shortlist_scorer("log_likelihood")(clf, X, shown=LABELS, sample_weight=[1.0, 2.0])
     with pytest.raises(InputError, match="did you mean 'accuracy'"):
         shortlist_scorer("acuracy")
     assert shortlist_scorer()(clf, X, LABELS.answer) == clf.score(X, shown=LABELS) == clf.score(X, LABELS.answer)

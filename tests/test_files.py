@@ -37,6 +37,12 @@ def test_a_failing_write_makes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_folder_is_named_by_the_file_that_was_meant(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        atomic_write(tmp_path / "none" / "a.csv", "")
+    assert caught.value.filename == str(tmp_path / "none" / "a.csv")
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, step):
     def full(*_):

@@ -8,14 +8,14 @@ class InputError(ValueError):
     """Something the user gave is wrong; the message is one line, fit to be shown as it is."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """An `InputError` for a name that is not registered, suggesting the nearest one that is.
 
     >>> str(unknown_name("method", "likelyhood", ["sl", "likelihood"]))
     "unknown method 'likelyhood': did you mean 'likelihood'? (known: likelihood, sl)"
     """
     names = sorted(known)
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f": did you mean {nearest[0]!r}?" if nearest else ""
     return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
 

@@ -1,5 +1,6 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; CSV is read with fields of any length."""
 
+import csv
 import os
 import secrets
 import stat
@@ -17,8 +18,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
-    # not tempfile, whose files are private: a result should have the mode any other new file would have
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        # not tempfile, whose files are private: a result should have the mode any other new file would have
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        error.filename = str(path)  # the temporary name would tell nobody anything
+        raise
     try:
         yield temporary
         with temporary.open("rb+") as written:
@@ -37,6 +42,14 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write `content` (text as UTF-8) to `path` atomically."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def allow_long_fields() -> None:
+    """Let csv read more than 128 KB in a field: a long text, the names of ten thousand classes.
+
+    It counts for the whole process; always the same value and never taken back, so that threads agree.
+    """
+    csv.field_size_limit(2**31 - 1)
 
 
 def sync_directory(directory: Path) -> None:

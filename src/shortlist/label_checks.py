@@ -60,6 +60,14 @@ def whole(name: str, value: Any) -> int:
         raise InputError(f"{name}: expected a whole number, got {value!r}") from None
 
 
+def number(name: str, value: Any) -> float:
+    """`value` as a float, refusing what is none by its name."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected a number, got {value!r}") from None
+
+
 def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> IntArray:
     """`values` as int64, refusing what is no integer or not in bounds (the upper one exclusive)."""
     array: NDArray[Any] = np.asarray(values)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.files import allow_long_fields, atomic_path
 from shortlist.labels import NONE, StochasticLabels
 
 COLUMNS = ("item", "shortlist", "answer")
@@ -155,8 +155,7 @@ def read_labels(
 def _read_csv(data: bytes) -> Iterator[Record]:
     text = data.decode("utf-8-sig")
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    # the usual 128 KB is too little for the names of ten thousand classes; always the same value, so threads agree
-    csv.field_size_limit(2**31 - 1)
+    allow_long_fields()
     try:
         _require(reader.fieldnames or ())
         rows = [(f"row {reader.line_num}", row) for row in reader]

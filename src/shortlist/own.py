@@ -28,7 +28,9 @@ def _module(name: str, asked: str) -> ModuleType:
         return sys.modules[name]
     # last, so that a file here cannot stand in for an installed module; a worker process looks in the same folder
     here = str(Path.cwd())
-    sys.path.append(here)
+    added = here not in sys.path
+    if added:
+        sys.path.append(here)
     try:
         importlib.invalidate_caches()
         return importlib.import_module(name)
@@ -37,4 +39,5 @@ def _module(name: str, asked: str) -> ModuleType:
     except Exception as error:
         raise InputError(f"{asked}: importing it failed: {first_line(error)}") from error
     finally:
-        sys.path.remove(here)
+        if added:
+            sys.path.remove(here)

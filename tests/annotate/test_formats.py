@@ -66,6 +66,22 @@ def test_the_columns_say_who_how_fast_and_how_chosen(make_project, tmp_path):
     assert float(rows[0]["served_at"]) <= float(rows[0]["answered_at"])
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_none_to_a_list_of_all_classes_does_not_spoil_the_file(make_project, tmp_path, ending):
+    """Five classes on a list are usual, and there may be no more than that."""
+    project = make_project(items=4, classes=3, size=5)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for choice in (None, 1, None, 2):
+        (q,) = queue.next(ada)
+        queue.answer(ada, q.id, 0, choice, 1.0)
+    path = tmp_path / f"answers{ending}"
+    assert export_file(project, path, None) == 2
+    labels = StochasticLabels.read(path)
+    assert labels.class_names == ("class 0", "class 1", "class 2")
+    assert labels.answer.tolist() == [1, 2]
+
+
 def test_undone_and_skipped_are_not_exported(make_project, tmp_path):
     project = make_project(items=4)
     (ada,) = people(project, "ada")

@@ -280,6 +280,7 @@ def test_an_annotator_is_no_admin(make_site):
         ("post", "/measures"),
         ("post", "/import/label-studio"),
         ("delete", "/annotators/1"),
+        ("delete", "/annotators/1/answers"),
     ):
         assert ada.request(method, f"/api/v1{path}", json={}).status_code == 403, path
 

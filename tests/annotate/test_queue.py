@@ -8,7 +8,8 @@ from shortlist.annotate.chooser import Choice, Front, UniformChooser
 from shortlist.annotate.importing import add_classes
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.queue import Queue
-from shortlist.annotate.schema import Answer, Item, Question, Slot
+from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.stats import Stats
 
 from .conftest import Clock, people
 
@@ -369,6 +370,43 @@ def test_undo_of_the_none_after_which_an_item_was_closed(make_project, database)
     assert (again.id, again.attempt) == (q.id, 1)
     queue.answer(ada, q.id, 1, 1, 1.0)
     assert scalar(project, select(Item.state)) == "done"
+
+
+def test_all_answers_of_somebody_are_taken_back_and_asked_again(make_project, database):
+    project = make_project(database, items=150, classes=5, overlap=2, gold=3, gold_every=2)
+    sly, bob, cem = people(project, "sly", "bob", "cem")
+    queue = project.queue()
+    for who in (sly, bob):
+        while held := queue.next(who):
+            queue.answer(who, held[0].id, 0, held[0].shortlist[0], 1.0)
+    given = scalar(project, select(Annotator.answers).where(Annotator.id == sly))
+    assert given == 153
+    assert scalar(project, select(func.count()).where(Item.state == "done")) == 150
+    assert queue.take_back(sly) == given
+    assert queue.take_back(sly) == 0
+    status = Stats(project.store).status()
+    assert status["progress"] == {"done": 150, "total": 300}
+    assert (status["items"], status["items_done"]) == (150, 0)
+    assert [who["answers"] for who in status["annotators"]] == [0, 153, 0]
+    assert [who["gold"] for who in status["annotators"]] == [0, 3, 0]
+    while held := queue.next(cem):
+        queue.answer(cem, held[0].id, 0, None, 1.0)
+    assert Stats(project.store).status()["progress"] == {"done": 300, "total": 300}
+    assert project.store.check() == []
+
+
+def test_a_none_of_theirs_that_others_went_on_from_is_taken_back_as_well(make_project, database):
+    project = make_project(database, items=1, classes=5)
+    sly, bob = people(project, "sly", "bob")
+    queue = Queue(project.store, AskAgain())
+    for who in (sly, sly):
+        (q,) = queue.next(who)
+        queue.answer(who, q.id, 0, None, 1.0)
+    (q,) = queue.next(bob)
+    assert q.shortlist == [4]
+    assert queue.take_back(sly) == 2
+    _, (again,) = queue.answer(bob, q.id, 0, None, 1.0, hold=1)
+    assert again.shortlist == [0, 1], "nobody has refused these"
 
 
 def test_the_work_of_a_request_does_not_grow(make_project):

@@ -1,3 +1,4 @@
+import pytest
 from sqlalchemy import update
 
 from shortlist.annotate.schema import Item
@@ -24,8 +25,8 @@ def test_slips_and_misses():
         row(2, answer=0),  # no gold item
     ]
     assert gold_quality(rows) == {
-        1: {"gold": 5, "slips": 2, "misses": 1},
-        2: {"gold": 1, "slips": 0, "misses": 0},
+        1: {"gold": 5, "gold_shown": 3, "slips": 2, "misses": 1},
+        2: {"gold": 1, "gold_shown": 1, "slips": 0, "misses": 0},
     }
 
 
@@ -74,6 +75,9 @@ def test_the_status_of_a_real_project(make_project, database):
     assert status["none_share"] == 0
     assert status["agreement"] == {"pairs": 3, "share": 0.0}
     assert [who["median_seconds"] for who in status["annotators"]] == [2.0, 4.0]
+    assert status["hours"] == pytest.approx(
+        sum(2.0 * who["id"] * who["answers"] for who in status["annotators"]) / 3600
+    )
     for who in status["annotators"]:
         assert who["slips"] <= who["gold"]
         assert who["answers"] == 3 + who["gold"]

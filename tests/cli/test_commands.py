@@ -114,6 +114,12 @@ def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     assert [row["item"] for row in both] == [f"{tmp_path / 'q.txt'}:0", f"{tmp_path / 'q.csv'}:first"]
 
 
+def test_texts_that_csv_and_splitlines_would_cut(texts, shortlist, tmp_path):
+    file = tmp_path / "q.txt"
+    file.write_text("card " * 30_000 + "\nlost\u2028card\x0cagain\n", encoding="utf-8")
+    assert len(rows_of(shortlist("predict", texts[0], file).out)) == 2
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_predictions_in_files(texts, shortlist, tmp_path, ending):
     import pyarrow.parquet as pq

@@ -1,6 +1,8 @@
 """The user's own data: folders of images, tables, .npz files."""
 
+import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -255,6 +257,10 @@ def test_wrong_columns_and_partners(tmp_path):
     other = write(tmp_path / "u.csv", [{"image": "f/a/1.png", "label": "a"}])
     with pytest.raises(InputError, match="they must agree"):
         data.load(path, test=other)
+    np.savez(tmp_path / "n.npz", x=np.zeros((2, 3)))
+    for without in ("f", "n.npz"):
+        with pytest.raises(InputError, match=r"text_column is 'q', and .* has no columns"):
+            data.load(tmp_path / without, text_column="q")
 
 
 @settings(max_examples=60)
@@ -284,13 +290,14 @@ def test_any_text_comes_back(tmp_path_factory, rows, suffix):
     assert [dataset.class_names[c] for c in dataset.train.y] == [label for _, label in rows]
 
 
-def test_long_texts_and_the_limit_of_csv_is_restored(tmp_path):
-    import csv
-
-    before = csv.field_size_limit()
+def test_long_texts_also_while_another_thread_reads(tmp_path):
     long = "x" * 200_000
-    assert read_table(write(tmp_path / "t.csv", [{"text": long}]))["text"] == [long]
-    assert csv.field_size_limit() == before
+    files = [write(tmp_path / f"{i}.csv", [{"text": long}] * (1 + 40 * i)) for i in range(2)]
+    for _ in range(5):
+        csv.field_size_limit(131_072)  # as at the start of a process
+        with ThreadPoolExecutor(2) as pool:
+            short, whole = pool.map(read_table, files)
+        assert [len(table["text"]) for table in (short, whole)] == [1, 41]
 
 
 def test_class_order():

@@ -18,6 +18,20 @@ def some_labels(n=40, K=5, **rest) -> StochasticLabels:
     return StochasticLabels.draw(np.arange(n) % K, num_classes=K, **({"size": 2, "seed": 0} | rest))
 
 
+def test_a_weight_counts_like_so_many_copies():
+    labels, weight = some_labels(), np.arange(40) % 4
+    method = methods.get("sl", form="paper")
+    weighted, repeated = (
+        method.feed(labels, weight=weight),
+        method.feed(labels.subset(np.repeat(np.arange(40), weight))),
+    )
+    torch.testing.assert_close(weighted.prior, repeated.prior)
+    logits = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    got = method.objective(logits, weighted.batch(torch.arange(40)))
+    want = method.objective(logits.repeat_interleave(torch.from_numpy(weight), 0), repeated.batch(torch.arange(60)))
+    torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize("protocol", methods.PROTOCOLS)
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_which_items_a_method_is_fed(name, protocol):

@@ -44,7 +44,9 @@ def module(tmp_path, monkeypatch):
     sys.modules.pop("my_methods", None)
 
 
-def test_it_is_found_beside_the_registered_ones(module):
+@pytest.mark.parametrize("on_path", [False, True])
+def test_it_is_found_beside_the_registered_ones(module, on_path, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*([str(tmp_path)] if on_path else []), *sys.path])  # as `python -m` puts it first
     before = list(sys.path)
     assert methods.find(f"{module}:Outside").baseline
     made = methods.get(f"{module}:Outside", scale=2.0)

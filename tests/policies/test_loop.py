@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -177,6 +178,7 @@ def test_strategies_of_scikit_activeml_choose_open_items(blobs, name):
 def test_a_snapshot_is_swapped_whole_and_chooses_as_the_loop_would(blobs, tmp_path):
     loop = Loop(blobs.x, 12, replace(QUICK, representatives=0), seed=0)
     assert current(tmp_path) is None
+    (tmp_path / f"v00000001-{os.getpid()}").mkdir()  # a trainer of the same number was killed while it wrote
     for round_ in range(4):
         rows, questions = loop.ask(80)
         answer = simulate_answers(loop.rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli.plan import plan as command
 from shortlist.errors import InputError
+from shortlist.label_files import join_names
 from shortlist.policies.plan import MODEL_QUESTIONS, MODEL_READS, MODEL_SECONDS, plan, read_time_log
 from shortlist.policies.time_model import TimeModel
 
@@ -84,6 +85,23 @@ def test_the_command_prints_and_gives_json(tmp_path):
     assert result["time"]["base"] == pytest.approx(1.5, abs=0.05)
     assert result["ways"][0]["reads"] == 1000
     assert len(result["limits"]) >= 3
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_log_of_names_that_hold_the_separators(tmp_path, ending):
+    names = ["a|b", "c\u2028d", "e", "f"]
+    rows = [
+        {"shortlist": join_names(names), "answer": name, "seconds": 1.5 + 0.4 * place}
+        for place, name in enumerate(names, 1)
+    ] * 9
+    path = tmp_path / f"log{ending}"
+    if ending == ".csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    else:
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    found = read_time_log(path)
+    assert (found.base, found.per_class) == pytest.approx((1.5, 0.4))
 
 
 @pytest.mark.parametrize(

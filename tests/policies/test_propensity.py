@@ -32,6 +32,13 @@ def expectation(policy: Policy, y: int, **options) -> float:
     return total
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_and_small_answers(dtype):
+    losses = LOSSES.to(dtype)[None]
+    got = propensity_risk(losses, torch.tensor([1], dtype=torch.int32), torch.tensor([1e-6]))
+    assert got.item() == pytest.approx(losses[0, 1].item() * 1e6)
+
+
 @pytest.mark.parametrize("policy", MIXED, ids=lambda p: f"{p.kind}-{p.epsilon}-{p.floor}")
 @pytest.mark.parametrize("y", range(5))
 def test_unbiased_under_each_mixed_policy(policy, y):

@@ -10,6 +10,7 @@ import torch
 
 from shortlist.data.dataset import Dataset, Split
 from shortlist.errors import InputError
+from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import folder as folders
 from shortlist.training.config import RunConfig
 from shortlist.training.confusion import confusion_svg
@@ -145,3 +146,12 @@ def test_channels_last_weights_are_saved_in_the_usual_order(tmp_path):
         tmp_path / "b" / "weights.safetensors"
     ).read_bytes()
     assert torch.is_grad_enabled()
+
+
+def test_a_run_of_none_answers_alone_is_saved(tmp_path):
+    data, labels = tmp_path / "data.npz", tmp_path / "labels.csv"
+    np.savez(data, x=blobs(count=120).train.x)
+    StochasticLabels.from_lists([[0, 1]] * 120, [NONE] * 120, 4, class_names=tuple("abcd")).write(labels)
+    done = train(Job(DataSource(str(data)), tmp_path / "run", {"epochs": 2, "holdout": 0.1}, labels, device="cpu"))
+    assert done.measures is None
+    assert load_folder(tmp_path / "run", "cpu").history[-1].validation_accuracy is None

@@ -74,6 +74,16 @@ def test_normalise_by_naive_loop(shape):
         np.testing.assert_allclose(got[:, c], (x[:, c] - part.mean()) / deviation, rtol=1e-5, atol=1e-5)
 
 
+def test_a_constant_feature_is_constant_with_weights_too():
+    x = np.full((300, 2), 1e6 + 0.3, np.float32)
+    x[0, 1] = np.nextafter(x[0, 1], np.float32(np.inf))  # the least that is not constant
+    weight = np.random.default_rng(1).random(300)
+    for given in (None, weight):
+        deviation = Normalise(x, weight=given).deviation.tolist()
+        assert deviation[0] == 1
+        assert 0 < deviation[1] < 0.01
+
+
 @pytest.mark.parametrize("piece", [1, 200, 1 << 19])
 def test_bytes_are_measured_piece_by_piece(piece, monkeypatch):
     monkeypatch.setattr("shortlist.training.inputs.PIECE", piece)

@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from shortlist.cli import main
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.training.job import Job, train
+from shortlist.training.source import DataSource
 
 from .conftest import blobs
 
@@ -114,3 +118,26 @@ def test_resuming_what_is_finished_does_nothing(tmp_path, monkeypatch, capsys):
         main()
     assert ended.value.code == 2
     assert "a run with lr = 0.003, this one has 0.5" in capsys.readouterr().err
+
+
+def test_what_is_finished_is_not_tuned_again(tmp_path, monkeypatch):
+    settings = {"size": 2, "epochs": 2, "model": "mlp"}
+    job = Job(DataSource("own.npz"), tmp_path / "run", settings, tune="lr", device="cpu", resume=True)
+    chosen = train(job).trained.config.lr
+    monkeypatch.setattr("shortlist.training.job.tune", None)
+    again = train(job)
+    assert again.again
+    assert again.trained.config.lr == chosen
+
+
+def test_what_is_finished_on_other_labels_is_not_taken_for_this_run(tmp_path):
+    def job(seed):
+        file = tmp_path / f"labels{seed}.csv"
+        y = np.load("own.npz")["y"]
+        StochasticLabels.draw(y, num_classes=4, size=2, seed=seed, class_names=tuple("0123")).write(file)
+        return Job(DataSource("own.npz"), tmp_path / "run", {"epochs": 2}, labels=file, device="cpu", resume=True)
+
+    assert not train(job(0)).again
+    assert train(job(0)).again
+    with pytest.raises(InputError, match="run: a run on other data or other labels than these"):
+        train(job(1))

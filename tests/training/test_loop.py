@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from shortlist.errors import InputError
+from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import loop
 from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.config import RunConfig
@@ -116,6 +117,13 @@ def test_a_checkpoint_of_other_settings_or_labels_is_refused(tmp_path):
         fit(prepared(epochs=1, data=blobs(shape=(1, 8, 8), seed=9)), checkpoint=path, resume=True)
 
 
+@pytest.mark.parametrize("settings", [{"classes": (0, 2, 3)}, {"model_options": {"hidden": (8, 4)}}])
+def test_settings_that_json_keeps_as_lists_are_the_same_settings(tmp_path, settings):
+    path = tmp_path / "c.safetensors"
+    history = fit(prepared(epochs=1, **settings), checkpoint=path)
+    assert fit(prepared(epochs=1, **settings), checkpoint=path, resume=True) == history
+
+
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
 def test_a_damaged_checkpoint_is_refused(tmp_path, content):
     path = tmp_path / "c.safetensors"
@@ -149,3 +157,11 @@ def test_scores_by_epoch():
     scored = [row.epoch for row in history if row.test_accuracy is not None]
     assert scored == list(range(3, 13))  # the last ten are always scored
     assert mean_of_last(history) == pytest.approx(sum(row.test_accuracy for row in history[-10:]) / 10)
+
+
+def test_no_accuracy_where_nobody_answered():
+    labels = StochasticLabels.from_lists([[0, 1]] * 96, [NONE] * 96, 4)
+    config = RunConfig(epochs=1, batch_size=16, holdout=0.2)
+    [scores] = fit(prepare(blobs(), config, labels=labels, engine=CPU))
+    assert scores.validation_accuracy is None
+    assert scores.validation_log_likelihood < 0

@@ -62,6 +62,16 @@ def test_the_scores_are_those_of_the_held_out_items_by_hand(digits, tuned):
     assert tuned.held_answered == len(right)
 
 
+def test_a_run_on_some_classes_is_tuned_on_these_alone(digits):
+    some = replace(CONFIG, classes=(3, 5, 8), size=2, epochs=2)
+    chosen = tune(digits, some, {"lr": [0.01, 0.1]})
+    part = tune(digits.only_classes((3, 5, 8)), replace(some, classes=None), {"lr": [0.01, 0.1]})
+    assert [row.accuracy for row in chosen.rows] == [row.accuracy for row in part.rows]
+    assert chosen.best == replace(part.best, classes=(3, 5, 8))
+    with pytest.raises(InputError, match="draws its own labels, and labels were given"):
+        tune(digits, some, GRID, labels=StochasticLabels.draw(digits.train.y, num_classes=10, size=2, seed=0))
+
+
 def test_it_is_deterministic(digits, tuned):
     again = tune(digits, CONFIG, GRID)
     scores = [[(row.accuracy, row.log_likelihood) for row in result.rows] for result in (tuned, again)]

@@ -21,6 +21,7 @@ from shortlist.annotate.schema import annotators, answers, items, questions, slo
 from shortlist.annotate.store import Store
 
 LEASE_SECONDS = 300.0
+TAKE_BACK_AT_ONCE = 100  # answers a transaction: the others wait for one batch, not for all
 SEED_BITS = 53  # a seed survives a trip through JSON numbers
 
 _Q, _S, _A = questions.c, slots.c, answers.c
@@ -135,6 +136,19 @@ class Queue:
         with self._as(annotator_id) as connection:
             for row in self.leases.held(connection, annotator_id):
                 self.leases.expire(connection, row)
+
+    def take_back(self, annotator_id: int) -> int:
+        """Undo every answer of somebody who cannot be trusted; what they had settled is asked again. How many."""
+        count = 0
+        while True:
+            with self._as(annotator_id) as connection:
+                mine = {"annotator": annotator_id, "in_state": "answered"}
+                found = connection.execute(_LATEST.limit(TAKE_BACK_AT_ONCE), mine).scalars().all()
+                for question_id in found:
+                    self._take_back(connection, self._question(connection, annotator_id, question_id))
+            count += len(found)
+            if len(found) < TAKE_BACK_AT_ONCE:
+                return count
 
     # -- one transaction as one annotator ----------------------------------------------------------------------------
 
@@ -270,6 +284,22 @@ class Queue:
             settle_item(connection, question["item_id"], +1)
             self.settled -= 1
         return stored
+
+    def _take_back(self, connection: Connection, question: RowMapping) -> None:
+        answer = _find_answer(connection, question["id"], question["attempt"])
+        assert answer is not None  # its state is "answered"
+        _append(connection, question["id"], question["attempt"], "undo", None, None, self.clock(), answer.id)
+        _set_question(connection, question["id"], "expired", question["attempt"] + 1)
+        count_answer(connection, question["annotator_id"], answer.kind, answer.answer, -1)
+        if (question["slot_state"], question["slot_holder"]) != ("done", question["annotator_id"]):
+            return  # a None after which somebody else was asked: the slot is theirs
+        if question["slot_turn"] != question["turn"]:
+            return  # a None before the answer that ended the slot
+        free_slot(connection, question, question["turn"])
+        if not question["gold"]:
+            settle_item(connection, question["item_id"], +1)
+            self.leases.reopen(connection, question["item_id"])
+            self.settled -= 1
 
 
 def _set_question(connection: Connection, question_id: int, state: str, attempt: int) -> None:

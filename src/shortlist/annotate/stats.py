@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from sqlalchemy import Connection, exists, false, func, select
@@ -76,11 +76,12 @@ def _status(connection: Connection) -> dict[str, Any]:
     for row in people:
         row["none_share"] = row["nones"] / row["answers"] if row["answers"] else None
         row["median_seconds"] = seconds.get(row["id"])
-        row |= quality.get(row["id"], {"gold": 0, "slips": 0, "misses": 0})
+        row |= quality.get(row["id"], _NO_GOLD)
     return {
         **{"items": items, "items_done": items - states.get("open", 0)},
         **{"progress": _progress(connection), "answers": given, "none_share": nones / given if given else None},
         "skips": sum(row["skips"] for row in people),
+        "hours": _hours(people, latest),
         "agreement": agreement(latest),
         "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(latest, "size").items())],
         "annotators": people,
@@ -88,6 +89,7 @@ def _status(connection: Connection) -> dict[str, Any]:
     }
 
 
+_NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
@@ -113,15 +115,20 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
 
 
 def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
-    """Per annotator: gold answers, slips (a wrong class picked) and misses (None although the class was shown)."""
-    found: dict[int, dict[str, int]] = defaultdict(lambda: {"gold": 0, "slips": 0, "misses": 0})
+    """Per annotator: gold answers, slips (a wrong class picked) and misses (None although the class was shown).
+
+    And how often it was shown: with many classes seldom, and where it was not, None is right and nothing was missed.
+    """
+    found: dict[int, dict[str, int]] = defaultdict(_NO_GOLD.copy)
     for row in latest:
         if not row["is_gold"]:
             continue
         mine = found[row["annotator_id"]]
         mine["gold"] += 1
+        shown = row["gold"] in row["shortlist"]
+        mine["gold_shown"] += shown
         if row["class_id"] is None:
-            mine["misses"] += row["gold"] in row["shortlist"]
+            mine["misses"] += shown
         else:
             mine["slips"] += row["class_id"] != row["gold"]
     return found
@@ -154,6 +161,17 @@ def _seconds(latest: list[dict[str, Any]], by: str) -> dict[Any, float]:
         if row["seconds"] is not None:
             grouped[row[by]].append(row["seconds"])
     return {key: median(values) for key, values in grouped.items()}
+
+
+def _hours(people: list[dict[str, Any]], latest: list[dict[str, Any]]) -> float | None:
+    """What people have spent on their answers: as long for each as for their latest ones on average."""
+    given: dict[int, list[float]] = defaultdict(list)
+    for row in latest:
+        if row["seconds"] is not None:
+            given[row["annotator_id"]].append(row["seconds"])
+    if not given:
+        return None
+    return float(sum(row["answers"] * fmean(given[row["id"]]) for row in people if row["id"] in given)) / 3600
 
 
 def measures(connection: Connection, limit: int = 500) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 
 Shown = Any
-"""(N, K) boolean mask in the order of the classes, N shortlists of class labels, a StochasticLabels, or None."""
+"""(N, K) boolean mask in the order of the classes (a DataFrame whose columns name them: in any order), N shortlists of
+class labels, a StochasticLabels, or None."""
 
 
 def read_answers(
@@ -29,7 +30,7 @@ def read_answers(
     """
     if y is None and not isinstance(shown, StochasticLabels):
         raise InputError(
-            "fit requires y to be passed, but the target y is None (only a StochasticLabels holds answers)"
+            "this requires y to be passed, but the target y is None (only a StochasticLabels holds answers)"
         )
     answers = None if y is None else Answers(y)
     if answers is not None and len(answers) != count:
@@ -38,6 +39,7 @@ def read_answers(
     if shown is None:
         assert answers is not None
         return _ordinary(answers, stated)
+    columns = list(getattr(shown, "columns", ()))  # of a DataFrame
     if not isinstance(shown, StochasticLabels):
         shown = _as_mask(shown)
     length = shown.shape[0] if hasattr(shown, "shape") else len(shown)
@@ -47,7 +49,7 @@ def read_answers(
         return _of_labels(answers, shown, stated)
     assert answers is not None
     if isinstance(shown, np.ndarray):
-        return _of_mask(answers, shown, stated)
+        return _of_mask(answers, shown, columns, stated)
     return _of_lists(answers, shown, stated)
 
 
@@ -71,10 +73,14 @@ def _ordinary(answers: Answers, stated: Classes | None) -> tuple[StochasticLabel
     return StochasticLabels.ordinary(answers.encode(classes), num_classes=len(classes)), classes
 
 
-def _of_mask(answers: Answers, mask: BoolArray, stated: Classes | None) -> tuple[StochasticLabels, Classes]:
+def _of_mask(
+    answers: Answers, mask: BoolArray, columns: list[Any], stated: Classes | None
+) -> tuple[StochasticLabels, Classes]:
     classes = _classes_of(answers, mask.shape[1]) if stated is None else stated
     if mask.shape[1] != len(classes):
         raise InputError(f"shown: a mask of {mask.shape[1]} columns for {len(classes)} classes, expected one a class")
+    if set(columns) == set(classes.tolist()):  # they say which is which, whatever their order
+        mask = mask[:, [columns.index(label) for label in classes.tolist()]]
     return StochasticLabels(mask, answers.encode(classes), class_names=_names(classes)), classes
 
 
@@ -151,8 +157,8 @@ def _as_mask(shown: Any) -> "BoolArray | _Lists":
     """A mask (booleans, two-dimensional) or lists of labels (anything else); which of the two is never guessed."""
     if hasattr(shown, "tocsr"):
         shown = shown.toarray()
-    elif hasattr(shown, "to_numpy"):
-        shown = shown.to_numpy()
+    elif hasattr(shown, "__array__"):  # pandas, torch
+        shown = np.asarray(shown)
     if isinstance(shown, str) or not hasattr(shown, "__len__"):
         raise InputError(f"shown: expected a mask, shortlists or a StochasticLabels, got {type(shown).__name__}")
     if isinstance(shown, np.ndarray):

@@ -48,6 +48,8 @@ class Answers:
 
 def stated_classes(classes: Iterable[Any]) -> Classes:
     """The `classes=` of the user, in their order."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise InputError(f"classes: expected a list of class labels, got {classes!r}")
     array = _plain("classes", np.asarray(_array_of(list(classes))))
     if array.ndim != 1 or len(np.unique(array)) != len(array):
         raise InputError("classes: expected a flat list of class labels, each once")

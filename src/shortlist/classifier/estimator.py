@@ -1,7 +1,8 @@
 """ShortlistClassifier: training from shortlists, as scikit-learn has it."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Literal, Self
 
@@ -19,7 +20,7 @@ from shortlist.classifier.features import check_features, check_weight
 from shortlist.classifier.passes import dataset_of, detached, one_pass
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
-from shortlist.label_checks import whole
+from shortlist.label_checks import number, whole
 from shortlist.training import loop
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.evaluation import class_probabilities, predict_logits
@@ -36,7 +37,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns from short lists of classes and the answers to them.
 
     Args:
-        method: a name of `shortlist.methods.METHODS`.
+        method: a name of `shortlist.methods.METHODS`, or "package.module:Class" of your own.
         model: `linear`, `mlp`, `lenet`, `resnet32`, "package.module:function", such a function, or an nn.Module.
         method_options: options of the method, such as `{"form": "paper"}` of `sl`.
         model_options: options of the model, such as `{"hidden": (512,)}` of `mlp`.
@@ -127,28 +128,30 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: (N, D) features, dense, sparse or a DataFrame; or (N, C, H, W) uint8 images.
             y: (N,) answers: class labels and NONE (-1).
-            shown: the shortlists: an (N, K) boolean mask in the order of `classes_`; N lists of class labels; or a
-                `StochasticLabels`, whose answers stand in for `y`. None: ordinary labels.
+            shown: the shortlists: an (N, K) boolean mask in the order of `classes_` (a DataFrame whose columns are the
+                class labels: in any order); N lists of class labels; or a `StochasticLabels`, whose answers stand in
+                for `y`. None: ordinary labels.
             sample_weight: (N,) how much each item counts.
         """
-        x = check_features(self, X, reset=True)
-        labels, self.classes_ = read_answers(y, shown, self.classes, x.shape[0])
-        weight = check_weight(sample_weight, x)
-        self._seed = self._draw_seed()
-        config = self._config(len(labels))
-        engine = Engine(device=self.device)
-        network = self._fresh_network()
-        data = dataset_of(x, labels.num_classes)
-        prepared = prepare(data, config, labels=labels, weight=weight, engine=engine, model=network)
-        self._cast(prepared.run.model.get_submodule("0"))  # the normalisation that `prepare` put first
-        try:
-            history = loop.fit(prepared)
-        except loop.Interrupted as interrupted:
-            raise KeyboardInterrupt from interrupted
-        self.history_ = [asdict(row) for row in history]
-        self.smoothing_ = prepared.smoothing
-        self._items = len(labels)
-        return self._keep(prepared.run)
+        with self._all_or_nothing():
+            x = check_features(self, X, reset=True)
+            labels, self.classes_ = read_answers(y, shown, self.classes, x.shape[0])
+            weight = check_weight(sample_weight, x)
+            self._seed = self._draw_seed()
+            config = self._config(len(labels))
+            engine = Engine(device=self.device)
+            network = self._fresh_network()
+            data = dataset_of(x, labels.num_classes)
+            prepared = prepare(data, config, labels=labels, weight=weight, engine=engine, model=network)
+            self._cast(prepared.run.model.get_submodule("0"))  # the normalisation that `prepare` put first
+            try:
+                history = loop.fit(prepared)
+            except loop.Interrupted as interrupted:
+                raise KeyboardInterrupt from interrupted
+            self.history_ = [asdict(row) for row in history]
+            self.smoothing_ = prepared.smoothing
+            self._items = len(labels)
+            return self._keep(prepared.run)
 
     def partial_fit(
         self,
@@ -190,6 +193,16 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
         return self._keep(run)
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A training that fails changes nothing: a new shape or new class labels would be read into the old network."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     def _keep(self, run: Run) -> Self:
         self.network_ = detached(run.model)
         self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in run.optimiser.state().items()}
@@ -219,7 +232,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _cast(self, module: nn.Module) -> nn.Module:
         """In the precision of `dtype`."""
         if self.dtype not in ("float32", "float64"):
-            raise unknown_name("dtype", str(self.dtype), ("float32", "float64"))
+            raise unknown_name("dtype", self.dtype, ("float32", "float64"))
         return module.double() if self.dtype == "float64" else module
 
     def _config(self, items: int) -> RunConfig:
@@ -232,12 +245,12 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             epochs=whole("epochs", self.epochs),
             batch_size=auto if self.batch_size == "auto" else whole("batch_size", self.batch_size),
             optimiser=self.optimiser,  # type: ignore[arg-type]
-            lr=float(self.lr),
-            weight_decay=float(self.weight_decay),
-            momentum=float(self.momentum),
+            lr=number("lr", self.lr),
+            weight_decay=number("weight_decay", self.weight_decay),
+            momentum=number("momentum", self.momentum),
             schedule=self.schedule,  # type: ignore[arg-type]
             augment=bool(self.augment),
-            holdout=float(self.holdout),
+            holdout=number("holdout", self.holdout),
             seed=self._seed,
         )
 

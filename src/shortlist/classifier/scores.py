@@ -13,6 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.validation import _check_sample_weight
 
 from shortlist.classifier.answers import Shown, answers_in, read_answers
 from shortlist.classifier.classes import Answers
@@ -35,7 +36,7 @@ def answered_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Ar
     predicted = np.asarray(y_pred)
     if len(predicted) != len(answers):
         raise InputError(f"{len(predicted)} predictions for {len(answers)} answers")
-    weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
+    weight = None if sample_weight is None else _check_sample_weight(sample_weight, predicted)[kept]
     return float(accuracy_score(answers.values, predicted[kept], sample_weight=weight))
 
 
@@ -84,7 +85,7 @@ class AnswerScorer:
             return answered_accuracy(y, estimator.predict(X), sample_weight=sample_weight)
         p = torch.from_numpy(np.asarray(estimator.predict_proba(X), np.float64))
         labels, _ = read_answers(y, shown, estimator.classes_, len(p))
-        weight = None if sample_weight is None else torch.from_numpy(np.asarray(sample_weight, np.float64))
+        weight = None if sample_weight is None else torch.from_numpy(_check_sample_weight(sample_weight, p.numpy()))
         return score_answers(p, labels, lambda shares: shares, weight).log_likelihood
 
 

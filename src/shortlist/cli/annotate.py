@@ -201,12 +201,14 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         return
     done, total = found["progress"]["done"], found["progress"]["total"]
     typer.echo(f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items")
+    if found["hours"] is not None:
+        typer.echo(f"  time spent: {found['hours']:.1f} hours")
     if found["agreement"]["pairs"]:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
         typer.echo(
             f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "
-            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses)"
+            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown)"
         )
 
 
@@ -219,9 +221,10 @@ def export(
         typer.Option("--format", help="answers, labels, label-studio or crowd-kit (answers where not given)."),
     ] = None,
 ) -> None:
-    """Write the answers, one label an item, tasks for Label Studio, or crowd-kit's table.
+    """Write the answers, the labels or tasks for other tools.
 
-    The answers as .csv, .jsonl or .parquet; Label Studio's tasks as .json and its config as .xml.
+    The answers as .csv, .jsonl or .parquet; one label an item (--format labels) as .csv; Label Studio's tasks as .json
+    and its config as .xml; crowd-kit's table as .csv.
 
     Example: shortlist annotate export birds answers.parquet
     """

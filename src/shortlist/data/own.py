@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,10 @@ def load_own(
     """Read `path` (and `test`, of the same form) by what it is: a folder, a table or an .npz file."""
     if test is not None and not test.exists():
         raise InputError(f"no such file or folder: {test}")
+    if path.suffix.lower() not in TABLES or path.is_dir():
+        for name, column in asdict(columns).items():
+            if column is not None:
+                raise InputError(f"{name}_column is {column!r}, and {path} has no columns: only a table has")
     if path.is_dir():
         from shortlist.data.folder import load_folder
 

@@ -6,7 +6,6 @@ import csv
 import json
 import math
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from shortlist.data.dataset import Dataset
 from shortlist.data.own import RawSplit, assemble
 from shortlist.errors import InputError
+from shortlist.files import allow_long_fields
 
 Table = dict[str, list[Any]]
 
@@ -75,7 +75,7 @@ def read_table(path: Path) -> Table:
 
 
 def _read_csv(path: Path, delimiter: str) -> Table:
-    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a text may be long
+    allow_long_fields()
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle, delimiter=delimiter, strict=True)
@@ -95,8 +95,6 @@ def _read_csv(path: Path, delimiter: str) -> Table:
                 rows.append(row)
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
     return {name: [row[i] for row in rows] for i, name in enumerate(header)}
 
 

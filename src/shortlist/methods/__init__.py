@@ -35,7 +35,7 @@ def find(name: str) -> type[Method]:
     """The class of a method, by its name or as `package.module:Class` in a module of one's own."""
     if name in METHODS:
         return METHODS[name]
-    if ":" in name:
+    if isinstance(name, str) and ":" in name:
         return own_method(name)
     raise unknown_name("method", name, METHODS)
 
@@ -50,5 +50,6 @@ def get(name: str, **options: Any) -> Method:
     try:
         return found(**options)
     except TypeError as error:
-        known = ", ".join(getattr(found, "__dataclass_fields__", {})) or "none"
-        raise InputError(f"method {name!r} has no such option: {error} (its options: {known})") from error
+        known = getattr(found, "__dataclass_fields__", {})
+        what = "has no such option" if set(options) - set(known) else "cannot take these options"
+        raise InputError(f"method {name!r} {what}: {error} (its options: {', '.join(known) or 'none'})") from error

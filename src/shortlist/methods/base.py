@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
@@ -133,11 +133,12 @@ class Feed:
         """The given rows of `labels`, without confidences."""
         index = np.asarray(rows)
         part = labels.subset(index)
+        prior = labels.prior if weight is None else _weighted_prior(labels, np.asarray(weight, np.float64))
         return cls(
             rows=torch.from_numpy(index.astype(np.int64)),
             shortlist=torch.from_numpy(part.padded()),
             answer=torch.from_numpy(part.answer),
-            prior=torch.from_numpy(labels.prior).float(),
+            prior=torch.from_numpy(prior).float(),
             weight=None if weight is None else torch.as_tensor(np.asarray(weight)[index], dtype=torch.float32),
         )
 
@@ -191,6 +192,13 @@ class Feed:
         if "confidence" not in state or state["confidence"].shape != self.table.shape:
             raise InputError(f"the saved confidences do not fit: expected a table of {tuple(self.table.shape)}")
         self.table.copy_(state["confidence"])
+
+
+def _weighted_prior(labels: StochasticLabels, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(K + 1,) `StochasticLabels.prior` with every item counted as `weight` copies of itself."""
+    slots = np.where(labels.answered, labels.answer, labels.num_classes)
+    total = weight.sum()
+    return np.bincount(slots, weight, labels.num_classes + 1) / (total if total else 1)
 
 
 def uniform(mask: Tensor) -> Tensor:

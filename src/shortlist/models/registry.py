@@ -100,19 +100,20 @@ def _build(
 
     if isinstance(name, nn.Module):
         return _checked_output(copy.deepcopy(name), type(name).__name__, shape, num_classes)
-    if isinstance(name, str) and name in _MODELS:
-        return _call(_resolve(_MODELS[name][0]), name, shape, num_classes, options)
-    if isinstance(name, str) and ":" not in name:
-        raise unknown_name("model", name, names())
-    function = _resolve(name) if isinstance(name, str) else name
-    label = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    own = not isinstance(name, str) or name not in _MODELS
+    if isinstance(name, str):
+        if own and ":" not in name:
+            raise unknown_name("model", name, names())
+        function, label = _resolve(name if own else _MODELS[name][0]), name
+    else:
+        function, label = name, getattr(name, "__name__", repr(name))
     try:
         model = _call(function, label, shape, num_classes, options)
     except InputError:
         raise
     except Exception as error:
         raise InputError(f"model {label!r} failed: {first_line(error)}") from error
-    return _checked_output(model, label, shape, num_classes)
+    return _checked_output(model, label, shape, num_classes) if own else model
 
 
 def _call(

@@ -21,7 +21,7 @@ from shortlist.policies.beliefs import (
     stray_share,
     update,
 )
-from shortlist.policies.choose import Policy, Questions, choose
+from shortlist.policies.choose import Policy, Questions, bits, choose
 from shortlist.policies.items import DIVERSITY, check_order, get_order, representatives
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import (
@@ -223,8 +223,6 @@ class Loop:
 
     def _promise(self, posterior: NDArray[np.float32]) -> NDArray[np.float64]:
         """(B,) bits a second of the best list."""
-        from shortlist.policies.choose import bits
-
         longest = min(self.settings.policy.longest, posterior.shape[1])
         ordered = -np.sort(-posterior, axis=1)[:, :longest].astype(np.float64)
         rate: NDArray[np.float64] = (bits(ordered) / self.settings.time.expected(ordered)).max(axis=1)

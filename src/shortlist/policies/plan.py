@@ -1,10 +1,13 @@
 """What labelling would cost, before any of it is done: full labels, random shortlists, model-chosen shortlists."""
 
 import csv
+import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.errors import InputError
+from shortlist.label_files import split_names
 from shortlist.policies.time_model import TimeModel, fit_time
 from shortlist.theory import expected_reads, information
 
@@ -72,8 +75,6 @@ def read_time_log(path: str | Path) -> TimeModel:
     Raises:
         InputError: the file lacks a column, or has too few timed answers.
     """
-    import json
-
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -81,9 +82,9 @@ def read_time_log(path: str | Path) -> TimeModel:
         raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     try:
         if file.suffix.lower() == ".jsonl":
-            records = [json.loads(line) for line in text.splitlines() if line.strip()]
+            records = [json.loads(line) for line in text.split("\n") if line.strip()]
         else:
-            records = list(csv.DictReader(text.splitlines()))
+            records = list(csv.DictReader(io.StringIO(text, newline="")))
     except (ValueError, csv.Error) as error:
         raise InputError(f"{file} is not a log of answers: {error}") from error
     needed = ("shortlist", "answer", "seconds")
@@ -99,7 +100,7 @@ def read_time_log(path: str | Path) -> TimeModel:
         except (TypeError, ValueError) as error:
             raise InputError(f"{file}, row {number}: seconds is {record['seconds']!r}, not a number") from error
         shown = record["shortlist"]
-        lists.append([str(name) for name in shown] if isinstance(shown, list) else str(shown).split("|"))
+        lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(str(shown)))
         answers.append("" if record["answer"] is None else str(record["answer"]))
     return fit_time(lists, answers, seconds)
 

@@ -42,11 +42,14 @@ def propensity_risk(
     import torch
 
     from shortlist.label_checks import NONE
+    from shortlist.losses import raised
+    from shortlist.risks import picked_loss
 
+    losses = raised(losses)
     answered = answer != NONE
     if bool((answered & (inclusion <= 0)).any()):
         raise InputError("inclusion: an answered class must have had a chance above 0 to be shown")
-    picked = losses.gather(-1, answer.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    picked = picked_loss(losses, answer)
     level = torch.zeros_like(picked) if baseline is None else (baseline.detach() * losses).sum(-1)
     weight = torch.where(answered, 1 / torch.where(answered, inclusion, 1).to(losses.dtype), 0)
     match form:

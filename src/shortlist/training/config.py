@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
@@ -69,6 +70,17 @@ class RunConfig:
         """As plain values, fit for JSON."""
         return dataclasses.asdict(self)
 
+    def difference(self, saved: dict[str, Any]) -> str | None:
+        """The first setting that a run saved by `to_dict` has otherwise, in words; None where they are the same.
+
+        Settings are compared as JSON keeps them, a tuple as a list; one that was added since has its default there.
+        """
+        ours, theirs = json.loads(json.dumps(self.to_dict())), {**RunConfig().to_dict(), **saved}
+        for name, value in ours.items():
+            if theirs[name] != value:
+                return f"a run with {name} = {theirs[name]!r}, this one has {value!r}"
+        return None
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Undo `to_dict`."""
@@ -120,6 +132,8 @@ def stream_seed(seed: int, *purpose: str | int) -> int:
     >>> stream_seed(0, "shuffle", 3) == stream_seed(0, "shuffle", 3) != stream_seed(0, "weights")
     True
     """
+    if seed < 0:
+        raise InputError(f"seed: expected at least 0, got {seed}")
     words = [part if isinstance(part, int) else int.from_bytes(part.encode(), "little") for part in purpose]
     return int(np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 

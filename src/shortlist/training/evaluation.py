@@ -41,6 +41,11 @@ class Scores:
     log_likelihood: float
     """Mean log probability of the answers, None answers included."""
 
+    @property
+    def known_accuracy(self) -> float | None:
+        """The accuracy, or None where no item was answered: what is stored, as JSON has no NaN."""
+        return None if np.isnan(self.accuracy) else self.accuracy
+
 
 def class_probabilities(method: Method, logits: Tensor, smoothing: float) -> Tensor:
     """(N, K) class probabilities: by the method's link, its smoothing undone."""

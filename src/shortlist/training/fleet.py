@@ -286,7 +286,7 @@ class Fleet:
                     epoch=self.epoch,
                     risk=risks[run],
                     seconds=seconds,
-                    validation_accuracy=None if scores is None else scores.accuracy,
+                    validation_accuracy=None if scores is None else scores.known_accuracy,
                     validation_log_likelihood=None if scores is None else scores.log_likelihood,
                     test_accuracy=accuracies[run] if accuracies is not None and due[run] else None,
                 )

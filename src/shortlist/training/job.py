@@ -1,6 +1,5 @@
 """A whole training as the command line does it: read, label, choose settings, train, measure, save."""
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from shortlist.training.defaults import defaults_for
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
-from shortlist.training.loop import DivergedError, EpochScores, fit, probabilities
+from shortlist.training.loop import DivergedError, EpochScores, check_same_run, fingerprint, fit, probabilities
 from shortlist.training.measures import Measures, measure
 from shortlist.training.prepare import Prepared, prepare
 from shortlist.training.selection import TuneRow, grid_of, tune
@@ -93,9 +92,9 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
     with processes(engine.device) as group, _output(job, group.rank == 0):
         config = _configure(job, dataset, answers, listeners)
         engine = Engine(device=engine.device).resolve(config.epochs * len(answers.labels))
-        if job.resume and (done := _finished_before(job, config)):
-            return done
         prepared = prepare(dataset, config, labels=answers.labels, rows=answers.rows, engine=engine, group=group)
+        if job.resume and (done := _finished_before(job, prepared)):
+            return done
         listeners.on_start(prepared)
         checkpoint = job.out / CHECKPOINT
         history = fit(
@@ -139,10 +138,8 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listener
     grid = grid_of(job.tune)
     if "lr" in grid:  # the usual learning rates of SGD are no good for Adam: look around the default
         grid["lr"] = tuple(float(f"{config.lr * factor:.3g}") for factor in (0.1, 0.3, 1.0, 3.0))
-    stopped = job.out / CHECKPOINT
-    if job.resume and stopped.exists():  # chosen before the run was stopped
-        _, content = read_checkpoint(stopped)
-        return replace(config, **{name: content["config"][name] for name in grid})
+    if job.resume and (before := _settings_before(job.out)):
+        return replace(config, **{name: before[name] for name in grid})
     result = tune(
         dataset,
         config,
@@ -155,15 +152,22 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listener
     return result.best
 
 
-def _finished_before(job: Job, config: RunConfig) -> Finished | None:
+def _settings_before(out: Path) -> dict[str, Any] | None:
+    """The settings of the run that was stopped or finished in `out`, tuned ones among them."""
+    if (out / CHECKPOINT).exists():
+        settings: dict[str, Any] = read_checkpoint(out / CHECKPOINT)[1]["config"]
+        return settings
+    return read_config(out)["run"] if (out / WEIGHTS).exists() else None
+
+
+def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     """The result of a run that was finished and is asked to go on."""
     if (job.out / CHECKPOINT).exists() or not (job.out / WEIGHTS).exists():
         return None
-    theirs, ours = read_config(job.out)["run"], config.to_dict()
-    for name in ours:
-        if theirs.get(name) != ours[name]:
-            raise InputError(f"{job.out}: a run with {name} = {theirs.get(name)!r}, this one has {ours[name]!r}")
-    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, int(os.environ.get("RANK", "0")), again=True)
+    content = read_config(job.out)
+    saved = content["labels"].get("fingerprint", fingerprint(prepared))  # folders of before have none
+    check_same_run(prepared, job.out, content["run"], saved)
+    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, prepared.run.group.rank, again=True)
 
 
 def _trained(
@@ -190,7 +194,7 @@ def _trained(
             "test_items": 0 if test is None else len(test),
             "source": job.source.to_dict(),
         },
-        labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip},
+        labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": fingerprint(prepared)},
         history=history,
         device=prepared.run.engine.device,
     )

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.config import RunConfig
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
 from shortlist.training.prepare import Prepared
 
@@ -120,7 +119,7 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
     return EpochScores(
         epoch=run.epoch,
         risk=risk.item(),
-        validation_accuracy=None if held is None else held.accuracy,
+        validation_accuracy=None if held is None else held.known_accuracy,
         validation_log_likelihood=None if held is None else held.log_likelihood,
         test_accuracy=None if test is None else test.item(),
         seconds=_since(began),
@@ -145,16 +144,17 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
 
 def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
     tensors, content = read_checkpoint(path)
-    ours: dict[str, Any] = prepared.run.config.to_dict()
-    theirs = {**RunConfig().to_dict(), **content["config"]}  # written before a setting was added: its default
-    changed = [name for name in ours if theirs.get(name) != ours[name]]
-    if changed:
-        name = changed[0]
-        raise InputError(f"{path}: a run with {name} = {theirs.get(name)!r}, this one has {ours[name]!r}")
-    if content.get("fingerprint") != fingerprint(prepared):
-        raise InputError(f"{path}: a run on other data or other labels than these")
+    check_same_run(prepared, path, content["config"], content.get("fingerprint"))
     prepared.run.load_state_dict(tensors, content["epoch"])
     return [EpochScores(**row) for row in content["history"]]
+
+
+def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: str | None) -> None:
+    """Refuse to go on with what `path` holds where its settings or its `saved` fingerprint are those of another run."""
+    if difference := prepared.run.config.difference(config):
+        raise InputError(f"{path}: {difference}")
+    if saved != fingerprint(prepared):
+        raise InputError(f"{path}: a run on other data or other labels than these")
 
 
 def fingerprint(prepared: Prepared) -> str:

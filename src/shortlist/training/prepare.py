@@ -112,6 +112,8 @@ def plan(
     if dataset.num_classes != labels.num_classes:
         raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
     kept, held = hold_out(labels, config.holdout, config.seed)
+    if len(held) and not len(kept):
+        raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
     feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
@@ -178,7 +180,8 @@ def prepare(
 
 
 def _run(task: Task, inputs: Inputs, engine: Engine, group: Processes | None) -> Run:
-    if engine.kernels and (group is None or group.world == 1):
+    single = all(parameter.dtype == torch.float32 for parameter in task.model.parameters())
+    if engine.kernels and single and (group is None or group.world == 1):
         from shortlist.training.fleet_pack import suits_kernels
         from shortlist.training.kernel_run import KernelRun
 

@@ -34,7 +34,7 @@ HOLDOUT = 0.1
 GRID: dict[str, tuple[Any, ...]] = {"lr": (0.01, 0.03, 0.1, 0.3), "weight_decay": (0.0, 1e-4, 1e-3)}
 """What is tried for a setting that is named without values; these learning rates are SGD's, Adam wants smaller ones."""
 ALIASES = {"wd": "weight_decay"}
-FIXED = ("seed", "size", "holdout")
+FIXED = ("seed", "size", "classes", "holdout")
 """Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
 
 
@@ -117,6 +117,8 @@ def tune(
     if score not in get_args(Score):
         raise unknown_name("score", score, get_args(Score))
     points = _points(config, grid)
+    if config.classes is not None and labels is None:
+        dataset, config = dataset.only_classes(config.classes), replace(config, classes=None)
     labels = draw_labels(dataset, config) if labels is None else labels
     share = config.holdout or HOLDOUT
     held = _held(labels, share, config.seed, score)
@@ -128,7 +130,7 @@ def tune(
     for settings, point in points:
         prepared = prepare(
             data,
-            replace(point, holdout=share),
+            replace(point, classes=config.classes, holdout=share),
             labels=labels,
             rows=rows,
             weight=train_weight,

@@ -14,6 +14,7 @@ from shortlist.data.dataset import Dataset, Split
 from shortlist.data.images import SUFFIXES, read_images
 from shortlist.data.own import TABLES
 from shortlist.errors import InputError, unknown_name
+from shortlist.files import allow_long_fields
 from shortlist.training.folder import Trained
 from shortlist.training.measures import Measures, measure
 from shortlist.training.predictions import Items
@@ -57,6 +58,9 @@ def read_items(trained: Trained, files: Sequence[str], **columns: str | None) ->
     if len(images) == len(files):
         return _images(trained, images)
     parts = [_part(trained, file, columns) for file in files]
+    for file, part in zip(files, parts, strict=True):
+        if not isinstance(part.x, list) and part.x.shape[1:] != trained.in_shape:
+            raise InputError(f"{file}: expected inputs of shape {trained.in_shape}, got {part.x.shape[1:]}")
     names = [
         name if len(files) == 1 else f"{file}:{name}"
         for file, part in zip(files, parts, strict=True)
@@ -67,12 +71,12 @@ def read_items(trained: Trained, files: Sequence[str], **columns: str | None) ->
 
 def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
-        return _lines(trained, sys.stdin.read(), columns)
+        return _lines(trained, sys.stdin.read(), "stdin", columns)
     path = Path(file)
     if trained.kind == "image" and path.suffix.lower() in SUFFIXES:
         return _images(trained, [file])
     if path.suffix.lower() == ".txt":
-        return _lines(trained, _text(path), columns)
+        return _lines(trained, _text(path), file, columns)
     dataset = _read(trained, file, {**columns, "label_column": None}, None)
     part = dataset.train if dataset.test is None or not DataSource(file).known else dataset.test
     return Items(_inputs(trained, dataset, part), part.items.tolist())
@@ -109,15 +113,16 @@ def _images(trained: Trained, files: Sequence[str]) -> Items:
     return Items(x, list(files))
 
 
-def _lines(trained: Trained, text: str, columns: dict[str, str | None]) -> Items:
+def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | None]) -> Items:
     """Texts one a line, or a CSV whose first line names the text column; paths of images for a model of images."""
-    lines = text.splitlines()
+    lines = text.split("\n")  # not splitlines: U+2028 or a form feed may stand inside a text
     if trained.kind == "features":
         raise InputError("a model of features takes .npz files with an array x, not lines of text")
     if trained.kind == "image":
         return _images(trained, [line.strip() for line in lines if line.strip()])
     source = DataSource(**trained.data["source"])
     column = columns.get("text_column") or source.text_column or "text"
+    allow_long_fields()
     header = next(csv.reader(lines[:1]), [])
     if column not in header:
         kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
@@ -125,7 +130,7 @@ def _lines(trained: Trained, text: str, columns: dict[str, str | None]) -> Items
     rows = list(csv.DictReader(io.StringIO(text)))
     for number, row in enumerate(rows, 2):
         if row[column] is None:
-            raise InputError(f"stdin, row {number}: no value for the column {column!r}")
+            raise InputError(f"{where}, row {number}: no value for the column {column!r}")
     item = columns.get("item_column") or source.item_column or "item"
     names = [row.get(item) or str(number) for number, row in enumerate(rows)]
     return Items([row[column] for row in rows], names)

@@ -279,6 +279,25 @@ def test_a_list_that_is_asked_again_says_so(run_project, person):
     assert not ada.page.locator("#again").is_visible()
 
 
+def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, person):
+    site = run_project()
+    sly = come(site, person, "sly")
+    sly.decide("1")
+    sly.wait_saved()
+    me = person().go(site.admin_link)
+    me.page.on("dialog", lambda dialog: dialog.accept())
+    back = me.page.get_by_role("button", name="Take the answers of sly back")
+    remove = me.page.get_by_role("button", name="Remove sly")
+    remove.wait_for()
+    assert not back.is_visible(), "first they are signed out"
+    remove.click()
+    back.click()
+    me.page.locator("#link", has_text="Answers of sly taken back: 1.").wait_for()
+    me.page.locator("#progress", has_text="0 of 12 done").wait_for()
+    back.wait_for(state="hidden")
+    assert [row["kind"] for row in stored(site.project)] == ["answer", "undo"]
+
+
 def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):
     site = run_project()
     nobody = person().go(site.url)

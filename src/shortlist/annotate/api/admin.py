@@ -13,6 +13,7 @@ from shortlist.annotate.api.models import (
     MeasureIn,
     NameIn,
     Status,
+    TakenBack,
     TokenIn,
     TokenOut,
     TokenRow,
@@ -49,6 +50,12 @@ def remove(app: App, who: Admin, annotator: AnnotatorId) -> None:
     """Sign an annotator out for good and give their open questions to others; their answers stay."""
     app.auth.remove(annotator)
     app.queue.release(annotator)
+
+
+@router.delete("/annotators/{annotator}/answers")
+def take_back(app: App, who: Admin, annotator: AnnotatorId) -> TakenBack:
+    """Undo every answer of an annotator; what they had settled is asked again, of others where they were removed."""
+    return TakenBack(answers=app.queue.take_back(annotator))
 
 
 @router.post("/admin-links", status_code=201)

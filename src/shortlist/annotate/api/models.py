@@ -150,6 +150,12 @@ class InviteOut(BaseModel):
     link: str
 
 
+class TakenBack(BaseModel):
+    """How many answers were undone."""
+
+    answers: int
+
+
 class LinkOut(BaseModel):
     """A link that works once."""
 
@@ -168,6 +174,7 @@ class AnnotatorOut(BaseModel):
     none_share: float | None
     median_seconds: float | None
     gold: int
+    gold_shown: int
     slips: int
     misses: int
 
@@ -213,6 +220,7 @@ class Status(BaseModel):
     answers: int
     none_share: float | None
     skips: int
+    hours: float | None
     agreement: Agreement
     seconds_by_size: list[SizeSeconds]
     annotators: list[AnnotatorOut]

@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 from shortlist.annotate.project import Project
 from shortlist.annotate.rows import ClassNames
 from shortlist.annotate.schema import Annotator, Answer, Item, Question
-from shortlist.label_files import join_names
+from shortlist.label_files import join_names, split_names
 
 COLUMNS = (
     "item",
@@ -65,19 +65,29 @@ def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
         }
 
 
+def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
+    """The same without None to a list of all classes there are: nothing learns from it, and training refuses it."""
+    classes, names = "", ClassNames().all(connection)
+    for row in live_answers(connection):
+        classes = row["classes"] or classes
+        if row["answer"] or len(split_names(row["shortlist"])) < len(names):
+            yield {**row, "classes": classes}
+            classes = ""
+
+
 def write_csv(project: Project, path: Path) -> int:
     """A table with a header; empty where there is no value."""
     with project.store.read() as connection, path.open("w", newline="", encoding="utf-8") as file:
         # CRLF line ends make the csv module quote both \r and \n inside a field
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
         writer.writeheader()
-        return sum(1 for row in live_answers(connection) if writer.writerow(row))
+        return sum(1 for row in _trainable(connection) if writer.writerow(row))
 
 
 def write_jsonl(project: Project, path: Path) -> int:
     """One object a line."""
     with project.store.read() as connection, path.open("w", encoding="utf-8", newline="\n") as file:
-        return sum(1 for row in live_answers(connection) if file.write(json.dumps(row, ensure_ascii=False) + "\n"))
+        return sum(1 for row in _trainable(connection) if file.write(json.dumps(row, ensure_ascii=False) + "\n"))
 
 
 def write_parquet(project: Project, path: Path) -> int:
@@ -90,7 +100,7 @@ def write_parquet(project: Project, path: Path) -> int:
     count = 0
     with project.store.read() as connection, pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []
-        for row in live_answers(connection):
+        for row in _trainable(connection):
             batch.append(row)
             count += 1
             if len(batch) == 10_000:

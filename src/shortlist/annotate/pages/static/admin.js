@@ -2,7 +2,7 @@
 import { ApiError, call } from "./api.js";
 import { curve } from "./curve.js";
 import { at, element, notice } from "./dom.js";
-import { count, percent, seconds } from "./figures.js";
+import { count, hours, percent, seconds } from "./figures.js";
 import { showPeople } from "./people.js";
 
 const RENEW_MS = 3000;
@@ -13,7 +13,8 @@ function figures(status) {
     ["Answers", count(status.answers)],
     ["None share", percent(status.none_share)],
     ["Skipped", count(status.skips)],
-    ["Agreement", agreement.pairs ? `${percent(agreement.share)} of ${count(agreement.pairs)} pairs` : "–"],
+    ["Time spent", hours(status.hours)],
+    [agreement.pairs ? `Agree, ${count(agreement.pairs)} pairs` : "Agreement", percent(agreement.share)],
     ["Items done", `${count(status.items_done)} of ${count(status.items)}`],
     ["Classes", count(status.classes)],
   ];
