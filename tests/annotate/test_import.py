@@ -321,18 +321,18 @@ def test_classes_come_with_what_they_mean_and_that_can_be_changed(make_project, 
     found = read_classes(path)
     assert found == {"hen": "a bird, kept for eggs", "emu": None}
     project = make_project(database, items=1, classes=0, size=2)
-    add_classes(project, found, found)
+    add_classes(project, found)
     (ada,) = people(project, "ada")
     queue = project.queue()
     (question,) = queue.next(ada)
     assert dict(zip(question.names, question.descriptions, strict=True)) == found
-    assert add_classes(project, ["hen", "emu", "fox"], {"hen": None, "emu": "a tall bird"}) == 3, "the file, edited"
+    assert add_classes(project, {"hen": None, "emu": "a tall bird", "fox": None}) == 3, "the file, edited"
     (question,) = queue.next(ada)
     assert dict(zip(question.names, question.descriptions, strict=True)) == {**found, "emu": "a tall bird"}
     with pytest.raises(InputError, match="already"):
         add_classes(project, ["emu"])
     with pytest.raises(InputError, match="the description of 'fox'"):
-        add_classes(project, ["fox"], {"fox": "x" * 501})
+        add_classes(project, {"fox": "x" * 501})
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,12 @@ def test_averaged_weights(digits: Dataset) -> None:
     assert_twins(digits, [replace(BASE, size=5, ema=0.9, optimiser="adam"), replace(BASE, size=5, optimiser="adam")])
 
 
+def test_no_accuracy_where_none_of_the_held_out_is_answered(digits: Dataset) -> None:
+    configs = [replace(BASE, epochs=1, size=1, holdout=0.002, seed=seed) for seed in range(3)]  # of three items
+    assert None in [result.history[0].validation_accuracy for result in lockstep(digits, configs).values()]
+    assert_twins(digits, configs)
+
+
 def test_a_broken_run_ends_alone(digits: Dataset) -> None:
     configs = [replace(BASE, size=5), replace(BASE, size=5, method="sl", lr=1e20), replace(BASE, size=5, seed=9)]
     results = lockstep(digits, configs)

@@ -49,13 +49,14 @@ class Ready:
     gold: int | None
 
 
-def add_classes(project: Project, names: Iterable[str], descriptions: Mapping[str, str | None] | None = None) -> int:
-    """Add classes behind those there are; returns how many there are now.
+def add_classes(project: Project, names: Iterable[str] | Mapping[str, str | None]) -> int:
+    """Add classes behind those there are, with what each means where `names` says it; returns how many there are now.
 
     With descriptions, classes that are there already may be among them: theirs is the one given last.
     """
     clean = [check_name(name.strip(), "class") for name in names]
-    described = {name: words for name, words in (descriptions or {}).items() if words is not None}
+    said = names.items() if isinstance(names, Mapping) else ()
+    described = {name: words for name, words in said if words is not None}
     for name, words in described.items():
         check_name(words, f"the description of {name!r}")
     with project.store.write() as connection:

@@ -40,7 +40,7 @@ def init_project(
     known = read_gold(gold) if gold is not None else None
     project = Project.create(folder, settings)
     try:
-        add_classes(project, names, names)
+        add_classes(project, names)
         report = add_items(project, found, gold=known, strict=strict, progress=progress)
         if not report.added:
             where, reason = report.skipped[0]
@@ -73,7 +73,7 @@ def add_to_project(
     found = list(find_sources(items, text_column, item_column)) if items is not None else []
     known = read_gold(gold) if gold is not None else None
     check_added(project, kinds(found))
-    classes_now = add_classes(project, names, names)
+    classes_now = add_classes(project, names)
     report = Report() if items is None else add_items(project, found, gold=known, strict=strict, progress=progress)
     return replace(report, classes=classes_now)
 

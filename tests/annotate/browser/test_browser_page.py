@@ -244,7 +244,7 @@ def test_long_names_are_broken_between_words_beside_their_key(run_project, perso
 
 def test_a_class_says_what_it_means_below_its_name(run_project, person):
     site = run_project(classes=["card_arrival", "card_linking"], size=2)
-    add_classes(site.project, ["card_arrival"], {"card_arrival": f"It has not come yet. {NASTY}"})
+    add_classes(site.project, {"card_arrival": f"It has not come yet. {NASTY}"})
     ada = come(site, person, viewport={"width": 375, "height": 667})
     ada.ready()
     assert sorted(ada.choices()) == ["card_arrival", "card_linking"]
