@@ -116,9 +116,10 @@ class Study:
             screened = self._try(dataset, search.grid(dataset, length), engine, report)
             full = self._try(dataset, search.longer(screened or [], length), engine, report)
             changed = self._try(dataset, search.changed(full or []), engine, report)
-            if full and changed:
-                self._keep(dataset, [*full, *changed])
-            crops = self._try(dataset, search.cropped(full or []), engine, report)
+            best = search.ranked([*full, *changed]) if full and changed else []
+            if best:
+                self._keep(dataset, best)
+            crops = self._try(dataset, search.cropped(best), engine, report)
             if crops:
                 self._keep(dataset, crops)
             found = [scored for part in (screened, full, changed, crops) for scored in part or []]

@@ -4,7 +4,7 @@ Rounds, on held-out answered items of two sizes at once. First a grid over the f
 of the OVR loss, learning rate and weight decay (the normalisation `mean` is not tried: it is `sum` at a tenth of the
 rate and ten times the weight decay), at 40 % of the epochs, as GPU minutes are scarce. Then its `KEPT` best points at
 full length. Then the best of these with one thing changed at a time: schedule, weight decay, rate, and for the very
-best batch size. Last the best with crops. Only what ran at full length can be chosen. Every point is kept in the
+best batch size. Last the best `KEPT` with crops. Only what ran at full length can be chosen. Every point is kept in the
 ledger, and the table of all of them is written.
 """
 
@@ -100,8 +100,8 @@ def changed(best: Sequence[Scored]) -> list[Point]:
 
 
 def cropped(best: Sequence[Scored]) -> list[Point]:
-    """The last round: the best of the second with crops. It takes a slower path, so what it finds is for `sl+aug`."""
-    return [replace(scored.point, augment=True) for scored in best[:1]]
+    """The last round: the best at full length with crops, as many as tuning tries of a method; it is for `sl+aug`."""
+    return [replace(scored.point, augment=True) for scored in best[:KEPT]]
 
 
 def scored(points: Sequence[Point], dataset: str, rows: Mapping[str, Row]) -> list[Scored]:
@@ -111,6 +111,11 @@ def scored(points: Sequence[Point], dataset: str, rows: Mapping[str, Row]) -> li
         keys = [run.key for run in point.runs(dataset)]
         if all(key in rows for key in keys):
             found.append(Scored(point, tuple(rows[key] for key in keys)))
+    return ranked(found)
+
+
+def ranked(found: Sequence[Scored]) -> list[Scored]:
+    """The best first."""
     return sorted(found, key=lambda s: -s.score)
 
 
