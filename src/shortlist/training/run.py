@@ -134,10 +134,14 @@ class Run:
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
-        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generator alone."""
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(stream_seed(self.config.seed, "layers", self.epoch))
+        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generators alone."""
+        seed = stream_seed(self.config.seed, "layers", self.epoch)
+        cuda = self.device.type == "cuda"
+        with torch.random.fork_rng(devices=[self.device] if cuda else []):
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed devices that are not kept
+            if cuda:
+                with torch.cuda.device(self.device):
+                    torch.cuda.manual_seed(seed)
             yield
 
     def _step(self, x: Tensor | None = None) -> None:
