@@ -36,6 +36,7 @@ ExportName = Literal[
     "answers.csv",
     "answers.jsonl",
     "answers.parquet",
+    "gold-answers.csv",
     "labels.csv",
     "crowd-kit.csv",
     "label-studio.json",
