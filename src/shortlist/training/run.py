@@ -207,6 +207,10 @@ class Run:
                 raise InputError(f"the checkpoint does not fit this run: {name} is missing or has another shape")
             tensor.copy_(saved[name])
 
+    def optimiser_state(self) -> dict[str, Tensor]:
+        """What another run on the same network needs in order to go on."""
+        return self.optimiser.state()
+
     def state_dict(self) -> dict[str, Tensor]:
         """What a checkpoint must keep to go on bit for bit."""
         return {name: tensor.detach().cpu() for name, tensor in self._tensors().items()}
