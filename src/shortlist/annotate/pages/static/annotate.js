@@ -57,9 +57,9 @@ function render() {
 async function present(question) {
   delete at("item").dataset.ready;
   while (shown === question) {
-    const painted = await stopwatch.start(showQuestion(question, answer));
+    const seen = await stopwatch.start(showQuestion(question, answer));
     if (shown !== question) return;
-    if (painted) {
+    if (seen) {
       at("item").dataset.ready = `${question.id}.${question.attempt}`;
       return;
     }
@@ -86,7 +86,7 @@ function decide(path, body) {
 }
 
 function answer(choice) {
-  if (!stopwatch.painted) return; // a key that bounced, or a picture still on its way
+  if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture still on its way
   mine += 1;
   pace.add();
   decide("/answers", { answer: choice });

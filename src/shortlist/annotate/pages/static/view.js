@@ -36,6 +36,7 @@ export function showQuestion(question, choose) {
   at("answers").hidden = false;
   // an item that comes back after a None: without a word it looks as if the key had done nothing
   at("again").hidden = !question.again;
+  scrollTo(0, 0); // a list may be longer than the screen: the next item would be out of sight
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
