@@ -96,6 +96,16 @@ def test_programs_use_tokens(make_site):
     assert script.post("/api/v1/next", json={}).status_code == 403, "an admin has no questions"
 
 
+@pytest.mark.parametrize("path", ["/", "/admin", "/static/annotate.js", "/static/app.css"])
+def test_a_browser_asks_whether_a_page_is_still_the_same(make_site, path):
+    """After an upgrade scripts that it kept would meet new ones."""
+    client = make_site().client()
+    got = client.get(path)
+    assert got.headers["cache-control"] == "no-cache"
+    if path.startswith("/static/"):
+        assert client.get(path, headers={"if-none-match": got.headers["etag"]}).status_code == 304
+
+
 def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database):
     site = make_site(database, items=1, classes=2, size=5)
     admin, ada = site.admin(), site.annotator("ada")
