@@ -17,7 +17,7 @@ from shortlist.labels import NONE, StochasticLabels
 
 FORMATS = ["csv", "jsonl", "parquet"]
 AWKWARD = ["a|b", "c\\", '"quoted"', "two\nlines", "\r", " ", "é 漢字 🙂", "\u2028", "0", "-1", "\ufeff", "\x00", "1|"]
-LOOSE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+LOOSE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @st.composite

@@ -96,11 +96,45 @@ def test_programs_use_tokens(make_site):
     assert script.post("/api/v1/next", json={}).status_code == 403, "an admin has no questions"
 
 
+@pytest.mark.parametrize("path", ["/", "/admin", "/static/annotate.js", "/static/app.css"])
+def test_a_browser_asks_whether_a_page_is_still_the_same(make_site, path):
+    """After an upgrade scripts that it kept would meet new ones."""
+    client = make_site().client()
+    got = client.get(path)
+    assert got.headers["cache-control"] == "no-cache"
+    if path.startswith("/static/"):
+        assert client.get(path, headers={"if-none-match": got.headers["etag"]}).status_code == 304
+
+
+def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database):
+    site = make_site(database, items=1, classes=2, size=5)
+    admin, ada = site.admin(), site.annotator("ada")
+
+    def post(names: list[str], descriptions: list[str | None]) -> int:
+        return admin.post("/api/v1/classes", json={"names": names, "descriptions": descriptions}).status_code
+
+    assert post(["emu", "class 0", "fox"], ["a tall bird", "the first", None]) == 201
+    found = admin.get("/api/v1/classes").json()
+    assert found["names"] == ["class 0", "class 1", "emu", "fox"], "a known class is not added again"
+    assert found["descriptions"] == ["the first", None, "a tall bird", None]
+    (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    assert {c["name"]: c["description"] for c in q["shortlist"]} == dict(zip(*found.values(), strict=True))
+    assert post(["emu", "class 0"], ["", None]) == 201
+    assert admin.get("/api/v1/classes").json()["descriptions"] == ["the first", None, None, None]
+    for names, descriptions in (
+        *((["gnu"], ["two", "of them"]), (["gnu", "gnu"], ["one", "another"]), (["gnu"], ["two\nlines"])),
+        *((["gnu"], ["x" * 501]), (["emu"], [None])),
+    ):
+        assert post(names, descriptions) == 422, (names, descriptions)
+    assert admin.get("/api/v1/classes").json()["names"] == found["names"], "refused whole"
+
+
 def test_items_and_classes_are_added_while_it_runs(make_site, database):
     site = make_site(database, items=1, classes=3)
     admin, ada = site.admin(), site.annotator("ada")
     assert admin.post("/api/v1/classes", json={"names": ["new"]}).json()["names"][-1] == "new"
     assert admin.post("/api/v1/classes", json={"names": ["new"]}).status_code == 422
+    assert admin.get("/api/v1/classes").json()["descriptions"] == [None] * 4
     body = {"items": [{"name": "x", "text": "hello"}, {"name": "x", "text": "again"}]}
     assert admin.post("/api/v1/items", json={**body, "strict": True}).status_code == 422
     added = admin.post("/api/v1/items", json=body).json()

@@ -1,4 +1,5 @@
 import stat
+import subprocess
 import threading
 import zipfile
 
@@ -10,11 +11,12 @@ from shortlist.annotate.auth import Auth
 from shortlist.annotate.backup import restore_backup, write_backup
 from shortlist.annotate.importing import add_items
 from shortlist.annotate.project import Project
-from shortlist.annotate.schema import tables
+from shortlist.annotate.schema import Item, tables
 from shortlist.annotate.sources import find_sources
 from shortlist.errors import InputError
 
 from .conftest import new_database, people
+from .running import COMMAND
 
 
 def content(project) -> dict:
@@ -145,3 +147,25 @@ def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp
     restore_backup(old, tmp_path / "again")
     with Project.open(tmp_path / "again") as again:
         assert content(again) == content(project)
+
+
+@pytest.mark.parametrize("files", [1, 100, 250])
+def test_a_restore_that_is_killed_leaves_no_item_without_its_picture(make_project, tmp_path, files):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for i in range(300):
+        Image.new("L", (8, 8), i % 256).save(folder / f"{i}.png")
+    project = make_project(items=0)
+    add_items(project, find_sources(folder))
+    write_backup(project, tmp_path / "a.zip")
+    command = [*COMMAND, "restore", str(tmp_path / "a.zip"), str(tmp_path / "again")]
+    restoring = subprocess.Popen(command)
+    while len(list((tmp_path / "again").rglob("*.png"))) < files:
+        assert restoring.poll() is None, "too fast for us"
+    restoring.kill()
+    restoring.wait()
+    with Project.open(tmp_path / "again") as again:
+        with again.store.read() as connection:
+            named = connection.execute(select(Item.file)).scalars().all()
+        assert all((again.media / file).is_file() for file in named)
+        assert len(named) in (0, 300)

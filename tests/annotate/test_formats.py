@@ -130,6 +130,15 @@ def annotate(task: dict, number: int, choice: str, by: object = 7, **extra) -> d
     return {"id": number, "data": task["data"], "annotations": [annotation]}
 
 
+def test_what_a_class_means_is_a_hint_in_label_studio(make_project, tmp_path):
+    project = make_project(items=1, classes=3, size=3)
+    add_classes(project, {"class 1": "the <second>"})
+    (task,) = tasks_of(project, tmp_path)
+    hints = {option["value"]: option.get("hint") for option in task["data"]["options"]}
+    assert hints == {"class 0": None, "class 1": "the <second>", "class 2": None, "None of these": None}
+    assert not any("html" in option for option in task["data"]["options"])
+
+
 def test_tasks_are_as_label_studio_wants_them(make_project, tmp_path):
     project = make_project(items=3)
     tasks = tasks_of(project, tmp_path)

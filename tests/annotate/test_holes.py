@@ -336,6 +336,15 @@ def test_a_write_from_another_site_is_refused(make_site, headers):
     assert ada.post("/api/v1/next", json={}, headers=own).status_code == 200
 
 
+def test_people_come_in_by_the_address_of_a_proxy_that_does_not_pass_it_on(make_site):
+    """As nginx, unless told: the Host is the one it asks for itself."""
+    site = make_site(options={"public_url": "https://label.example", "tls": True})
+    _, secret = site.auth.invite("ada")
+    for origin, status in (("https://label.example", 200), ("https://evil.example", 403), ("null", 403)):
+        sent = {"X-Shortlist": "1", "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+        assert site.client().post("/api/v1/session", json={"secret": secret}, headers=sent).status_code == status
+
+
 def test_no_other_origin_is_let_in(make_site):
     site = make_site()
     answer = site.client().options(

@@ -1,7 +1,9 @@
-import pytest
-from sqlalchemy import update
+from itertools import pairwise
 
-from shortlist.annotate.schema import Item
+import pytest
+from sqlalchemy import insert, update
+
+from shortlist.annotate.schema import Item, Measure
 from shortlist.annotate.stats import Stats, agreement, gold_quality
 
 from .conftest import people
@@ -82,3 +84,31 @@ def test_the_status_of_a_real_project(make_project, database):
         assert who["slips"] <= who["gold"]
         assert who["answers"] == 3 + who["gold"]
     assert status["seconds_by_size"][0]["size"] == 2
+
+
+def report(project, *points: tuple[int, float], name: str = "accuracy") -> list[tuple[int, float]]:
+    """What the curve shows after a trainer has reported these (answers, value)."""
+    rows = [{"at": 0.0, "name": name, "value": value, "answers": answers} for answers, value in points]
+    if rows:
+        with project.store.write() as connection:
+            connection.execute(insert(Measure), rows)
+    return [(m["answers"], m["value"]) for m in Stats(project.store).status()["measures"] if m["name"] == name]
+
+
+def test_a_curve_does_not_run_backwards_after_answers_were_taken_back(make_project, database):
+    project = make_project(database)
+    report(project, (30, 0.1), (40, 0.2), name="resolved")
+    assert report(project, (10, 0.3), (20, 0.5), (30, 0.7)) == [(10, 0.3), (20, 0.5), (30, 0.7)]
+    assert report(project, (15, 0.4)) == [(10, 0.3), (15, 0.4)], "20 and 30 knew what was taken back"
+    assert report(project, (20, 0.6), (25, 0.8)) == [(10, 0.3), (15, 0.4), (20, 0.6), (25, 0.8)]
+    assert report(project, name="resolved") == [(30, 0.1), (40, 0.2)], "a curve of its own"
+    assert report(project, (0, 0.1)) == [(0, 0.1)]
+
+
+def test_a_long_curve_begins_at_its_beginning_and_ends_at_its_end(make_project, database):
+    shown = report(make_project(database), *((n, n / 5000) for n in range(1, 5001)))
+    assert 200 <= len(shown) <= 251
+    assert shown[0][0] <= 20
+    assert shown[-1] == (5000, 1.0)
+    gaps = [b - a for (a, _), (b, _) in pairwise(shown)]
+    assert max(gaps) <= 25

@@ -84,3 +84,33 @@ def test_a_bad_database_is_one_clear_line(url):
     with pytest.raises(InputError) as error:
         Store.open(url)
     assert "\n" not in str(error.value)
+
+
+def set_revision(store: Store, revision: str) -> None:
+    with store.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+
+
+def test_a_database_of_a_newer_version_is_one_clear_line(database, tmp_path):
+    store = opened(database, tmp_path)
+    set_revision(store, "0009")
+    store.close()
+    with pytest.raises(
+        InputError, match=r"of a newer Shortlist \(revision 0009, this one knows \d{4}\): upgrade"
+    ) as error:
+        opened(database, tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_an_older_database_is_brought_up_to_date_with_what_it_holds(database, tmp_path):
+    store = opened(database, tmp_path)
+    with store.write() as connection:
+        connection.execute(insert(LabelClass), [{"id": 0, "name": "a"}])
+        connection.execute(text("ALTER TABLE classes DROP COLUMN description"))
+    set_revision(store, "0001")
+    store.close()
+    again = opened(database, tmp_path)
+    with again.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        assert connection.execute(text("SELECT name, description FROM classes")).all() == [("a", None)]
+    again.close()

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+import generators
 import shortlist.models.registry
 from shortlist import models
 from shortlist.errors import InputError
@@ -95,14 +96,19 @@ def test_an_item_of_the_mlp_does_not_depend_on_its_batch():
     torch.testing.assert_close(model(x)[:3], model(x[:3]))
 
 
-def test_the_seed_decides_the_weights_and_leaves_the_global_generator_alone():
+def test_the_seed_decides_the_weights_and_leaves_the_global_generators_alone():
     torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
+    before = generators.states()
     first, second, other = (models.build("lenet", (1, 8, 8), 10, seed=s) for s in (1, 1, 2))
-    assert torch.equal(torch.rand(3), expected)
+    assert generators.states() == before
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(first[0].weight, other[0].weight)
+
+
+def test_the_seed_draws_on_the_cpu_whatever_the_default_device():
+    with torch.device("meta"):
+        model = models.build("mlp", (4,), 3, seed=1)
+    assert torch.equal(model[1].weight, models.build("mlp", (4,), 3, seed=1)[1].weight)
 
 
 @pytest.mark.parametrize(

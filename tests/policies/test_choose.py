@@ -52,7 +52,7 @@ def test_inclusion_probabilities_are_exact_by_enumeration(policy, p, possible):
     st.floats(0, 1),
     st.floats(0, 1),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_floor_and_total_hold_for_any_beliefs(K, seed, kind, floor, epsilon):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(K, 0.3), size=6)

@@ -17,7 +17,7 @@ def _ask(state: LabelState, item: int, shortlist: list[int], answer: int) -> Non
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_merged_answers_are_the_candidates_that_joined_labels_have(seed):
     rng = np.random.default_rng(seed)
     K, n = 5, 4

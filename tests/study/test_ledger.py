@@ -57,7 +57,7 @@ def test_a_run_is_there_once(tmp_path):
     assert ledger.path.read_bytes() == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ROWS, st.data())
 def test_cut_off_at_any_byte(rows, data):
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def _ends(whole):
     return [whole[: match.start()] for match in re.finditer(b"\n", whole)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 3), max_size=12))
 def test_duplicates_are_impossible(numbers):
     with tempfile.TemporaryDirectory() as folder:

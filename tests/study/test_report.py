@@ -16,6 +16,7 @@ from shortlist.study import claims, figures, glances, views
 from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.ledger import Ledgers
 from shortlist.study.lines import Line
+from shortlist.study.paper import Figure
 from shortlist.study.recipes import CHOICE, Recipe, Recipes
 from shortlist.study.report import README_MARKS, settings_rows, write_report
 from shortlist.study.summary import Results, over_trials
@@ -351,7 +352,7 @@ def test_beyond_the_paper(tmp_path):
     part = report.text.read_text().split("## Beyond the paper")[1].split("## ")[0]
     assert "| likelihood, augmented, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
     told = (
-        "Size 3: likelihood, augmented, averaged weights is best, 0.50 above RC, augmented; -2.00 to ordinary"
+        "Size 3: likelihood with averaged weights is best; 0.50 above RC; 1.00 above likelihood; -2.00 to ordinary"
         " labels for all; averaged weights change the likelihood by +1.00."
     )
     assert told in part
@@ -360,6 +361,26 @@ def test_beyond_the_paper(tmp_path):
     assert told in report.page.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     assert "averaged weights" not in table1
+
+
+def test_what_is_level_with_the_best():
+    """Within the larger of the two deviations; a single trial has none. One line alone is not the best of anything."""
+    figures = {
+        "rc+aug": Figure(93.5, 0.1),
+        "proden+aug": Figure(93.4, 0.0),
+        "lw+aug": Figure(93.1, 0.5),
+        "likelihood+aug": Figure(93.2, None),
+        "ol+aug": Figure(94.0, None),
+    }
+    assert glances._beyond_remark(5, figures) == (
+        "Size 5: RC is best, and within a standard deviation of it PRODEN and LW; 0.30 above likelihood;"
+        " -0.50 to ordinary labels for all."
+    )
+    alone = {text: Figure(figure.mean, None) for text, figure in figures.items()}
+    assert glances._beyond_remark(5, alone).startswith(
+        "Size 5: RC is best; 0.10 above PRODEN; 0.30 above likelihood; -0.50"
+    )
+    assert glances._beyond_remark(4, {text: figures[text] for text in ("rc+aug", "ol+aug")}) == ""
 
 
 def test_the_readme_shows_what_the_ledger_holds(fashion, tmp_path):

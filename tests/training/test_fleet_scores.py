@@ -1,11 +1,9 @@
 """A fleet's scores beside naive ones, with sets of different sizes and steps that do not divide them."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 import shortlist.training.fleet_scores as fleet_scores
 from shortlist.data import load
@@ -14,7 +12,6 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet import Fleet
 from shortlist.training.fleet_modules import ModuleFleet
 from shortlist.training.fleet_pack import fleet_of, plan_all
-from shortlist.training.graph import WARM_UP
 
 CPU = Engine(device="cpu").resolve(1)
 BASE = RunConfig(model="mlp", size=2, epochs=2, batch_size=32, lr=0.02, holdout=0.1)
@@ -39,16 +36,6 @@ def fleet(request: pytest.FixtureRequest, digits: Dataset, monkeypatch: pytest.M
     return fleet_of(plan_all(digits, CONFIGS), CPU)
 
 
-def replayed(step: Callable[[], None], state: Sequence[Tensor], device: torch.device) -> Callable[[], None]:
-    """As `graph.captured`, whose steps leave things as they were."""
-    saved = [tensor.clone() for tensor in state]
-    for _ in range(WARM_UP + 1):
-        step()
-    for tensor, value in zip(state, saved, strict=True):
-        tensor.copy_(value)
-    return step
-
-
 def naive_accuracies(fleet: Fleet) -> list[float]:
     """Item by item."""
     assert isinstance(fleet.net, ModuleFleet)
@@ -63,49 +50,35 @@ def naive_accuracies(fleet: Fleet) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("graph", [False, True])
-def test_accuracies(fleet: Fleet, graph: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of networks as they start, as they become, and of their averages: the same steps read the same memory."""
-    monkeypatch.setattr(fleet_scores, "captured", replayed)
-    scores = fleet._accuracies
-    assert scores is not None
-    scores.said.graph = graph
-    assert len(set(scores.counts)) > 1
-    assert scores() == naive_accuracies(fleet)
+def our_accuracies(fleet: Fleet) -> list[float]:
+    assert fleet.test is not None
+    return fleet_scores.accuracies(fleet.net, fleet.tasks, fleet.sets, *fleet.test)
+
+
+def test_accuracies(fleet: Fleet) -> None:
+    """Of networks as they start, as they become, and of their averages."""
+    assert len({len(task.dataset.test or ()) for task in fleet.tasks}) > 1
+    assert our_accuracies(fleet) == naive_accuracies(fleet)
     fleet._load(*fleet._orders(0))
     fleet._train_epoch()
-    after = scores()
+    after = our_accuracies(fleet)
     assert after == naive_accuracies(fleet)
     with fleet.net.averaged():
-        assert scores() == naive_accuracies(fleet)
-        assert scores() != after
-    assert scores() == after
-    assert (scores.said._replay is not None) == graph
+        assert our_accuracies(fleet) == naive_accuracies(fleet)
+        assert our_accuracies(fleet) != after
+    assert our_accuracies(fleet) == after
 
 
 def test_held_logits(fleet: Fleet) -> None:
     assert isinstance(fleet.net, ModuleFleet)
-    assert fleet._held is not None
-    logits = fleet._held()
+    logits = fleet_scores.held_logits(fleet.net, fleet.tasks, fleet.sets)
     for run, (task, model) in enumerate(zip(fleet.tasks, fleet.net.models, strict=True)):
         x = torch.from_numpy(task.dataset.train.x)[task.held_rows]
         want = model.eval()(x)
         torch.testing.assert_close(logits[run, : len(x)], want.detach())
 
 
-def test_runs_that_end_leave_no_graph_behind(fleet: Fleet) -> None:
-    before = fleet._accuracies
+def test_runs_that_end_are_scored_no_more(fleet: Fleet) -> None:
     fleet.train()
-    assert fleet._accuracies is not None
-    assert fleet._accuracies is not before
-    assert len(fleet._accuracies.counts) == 3
     assert [len(result.history) for result in fleet.results] == [2, 2, 1, 2]
-
-
-def test_what_stays_on_the_host_is_not_captured(fleet: Fleet) -> None:
-    class Streamed:
-        resident = False
-
-    rows = torch.zeros(1, 3, dtype=torch.int64)
-    for inputs, graph in ((Streamed(), False), (torch.zeros(3), True), (None, True)):
-        assert fleet_scores.Passes(fleet.net, rows, inputs, rows, torch.Tensor.long, True).graph == graph
+    assert all(row.test_accuracy is not None for result in fleet.results for row in result.history)

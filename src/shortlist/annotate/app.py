@@ -63,7 +63,7 @@ def create_app(
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)
     _add_refusals(app, templates.get_template(MISSING).render())
-    app.add_middleware(Guard, limits=limits, tls=tls)
+    app.add_middleware(Guard, limits=limits, tls=tls, public_url=public_url)
     return app
 
 
@@ -77,7 +77,7 @@ def _add_pages(app: FastAPI, templates: Environment) -> None:
 
 def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
     async def page() -> HTMLResponse:
-        return HTMLResponse(html, headers={"cache-control": "no-cache"})
+        return HTMLResponse(html)
 
     return page
 

@@ -65,8 +65,9 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         settings, secret = _read_head(archive, source)
         project = Project.create(folder, replace(settings, database=database), secret)
         try:
-            count = _load(project, archive)
+            # the rows come last and all at once: killed in between, what is left shows no items without their media
             _extract_media(project, archive)
+            count = _load(project, archive)
         except BaseException as error:
             project.discard()
             if isinstance(error, (KeyError, ValueError, TypeError, zipfile.BadZipFile)):
@@ -80,7 +81,8 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
     try:
         head = json.loads(archive.read("backup.json"))
         if head.get("format") != FORMAT["format"] or head.get("revision") not in READABLE:
-            raise InputError(f"{source}: expected a backup of revision {REVISION}, got {head.get('revision')}")
+            known, found = " or ".join(READABLE), head.get("revision")
+            raise InputError(f"{source}: expected a backup of revision {known}, got {found}: of a newer Shortlist?")
         return parse_settings(archive.read(SETTINGS).decode(), source), archive.read(SECRET)
     except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):

@@ -34,9 +34,11 @@ class _TooLargeError(Exception):
 class Guard:
     """ASGI middleware; buffers each body (within the limit), so that no route can forget to."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, tls: bool) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, tls: bool, public_url: str | None = None) -> None:
         self.app = app
         self.limits = limits
+        # a proxy in front may not pass on the Host that people asked for; nginx does not unless told
+        self.public_host = urlsplit(public_url or "").netloc
         self.headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if tls else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,12 +52,13 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
-                if scope["path"].startswith("/api/"):
-                    headers.setdefault("cache-control", "no-store")
+                # scripts are asked for again each time (mostly: 304), or after an upgrade old ones would meet new ones
+                content = "no-store" if scope["path"].startswith("/api/") else "no-cache"
+                headers.setdefault("cache-control", content)
             await send(message)
 
         headers = Headers(scope=scope)
-        refusal = None if scope["method"] in SAFE_METHODS else _cross_site(headers)
+        refusal = None if scope["method"] in SAFE_METHODS else self._cross_site(headers)
         if refusal is not None:
             await _refuse(send_guarded, 403, "cross_site", refusal)
             return
@@ -67,18 +70,17 @@ class Guard:
             return
         await self.app(scope, _replay(body, receive), send_guarded)
 
-
-def _cross_site(headers: Headers) -> str | None:
-    """Why a writing request does not come from our own pages or from a program; None if it does."""
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return "a request from another site"
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-        return "a request from another origin"
-    # Neither header can be sent by a form or a cross-site script without our consent.
-    if CUSTOM_HEADER not in headers and not headers.get("authorization", "").lower().startswith("bearer "):
-        return f"the header {CUSTOM_HEADER}: 1 is missing"
-    return None
+    def _cross_site(self, headers: Headers) -> str | None:
+        """Why a writing request does not come from our own pages or from a program; None if it does."""
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return "a request from another site"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc not in (headers.get("host"), self.public_host or None):
+            return "a request from another origin"
+        # Neither header can be sent by a form or a cross-site script without our consent.
+        if CUSTOM_HEADER not in headers and not headers.get("authorization", "").lower().startswith("bearer "):
+            return f"the header {CUSTOM_HEADER}: 1 is missing"
+        return None
 
 
 async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:

@@ -52,13 +52,15 @@ class Ready:
 def add_classes(project: Project, names: Iterable[str] | Mapping[str, str | None]) -> int:
     """Add classes behind those there are, with what each means where `names` says it; returns how many there are now.
 
-    With descriptions, classes that are there already may be among them: theirs is the one given last.
+    With descriptions, classes that are there already may be among them: theirs is the one given last. An empty one
+    takes it away, None leaves it as it is.
     """
     clean = [check_name(name.strip(), "class") for name in names]
     said = names.items() if isinstance(names, Mapping) else ()
-    described = {name: words for name, words in said if words is not None}
+    described = {name.strip(): words.strip() for name, words in said if words is not None}
     for name, words in described.items():
-        check_name(words, f"the description of {name!r}")
+        if words:
+            check_name(words, f"the description of {name!r}")
     with project.store.write() as connection:
         known = list(connection.execute(select(LabelClass.name).order_by(LabelClass.id)).scalars())
         there, seen = set(known), set(known)
@@ -74,7 +76,7 @@ def add_classes(project: Project, names: Iterable[str] | Mapping[str, str | None
         if new:
             connection.execute(insert(LabelClass), [{"id": len(known) + i, "name": name} for i, name in enumerate(new)])
         for name, words in described.items():
-            connection.execute(update(LabelClass).where(LabelClass.name == name).values(description=words))
+            connection.execute(update(LabelClass).where(LabelClass.name == name).values(description=words or None))
     return len(seen)
 
 

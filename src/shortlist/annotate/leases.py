@@ -8,6 +8,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
 
 from shortlist.annotate.chooser import Choice, Chooser
+from shortlist.annotate.gold import choose_gold
 from shortlist.annotate.rows import ClassNames, descriptions, free_slot, insert_id, next_rank, refused_classes, set_slot
 from shortlist.annotate.schema import annotators, items, questions, slots
 from shortlist.annotate.store import Store
@@ -70,7 +71,7 @@ _EXPIRED = (
 _EXPIRE = update(questions).where(_Q.slot_id == bindparam("slot"), _Q.state == "open").values(state="expired")
 _GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("annotator"))
 _NEXT_GOLD = (
-    select(_I.id.label("item_id"), _I.name, *_SHOWN)
+    select(_I.id.label("item_id"), _I.gold.label("truth"), *_SHOWN)
     .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
     .order_by(_I.id)
     .limit(1)
@@ -157,16 +158,17 @@ class Leases:
                     return None
                 continue
             seed = ask.seeds()
-            gold = self._lease_gold(ask, seed) if seed % self.gold_every == 0 else None
-            if gold is not None:
-                if wanted is not None:
-                    self.chooser.front.put(wanted["item_id"])
-                return gold
             refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
             choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
+            # as many classes as on the list in whose place it comes: nobody is to tell the two apart
+            gold = self._lease_gold(ask, len(choice.shortlist), seed) if seed % self.gold_every == 0 else None
+            if gold is not None:
+                if wanted is not None:
+                    self.chooser.front.put(wanted["item_id"])
+                return gold
             until = ask.now + self.lease_seconds
             set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
             return {**slot, **_insert_question(ask, slot, choice, seed)}
@@ -224,13 +226,13 @@ class Leases:
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 
-    def _lease_gold(self, ask: Ask, seed: int) -> Mapping[Any, Any] | None:
+    def _lease_gold(self, ask: Ask, size: int, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
         seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
         item = ask.connection.execute(_NEXT_GOLD, {"seen": seen}).mappings().first()
-        choice = self.chooser.choose(item["name"], len(ask.names), [], seed) if item is not None else None
-        if item is None or choice is None:
+        if item is None:
             return None
+        choice = choose_gold(item["truth"], size, len(ask.names), seed)
         slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
         slot["slot_id"] = insert_id(ask.connection, slots, slot)

@@ -61,7 +61,9 @@ class Project:
     def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
         """Make the folder (it may exist, but not hold a project) with a fresh secret and empty tables."""
         if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
-            raise InputError(f"{folder} already holds a project: add items with `shortlist annotate add`")
+            raise InputError(
+                f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
+            )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (folder / MEDIA).mkdir()

@@ -11,9 +11,8 @@ Row = TypeVar("Row")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
-_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(
-    classes.c.id.in_(bindparam("shown", expanding=True)), classes.c.description.is_not(None)
-)
+_ALL_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
+_DESCRIPTIONS = _ALL_DESCRIPTIONS.where(classes.c.id.in_(bindparam("shown", expanding=True)))
 _LAST_RANK = select(func.max(slots.c.rank))
 _REFUSED = (
     select(questions.c.shortlist)
@@ -75,6 +74,11 @@ class ClassNames:
 def descriptions(connection: Connection, shown: set[int]) -> dict[int, str]:
     """What the classes shown mean, where that is said: as it is now, since a lead changes it while people work."""
     return {row.id: row.description for row in connection.execute(_DESCRIPTIONS, {"shown": list(shown)})}
+
+
+def all_descriptions(connection: Connection) -> dict[int, str]:
+    """The same of every class."""
+    return {row.id: row.description for row in connection.execute(_ALL_DESCRIPTIONS)}
 
 
 def next_rank(connection: Connection) -> int:

@@ -105,7 +105,7 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
 
 
 def read_classes(path: Path) -> dict[str, str | None]:
-    """The class names in order, each with what it means, where that is said.
+    """The class names in order, each with what it means: None where the file does not say, empty where it says nothing.
 
     classes.txt has one name a line (blank lines do not count), a table the columns class and, if wanted, description.
     """
@@ -117,8 +117,10 @@ def read_classes(path: Path) -> dict[str, str | None]:
     names = ["" if name is None else str(name).strip() for name in table["class"]]
     if "" in names:
         raise InputError(f"{path}: row {names.index('') + 1} has no class")
-    described = ["" if words is None else str(words).strip() for words in table.get("description", [""] * len(names))]
-    return {name: words or None for name, words in zip(_once(path, names), described, strict=True)}
+    if "description" not in table:
+        return dict.fromkeys(_once(path, names))
+    described = ["" if words is None else str(words).strip() for words in table["description"]]
+    return dict(zip(_once(path, names), described, strict=True))
 
 
 def _lines(path: Path) -> list[str]:

@@ -19,6 +19,7 @@ from shortlist.annotate.schema import Annotator, Answer, Item, Measure, Question
 from shortlist.annotate.store import Store
 
 SAMPLE = 10_000
+POINTS = 250
 KEEP_SECONDS = 2.5  # the admin page asks every 3 s: what it shows is fresh
 
 
@@ -174,8 +175,21 @@ def _hours(people: list[dict[str, Any]], latest: list[dict[str, Any]]) -> float 
     return float(sum(row["answers"] * fmean(given[row["id"]]) for row in people if row["id"] in given)) / 3600
 
 
-def measures(connection: Connection, limit: int = 500) -> list[dict[str, Any]]:
-    """The latest figures a trainer reported, oldest first."""
+def measures(connection: Connection, points: int = POINTS) -> list[dict[str, Any]]:
+    """What a trainer reported, oldest first, as a curve over the answers: of each name some `points` at the most.
+
+    The latest report of each step of the axis. One that rests on more answers than a later one knew answers that were
+    taken back since, so it is no point of the curve any more: the curve never runs backwards.
+    """
+    most = connection.execute(select(func.max(Measure.answers))).scalar() or 0
+    step = most // points + 1
+    latest = select(func.max(Measure.id)).group_by(Measure.name, Measure.answers // step)
     columns = (Measure.at, Measure.name, Measure.value, Measure.answers)
-    rows = connection.execute(select(*columns).order_by(Measure.id.desc()).limit(limit)).mappings()
-    return [dict(row) for row in rows][::-1]
+    rows = connection.execute(select(*columns).where(Measure.id.in_(latest)).order_by(Measure.id.desc())).mappings()
+    fewest: dict[str, int] = {}
+    kept = []
+    for row in rows:
+        if row["answers"] <= fewest.get(row["name"], row["answers"]):
+            fewest[row["name"]] = row["answers"]
+            kept.append(dict(row))
+    return kept[::-1]

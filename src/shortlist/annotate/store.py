@@ -36,9 +36,11 @@ class Store:
         store = cls(_engine(url))
         try:
             store._migrate()
-        except OperationalError as error:
+        except BaseException as error:
             store.close()
-            raise InputError(f"cannot open the database {_shown(url)}: {_first_line(error)}") from error
+            if isinstance(error, OperationalError):
+                raise InputError(f"cannot open the database {_shown(url)}: {_first_line(error)}") from error
+            raise
         return store
 
     @contextmanager
@@ -77,6 +79,10 @@ class Store:
         with self.read() as connection:
             known = inspect(connection).has_table("alembic_version")
             at = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if known else None
+        if at is not None and at > REVISION:  # they are counted: 0001, 0002, ...
+            raise InputError(
+                f"the database is of a newer Shortlist (revision {at}, this one knows {REVISION}): upgrade"
+            )
         if at != REVISION:
             from shortlist.annotate.migrations import upgrade
 

@@ -205,7 +205,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, run: Run) -> Self:
         self.network_ = detached(run.model)
-        self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in run.optimiser.state().items()}
+        self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in run.optimiser_state().items()}
         return self
 
     def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:

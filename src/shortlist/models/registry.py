@@ -73,7 +73,8 @@ def build(
             "package.module:function"; or an `nn.Module`, of which a copy is returned.
         in_shape: (C, H, W) or (D,), without the batch.
         num_classes: K, the number of logits.
-        seed: draws the initial weights without touching torch's global generator; None uses the global one.
+        seed: draws the initial weights on the CPU, whatever the default device, and leaves torch's global generators
+            as they are, on every device; None uses the global ones.
         options: passed on to the function, such as `hidden=(512, 256)` for the mlp.
 
     Raises:
@@ -86,8 +87,8 @@ def build(
         raise InputError(f"a model needs at least 2 classes, got {num_classes}")
     if seed is None:
         return _build(name, shape, num_classes, options)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device, kept or not
         return _build(name, shape, num_classes, options)
 
 

@@ -14,6 +14,7 @@ from shortlist.study.engines import Done, StudyEngine
 from shortlist.study.grid import PlannedRun
 from shortlist.study.ledger import Ledger
 from shortlist.study.packs import Pace, Pack, groups, next_pack
+from shortlist.study.sharing import Sharing
 from shortlist.study.work import Order
 
 PACK_MINUTES = 3.0
@@ -87,6 +88,8 @@ def drive(
 ) -> Report:
     """Train what is missing and store it, pack by pack; killed at any moment, the same call goes on from there.
 
+    Several processes may do so at once: each trains what no other has begun, and waits for the rest to be stored.
+
     Args:
         runs: all that is wanted.
         ledger: where a run's row belongs.
@@ -105,26 +108,31 @@ def drive(
     most = None if engine.cuda else 1
     under_way: dict[int, Pack] = {}
     number = 0
-    while waiting or under_way:
-        while waiting and len(under_way) < engine.slots:
-            pack = _take(waiting, pace, budget, most)
-            if pack is None:  # the time is over; what is under way still ends
-                report.left += sum(map(len, waiting))
-                report.left_seconds += pace.all_seconds(waiting, 60 * budget.pack_minutes)
-                waiting = []
-                break
-            configs = tuple(run.config for run in pack.runs)
-            # a choice looks at the last ten epochs only, and they are always scored
-            every = score_every if kind == "run" else max(config.epochs for config in configs)
-            engine.submit(number, Order(pack.dataset, configs, device, kind == "run", every))
-            under_way[number] = pack
-            number += 1
-        if under_way:
-            done = engine.wait()
-            pack = under_way.pop(done.number)
-            pace.saw(pack, done.seconds)
-            _store(pack, done, ledger, kind, report)
-            say(_line(pack, done, report, total))
+    with Sharing(ledger, say) as share:
+        while waiting or under_way or share.elsewhere:
+            while waiting and len(under_way) < engine.slots:
+                pack = _take(waiting, pace, budget, most)
+                if pack is None:  # the time is over; what is under way still ends
+                    waiting += groups(share.again())
+                    report.left += sum(map(len, waiting))
+                    report.left_seconds += pace.all_seconds(waiting, 60 * budget.pack_minutes)
+                    waiting = []
+                    break
+                ours = share.begin(pack.runs)
+                if not ours:
+                    continue
+                under_way[number] = Pack(tuple(ours))
+                engine.submit(number, _order(under_way[number], device, kind, score_every))
+                number += 1
+            if under_way:
+                done = engine.wait()
+                pack = under_way.pop(done.number)
+                pace.saw(pack, done.seconds)
+                _store(pack, done, ledger, kind, report)
+                share.end(pack.runs)
+                say(_line(pack, done, report, total))
+            elif share.elsewhere:
+                waiting = groups(share.wait())
     return report
 
 
@@ -169,6 +177,13 @@ def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget, most: int
                 del waiting[place]
             return pack
     return None
+
+
+def _order(pack: Pack, device: str, kind: str, score_every: int) -> Order:
+    configs = tuple(run.config for run in pack.runs)
+    # a choice looks at the last ten epochs only, and they are always scored
+    every = score_every if kind == "run" else max(config.epochs for config in configs)
+    return Order(pack.dataset, configs, device, kind == "run", every)
 
 
 def _store(pack: Pack, done: Done, ledger: Callable[[PlannedRun], Ledger], kind: str, report: Report) -> None:

@@ -107,28 +107,45 @@ def beyond(dataset: str, results: Results) -> Glance | None:
     return Glance(study_set(dataset).title, sizes, rows, tuple(filter(None, remarks)))
 
 
-def _listed(values: Sequence[int]) -> str:
+def _listed(values: Iterable[object], word: str = "or") -> str:
     """
     >>> _listed([1, 3, 5])
     '1, 3 or 5'
     """
     *first, last = map(str, values)
-    return f"{', '.join(first)} or {last}" if first else last
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
     """Which is best at a size, and by how much; nothing where there is nothing to compare."""
     ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
-    if not ranked or len(figures) == 1:
+    if len(ranked) < 2:
         return ""
-    best = ranked[0]
-    told = f"Size {size}: {Line.parse(best).title} is best"
-    if len(ranked) > 1:
-        lead = figures[best].mean - figures[ranked[1]].mean
-        told += f", {lead:.2f} above {Line.parse(ranked[1]).title}"
+    best, rest = ranked[0], ranked[1:]
+    level = [text for text in rest if _level(figures[best], figures[text])]
+    told = f"Size {size}: {_short(best)} is best"
+    if level:
+        told += f", and within a standard deviation of it {_listed(map(_short, level), 'and')}"
+    for text in dict.fromkeys([rest[0], *(t for t in rest if t == "likelihood+aug")]):
+        if text not in level:
+            told += f"; {figures[best].mean - figures[text].mean:.2f} above {_short(text)}"
     if "ol+aug" in figures:
         told += f"; {figures[best].mean - figures['ol+aug'].mean:+.2f} to ordinary labels for all"
     if IMPROVED in figures and "likelihood+aug" in figures:
         gain = figures[IMPROVED].mean - figures["likelihood+aug"].mean
         told += f"; averaged weights change the likelihood by {gain:+.2f}"
     return told + "."
+
+
+def _level(best: Figure, other: Figure) -> bool:
+    """Whether they differ by no more than the larger of their deviations; a single trial has none."""
+    return best.mean - other.mean <= max(best.std or 0.0, other.std or 0.0)
+
+
+def _short(text: str) -> str:
+    """Among lines that are all augmented.
+
+    >>> _short("likelihood+aug+ema")
+    'likelihood with averaged weights'
+    """
+    return Line.parse(text).title.replace(", augmented", "").replace(", averaged", " with averaged")

@@ -27,7 +27,7 @@ from shortlist.training.config import Engine, RunConfig, generator
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet_net import FleetNet, SecondPass
 from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risks_and_slopes
-from shortlist.training.fleet_scores import Accuracies, held_passes
+from shortlist.training.fleet_scores import accuracies, held_logits
 from shortlist.training.fleet_sets import Sets
 from shortlist.training.graph import captured
 from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
@@ -98,7 +98,7 @@ class Fleet:
         net: the networks.
         test: the test inputs of all sets as `net` takes them, and their classes.
         sets: where the items of each run lie among those of all.
-        graph: capture the steps, of training and of scores, as CUDA graphs.
+        graph: capture the step as a CUDA graph.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
 
@@ -164,9 +164,6 @@ class Fleet:
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
         self.risk = torch.zeros(R, device=device)
         self._replay: Callable[[], None] | None = None
-        self._accuracies = Accuracies(self.net, tasks, self.sets, *self.test, self.graph) if self.test else None
-        some_held = any(task.held is not None for task in tasks)
-        self._held = held_passes(self.net, tasks, self.sets, self.graph) if some_held else None
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
 
@@ -272,8 +269,9 @@ class Fleet:
     def _score(self, score_every: int, began: float) -> None:
         due = [self.epoch % score_every == 0 or self.epoch > t.config.epochs - LAST for t in self.tasks]
         with self.net.averaged():
-            accuracies = self._accuracies() if any(due) and self._accuracies else None
-            held = self._held().cpu() if any(due) and self._held else None
+            right = accuracies(self.net, self.tasks, self.sets, *self.test) if any(due) and self.test else None
+            some_held = any(task.held is not None for task in self.tasks)
+            held = held_logits(self.net, self.tasks, self.sets) if any(due) and some_held else None
         risks = (self.risk / self.steps).tolist()  # the one wait for the device in an epoch
         seconds = (time.perf_counter() - began) / len(self.tasks)
         for run, task in enumerate(self.tasks):
@@ -288,7 +286,7 @@ class Fleet:
                     seconds=seconds,
                     validation_accuracy=None if scores is None else scores.known_accuracy,
                     validation_log_likelihood=None if scores is None else scores.log_likelihood,
-                    test_accuracy=accuracies[run] if accuracies is not None and due[run] else None,
+                    test_accuracy=right[run] if right is not None and due[run] else None,
                 )
             )
 

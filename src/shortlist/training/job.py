@@ -21,8 +21,9 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.defaults import defaults_for
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
+from shortlist.training.fingerprint import Fingerprint
 from shortlist.training.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
-from shortlist.training.loop import DivergedError, EpochScores, check_same_run, fingerprint, fit, probabilities
+from shortlist.training.loop import DivergedError, EpochScores, check_same_run, fit, probabilities
 from shortlist.training.measures import Measures, measure
 from shortlist.training.prepare import Prepared, prepare
 from shortlist.training.selection import TuneRow, grid_of, tune
@@ -87,12 +88,14 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
     began = time.perf_counter()
     if job.labels is not None and job.settings.get("size") is not None:
         raise InputError("state --size to simulate shortlists or --labels to use collected answers, not both")
-    dataset, answers, features, kind = _read(job)
+    given, answers = _read(job)
+    dataset, features = with_features(given, job.source.features)
     engine = Engine(device=job.device).resolve(0)
     with processes(engine.device) as group, _output(job, group.rank == 0):
         config = _configure(job, dataset, answers, listeners)
         engine = Engine(device=engine.device).resolve(config.epochs * len(answers.labels))
         prepared = prepare(dataset, config, labels=answers.labels, rows=answers.rows, engine=engine, group=group)
+        prepared.given = given.train.x  # texts, not what this machine makes of them
         if job.resume and (done := _finished_before(job, prepared)):
             return done
         listeners.on_start(prepared)
@@ -104,7 +107,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             on_epoch=listeners.on_epoch,
             on_stop=listeners.on_stop,
         )
-        trained = _trained(job, prepared, dataset, answers, features, kind, history)
+        trained = _trained(job, prepared, dataset, answers, features, given.kind, history)
         measures, measured_on = _measures(prepared, dataset)
         if group.rank == 0:
             save_folder(job.out, trained, measures, measured_on)
@@ -112,7 +115,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
         return Finished(trained, measures, measured_on, time.perf_counter() - began, group.rank)
 
 
-def _read(job: Job) -> tuple[Dataset, Answers, Features | None, str]:
+def _read(job: Job) -> tuple[Dataset, Answers]:
     dataset = job.source.read()
     size, seed = job.settings.get("size"), job.settings.get("seed", 0)
     if job.labels is not None:
@@ -125,9 +128,7 @@ def _read(job: Job) -> tuple[Dataset, Answers, Features | None, str]:
         if job.miss or job.slip:
             raise InputError("--miss and --slip are for simulated shortlists: state --size too")
         answers = asking.ordinary(checked(dataset))
-    kind = dataset.kind
-    dataset, features = with_features(checked(dataset), job.source.features)
-    return dataset, answers, features, kind
+    return checked(dataset), answers
 
 
 def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listeners) -> RunConfig:
@@ -165,7 +166,7 @@ def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     if (job.out / CHECKPOINT).exists() or not (job.out / WEIGHTS).exists():
         return None
     content = read_config(job.out)
-    saved = content["labels"].get("fingerprint", fingerprint(prepared))  # folders of before have none
+    saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
     check_same_run(prepared, job.out, content["run"], saved)
     return Finished(load_folder(job.out, "cpu"), None, "", 0.0, prepared.run.group.rank, again=True)
 
@@ -193,8 +194,9 @@ def _trained(
             "items": len(dataset.train),
             "test_items": 0 if test is None else len(test),
             "source": job.source.to_dict(),
+            "fingerprint": prepared.fingerprint.inputs,
         },
-        labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": fingerprint(prepared)},
+        labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": prepared.fingerprint.labels},
         history=history,
         device=prepared.run.engine.device,
     )

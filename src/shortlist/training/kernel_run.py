@@ -1,5 +1,6 @@
 """A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
 
+import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,6 +15,9 @@ from shortlist.training.run import Run
 
 if TYPE_CHECKING:
     from shortlist.training.prepare import Task
+
+VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
+"""Where the fleets keep parameters -> where they keep what is moving them."""
 
 
 class KernelRun(Run):
@@ -52,6 +56,18 @@ class KernelRun(Run):
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         if self.method.refresh != "never":
             self.feed.renew(index, self.method.confidence(logits, batch)[0])
+
+    def optimiser_state(self) -> dict[str, Tensor]:
+        """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""
+        moving = copy.copy(self.net)
+        for name, velocity in VELOCITIES.items():
+            if hasattr(moving, name):
+                setattr(moving, name, getattr(moving, velocity))
+        state = moving.state_dict(0)
+        names = [name for name, parameter in self.network.named_parameters() if parameter.requires_grad]
+        for name, view in zip(names, self.flat.views(self.optimiser.state()["velocity"]), strict=True):
+            view.copy_(state[name])
+        return self.optimiser.state()
 
     def _tensors(self) -> dict[str, Tensor]:
         if not hasattr(self, "net"):  # while the base class sets itself up

@@ -1,6 +1,5 @@
 """The loop every method is trained by: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
 
-import hashlib
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from torch import Tensor
 from shortlist.errors import InputError
 from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
+from shortlist.training.fingerprint import Fingerprint
 from shortlist.training.prepare import Prepared
 
 CHECKPOINT_SECONDS = 1.0
@@ -135,7 +135,8 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
         return
     content = {
         "config": prepared.run.config.to_dict(),
-        "fingerprint": fingerprint(prepared),
+        "fingerprint": prepared.fingerprint.labels,
+        "inputs": prepared.fingerprint.inputs,
         "epoch": prepared.run.epoch,
         "history": [asdict(row) for row in history],
     }
@@ -144,26 +145,16 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
 
 def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
     tensors, content = read_checkpoint(path)
-    check_same_run(prepared, path, content["config"], content.get("fingerprint"))
+    saved = Fingerprint(content.get("fingerprint"), content.get("inputs"))
+    check_same_run(prepared, path, content["config"], saved)
     prepared.run.load_state_dict(tensors, content["epoch"])
     return [EpochScores(**row) for row in content["history"]]
 
 
-def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: str | None) -> None:
-    """Refuse to go on with what `path` holds where its settings or its `saved` fingerprint are those of another run."""
-    if difference := prepared.run.config.difference(config):
+def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: Fingerprint) -> None:
+    """Refuse to go on with what `path` holds where its settings, labels or inputs are those of another run."""
+    if difference := prepared.run.config.difference(config) or prepared.fingerprint.difference(saved):
         raise InputError(f"{path}: {difference}")
-    if saved != fingerprint(prepared):
-        raise InputError(f"{path}: a run on other data or other labels than these")
-
-
-def fingerprint(prepared: Prepared) -> str:
-    """A checksum of the labels and of what the inputs are: a run goes on only with the same."""
-    labels = prepared.labels
-    digest = hashlib.sha256(repr((len(prepared.run.inputs), prepared.run.inputs.shape, labels.class_names)).encode())
-    for array in (labels.offsets, labels.classes, labels.answer, prepared.run.feed.rows.cpu().numpy()):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager

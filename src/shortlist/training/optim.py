@@ -27,14 +27,15 @@ class FlatParameters:
         total = sum(p.numel() for p in parameters)
         value = torch.empty(total, dtype=first.dtype, device=first.device)
         self.value, self.grad = (value, torch.zeros_like(value)) if into is None else into
-        start = 0
-        for p in parameters:
-            stop = start + p.numel()
-            view = _view_as(self.value[start:stop], p)
+        self._parameters = parameters
+        for p, view, slope in zip(parameters, self.views(self.value), self.views(self.grad), strict=True):
             view.copy_(p.detach())
-            p.data = view
-            p.grad = _view_as(self.grad[start:stop], p)
-            start = stop
+            p.data, p.grad = view, slope
+
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """A vector like `value` as tensors like the trainable parameters, in their order."""
+        parts = torch.split(flat, [p.numel() for p in self._parameters])
+        return [_view_as(part, p) for part, p in zip(parts, self._parameters, strict=True)]
 
 
 def _view_as(flat: Tensor, like: Tensor) -> Tensor:

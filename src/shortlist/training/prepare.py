@@ -2,6 +2,8 @@
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.distributed import Processes
+from shortlist.training.fingerprint import Fingerprint, inputs_checksum, labels_checksum
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.run import Run
 
@@ -56,6 +59,15 @@ class Prepared:
     test_y: Tensor | None
     smoothing: float
     """What `predict_proba` must undo."""
+    given: Any
+    """The inputs of all items as they were given, on the host: an array, a CSR matrix, or texts."""
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What a saved run must have been trained on for this one to go on with it."""
+        inputs = self.run.inputs
+        labels = labels_checksum(self.labels, self.run.feed, inputs.shape, len(inputs))
+        return Fingerprint(labels, inputs_checksum(self.given))
 
 
 def draw_labels(dataset: Dataset, config: RunConfig) -> StochasticLabels:
@@ -176,6 +188,7 @@ def prepare(
         test=None if test is None else Inputs(test.x, engine.device),
         test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
         smoothing=task.smoothing,
+        given=task.dataset.train.x,
     )
 
 

@@ -134,10 +134,14 @@ class Run:
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
-        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generator alone."""
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(stream_seed(self.config.seed, "layers", self.epoch))
+        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generators alone."""
+        seed = stream_seed(self.config.seed, "layers", self.epoch)
+        cuda = self.device.type == "cuda"
+        with torch.random.fork_rng(devices=[self.device] if cuda else []):
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed devices that are not kept
+            if cuda:
+                with torch.cuda.device(self.device):
+                    torch.cuda.manual_seed(seed)
             yield
 
     def _step(self, x: Tensor | None = None) -> None:
@@ -202,6 +206,10 @@ class Run:
             if name not in saved or saved[name].shape != tensor.shape:
                 raise InputError(f"the checkpoint does not fit this run: {name} is missing or has another shape")
             tensor.copy_(saved[name])
+
+    def optimiser_state(self) -> dict[str, Tensor]:
+        """What another run on the same network needs in order to go on."""
+        return self.optimiser.state()
 
     def state_dict(self) -> dict[str, Tensor]:
         """What a checkpoint must keep to go on bit for bit."""

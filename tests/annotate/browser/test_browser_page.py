@@ -298,6 +298,37 @@ def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, per
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo"]
 
 
+def test_the_curve_of_accuracy_goes_on_from_what_is_left_after_answers_were_taken_back(run_project, person):
+    site = run_project()
+    ada = come(site, person)
+    me = person().go(site.admin_link)
+    header = {"X-Shortlist": "1"}
+
+    def measure(value: float, words: str) -> list[float]:
+        reply = me.context.request.post(
+            f"{site.url}/api/v1/measures", data={"name": "accuracy", "value": value}, headers=header
+        )
+        assert reply.ok
+        me.page.locator("#accuracy-now", has_text=words).wait_for()
+        points = me.page.locator("#curve polyline").get_attribute("points")
+        return [float(point.split(",")[0]) for point in points.split()]
+
+    for number, value in enumerate((0.2, 0.4, 0.6), start=1):
+        ada.decide("1")
+        ada.wait_saved()
+        drawn = measure(value, f"{100 * value:.1f} % after {number} answer")
+    assert len(drawn) == 3
+    ada.decide("z")
+    ada.decide("z")
+    ada.wait_saved()
+    assert len(measure(0.3, "30.0 % after 1 answer")) == 1
+    ada.decide("1")
+    ada.wait_saved()
+    drawn = measure(0.5, "50.0 % after 2 answers")
+    assert len(drawn) == 2
+    assert drawn == sorted(drawn)
+
+
 def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):
     site = run_project()
     nobody = person().go(site.url)

@@ -27,7 +27,7 @@ from shortlist.annotate.formats import EXPORTS, MEDIA_TYPES
 from shortlist.annotate.formats.label_studio_answers import import_answers
 from shortlist.annotate.importing import Report, add_classes, add_items, store_media
 from shortlist.annotate.problems import Invalid
-from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.rows import ClassNames, all_descriptions
 from shortlist.annotate.schema import Item, LabelClass
 from shortlist.annotate.sources import Source
 
@@ -36,6 +36,7 @@ ExportName = Literal[
     "answers.csv",
     "answers.jsonl",
     "answers.parquet",
+    "gold-answers.csv",
     "labels.csv",
     "crowd-kit.csv",
     "label-studio.json",
@@ -48,13 +49,15 @@ RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 def classes(app: App, who: Admin) -> ClassesOut:
     """Every class, in the order of the ids."""
     with app.project.store.read() as connection:
-        return ClassesOut(names=list(ClassNames().all(connection)))
+        names, said = list(ClassNames().all(connection)), all_descriptions(connection)
+    return ClassesOut(names=names, descriptions=[said.get(k) for k in range(len(names))])
 
 
 @router.post("/classes", status_code=201)
 def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
-    """Add classes; they are on the shortlists of the questions to come."""
-    add_classes(app.project, body.names)
+    """Add classes, which are on the shortlists of the questions to come; or say what those there are mean."""
+    names = body.names if body.descriptions is None else dict(zip(body.names, body.descriptions, strict=True))
+    add_classes(app.project, names)
     return classes(app, who)
 
 

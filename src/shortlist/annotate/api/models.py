@@ -1,8 +1,8 @@
 """What goes over the wire."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from shortlist.annotate.sources import check_name, check_text
 
@@ -251,15 +251,31 @@ class TokenRow(BaseModel):
 
 
 class ClassesIn(In):
-    """Classes to add behind those there are."""
+    """Classes to add behind those there are, and what each means.
+
+    With `descriptions`, one for each name, classes that are there already may be named as well: null leaves what is
+    said of a class as it is, an empty one takes it away.
+    """
 
     names: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+    descriptions: list[Annotated[str, Field(max_length=500)] | None] | None = None
+
+    @model_validator(mode="after")
+    def one_description_a_name(self) -> Self:
+        """Refuse what would go to the wrong class."""
+        if self.descriptions is not None:
+            if len(self.descriptions) != len(self.names):
+                raise ValueError(f"{len(self.names)} names and {len(self.descriptions)} descriptions")
+            if len({name.strip() for name in self.names}) < len(self.names):
+                raise ValueError("a name occurs twice")
+        return self
 
 
 class ClassesOut(BaseModel):
-    """Every class name; the index is the class id."""
+    """Every class name, and what it means where that is said; the index is the class id."""
 
     names: list[str]
+    descriptions: list[str | None]
 
 
 class TextItem(In):

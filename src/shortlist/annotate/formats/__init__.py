@@ -10,6 +10,7 @@ EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "answers.csv": answers.write_csv,
     "answers.jsonl": answers.write_jsonl,
     "answers.parquet": answers.write_parquet,
+    "gold-answers.csv": answers.write_gold_csv,
     "labels.csv": labels.write_csv,
     "crowd-kit.csv": crowd_kit.write_csv,
     "label-studio.json": label_studio.write_tasks,

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,22 +66,39 @@ def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
-    """The same without None to a list of all classes there are: nothing learns from it, and training refuses it."""
+    """The same without what must not be learned from.
+
+    Answers on gold items: their lists depend on the class, and they are there to score on. None to a list of all
+    classes there are: nothing learns from it, and training refuses it.
+    """
     classes, names = "", ClassNames().all(connection)
     for row in live_answers(connection):
         classes = row["classes"] or classes
-        if row["answer"] or len(split_names(row["shortlist"])) < len(names):
+        if row["gold"] is None and (row["answer"] or len(split_names(row["shortlist"])) < len(names)):
             yield {**row, "classes": classes}
             classes = ""
 
 
+def _on_gold(connection: Connection) -> Iterator[dict[str, Any]]:
+    return (row for row in live_answers(connection) if row["gold"] is not None)
+
+
 def write_csv(project: Project, path: Path) -> int:
     """A table with a header; empty where there is no value."""
+    return _write_table(project, path, _trainable)
+
+
+def write_gold_csv(project: Project, path: Path) -> int:
+    """The answers on gold items, which the other files leave out."""
+    return _write_table(project, path, _on_gold)
+
+
+def _write_table(project: Project, path: Path, rows: Callable[[Connection], Iterator[dict[str, Any]]]) -> int:
     with project.store.read() as connection, path.open("w", newline="", encoding="utf-8") as file:
         # CRLF line ends make the csv module quote both \r and \n inside a field
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
         writer.writeheader()
-        return sum(1 for row in _trainable(connection) if writer.writerow(row))
+        return sum(1 for row in rows(connection) if writer.writerow(row))
 
 
 def write_jsonl(project: Project, path: Path) -> int:

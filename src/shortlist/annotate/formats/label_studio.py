@@ -6,6 +6,7 @@ sent; `label_studio_answers.py` reads them again.
 
 import json
 import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, false, select
 from shortlist.annotate.chooser import Choice, UniformChooser
 from shortlist.annotate.project import Project
 from shortlist.annotate.queue import SEED_BITS
-from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.rows import ClassNames, all_descriptions
 from shortlist.annotate.schema import Item, Slot
 from shortlist.errors import InputError
 
@@ -34,7 +35,7 @@ def write_tasks(project: Project, path: Path) -> int:
     """A JSON list of tasks: one for every slot that still waits for an answer."""
     chooser = UniformChooser(project.settings.size)
     with project.store.read() as connection, path.open("w", encoding="utf-8") as file:
-        names = ClassNames().all(connection)
+        names, said = ClassNames().all(connection), all_descriptions(connection)
         waiting = (
             select(Item.name, Item.kind, Item.text, Item.file)
             .join(Slot, Slot.item_id == Item.id)
@@ -47,15 +48,21 @@ def write_tasks(project: Project, path: Path) -> int:
             choice = chooser.choose(row["name"], len(names), [], seed)
             if choice is not None:
                 file.write("[\n" if not count else ",\n")
-                json.dump({"data": _data(dict(row), choice, seed, names)}, file, ensure_ascii=False)
+                json.dump({"data": _data(dict(row), choice, seed, names, said)}, file, ensure_ascii=False)
                 count += 1
         file.write("\n]\n" if count else "[]\n")
     return count
 
 
-def _data(row: dict[str, Any], choice: Choice, seed: int, names: Any) -> dict[str, Any]:
+def _data(
+    row: dict[str, Any], choice: Choice, seed: int, names: Sequence[str], said: Mapping[int, str]
+) -> dict[str, Any]:
     options = [
-        {"value": names[k], "alias": str(k), **({"hotkey": str(place)} if place <= 9 else {})}
+        {
+            **{"value": names[k], "alias": str(k)},
+            **({"hotkey": str(place)} if place <= 9 else {}),
+            **({"hint": said[k]} if k in said else {}),
+        }
         for place, k in enumerate(choice.shortlist, start=1)
     ]
     # static choices would come before dynamic ones, so None is the last of the dynamic ones

@@ -10,6 +10,7 @@ import { keyOf, pressed } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
 import { openQuestions, sameShowing } from "./questions.js";
+import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
 import { showBroken, showMessage, showProgress, showQuestion, showSignedOut, stage, toggleSound } from "./view.js";
 
@@ -56,9 +57,9 @@ function render() {
 async function present(question) {
   delete at("item").dataset.ready;
   while (shown === question) {
-    const painted = await stopwatch.start(showQuestion(question, answer));
+    const seen = await stopwatch.start(showQuestion(question, answer));
     if (shown !== question) return;
-    if (painted) {
+    if (seen) {
       at("item").dataset.ready = `${question.id}.${question.attempt}`;
       return;
     }
@@ -85,7 +86,7 @@ function decide(path, body) {
 }
 
 function answer(choice) {
-  if (!stopwatch.painted) return; // a key that bounced, or a picture still on its way
+  if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture still on its way
   mine += 1;
   pace.add();
   decide("/answers", { answer: choice });
@@ -223,10 +224,11 @@ function renew() {
 // -- starting --------------------------------------------------------------------------------------------------------
 
 document.addEventListener("keydown", (event) => {
+  if (!keysAnswer()) return;
   const key = pressed(event);
   if (key === null) {
-    // Space belongs to a button that has the focus, otherwise to the sound
-    if (event.key === " " && !event.target.closest("button, audio, p.text") && toggleSound()) event.preventDefault();
+    // Space belongs to a control that has the focus, otherwise to the sound
+    if (event.key === " " && !event.target.closest("button, input, audio, p.text") && toggleSound()) event.preventDefault();
     return;
   }
   const place = shown?.shortlist.findIndex((_, index) => keyOf(index) === key) ?? -1;
@@ -240,6 +242,7 @@ document.addEventListener("keydown", (event) => {
 at("none").addEventListener("click", () => answer(null));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
+at("keys").addEventListener("change", saveShortcuts);
 at("sign-out").addEventListener("click", async () => {
   if (outbox.entries.length) return notice("Not yet: some answers are not saved.");
   await call("DELETE", "/session").catch(() => {});
@@ -271,5 +274,6 @@ async function start() {
     if (!signedOut) timer = setTimeout(start, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   }
 }
+loadShortcuts();
 render();
 start();

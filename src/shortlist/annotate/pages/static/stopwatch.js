@@ -1,10 +1,14 @@
 // Seconds from the first paint of an item to the decision, not counting the time while the page is hidden.
 
+const SEEN_MS = 200; // nobody sees an item and decides in less: it was the second half of a double click, or a bounce
+
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export class Stopwatch {
   #run = 0;
   #painted = false;
+  #seen = false;
   #since = null;
   #total = 0;
 
@@ -15,12 +19,12 @@ export class Stopwatch {
     });
   }
 
-  // Whether the item has been on the screen: what was not seen cannot be answered.
-  get painted() {
-    return this.#painted;
+  // Whether the item has been on the screen long enough: what was not seen cannot be answered.
+  get seen() {
+    return this.#seen;
   }
 
-  // True once painted; false where another item came in between or this one cannot be shown.
+  // True once seen; false where another item came in between or this one cannot be shown.
   async start(item) {
     const run = this.reset();
     if (item instanceof HTMLImageElement) {
@@ -36,6 +40,9 @@ export class Stopwatch {
     if (run !== this.#run) return false;
     this.#painted = true;
     if (document.visibilityState === "visible") this.#since = performance.now();
+    await pause(SEEN_MS);
+    if (run !== this.#run) return false;
+    this.#seen = true;
     return true;
   }
 
@@ -48,6 +55,7 @@ export class Stopwatch {
 
   reset() {
     this.#painted = false;
+    this.#seen = false;
     this.#since = null;
     this.#total = 0;
     return ++this.#run;

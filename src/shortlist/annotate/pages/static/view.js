@@ -2,6 +2,7 @@
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
 import { keyOf, shortcut } from "./keys.js";
+import { keysAnswer, markShortcuts } from "./shortcuts.js";
 
 const TINY = 64; // pixels: smaller pictures are shown as squares, not as a blur
 
@@ -31,9 +32,11 @@ export function showQuestion(question, choose) {
   at("item").replaceChildren(item);
   at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
   at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
+  markShortcuts();
   at("answers").hidden = false;
   // an item that comes back after a None: without a word it looks as if the key had done nothing
   at("again").hidden = !question.again;
+  scrollTo(0, 0); // a list may be longer than the screen: the next item would be out of sight
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
@@ -43,14 +46,14 @@ export function showQuestion(question, choose) {
 
 export function showBroken(question) {
   staged.delete(question.id);
-  at("item").replaceChildren(element("p", {}, "This picture cannot be shown. Trying again; S skips it."));
+  at("item").replaceChildren(element("p", {}, "This picture cannot be shown. Trying again; it can be skipped."));
 }
 
 function makeButton(choice, place, choose) {
   const key = keyOf(place);
   const made = element("button", { type: "button" });
   if (key) {
-    made.setAttribute("aria-keyshortcuts", shortcut(key));
+    made.dataset.shortcut = shortcut(key);
     made.append(element("kbd", {}, key), " ");
   }
   made.append(element("span", { dir: "auto" }, ...breakable(choice.name)));
@@ -67,8 +70,9 @@ function breakable(name) {
 // For screen readers, who do not see that the page changed.
 function announcement({ item, shortlist, again }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
-  const names = shortlist.map((choice, place) => `${keyOf(place) ?? ""} ${choice.name}`.trim());
-  return `${again ? `${at("again").textContent} ` : ""}${what}. ${names.join(", ")}, 0 none of these.`;
+  const key = (name) => (keysAnswer() && name !== null ? `${name} ` : "");
+  const names = shortlist.map((choice, place) => key(keyOf(place)) + choice.name);
+  return `${again ? `${at("again").textContent} ` : ""}${what}. ${names.join(", ")}, ${key("0")}none of these.`;
 }
 
 // Nobody is signed in: only words, nothing to press.

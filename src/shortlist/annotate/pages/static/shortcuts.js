@@ -1,0 +1,34 @@
+// Single keys can be turned off: who dictates, or strikes keys unwittingly, would answer without meaning to (WCAG 2.1.4).
+// Remembered for the browser, not for the project: the need is the person's.
+import { at } from "./dom.js";
+
+const NAME = "shortlist-keys";
+
+export const keysAnswer = () => at("keys").checked;
+
+// Buttons name their key in `data-shortcut`; screen readers are told of it only while it works.
+export function markShortcuts() {
+  document.body.classList.toggle("keyless", !keysAnswer());
+  for (const button of document.querySelectorAll("[data-shortcut]")) {
+    if (keysAnswer()) button.setAttribute("aria-keyshortcuts", button.dataset.shortcut);
+    else button.removeAttribute("aria-keyshortcuts");
+  }
+}
+
+export function loadShortcuts() {
+  try {
+    at("keys").checked = localStorage.getItem(NAME) !== "off";
+  } catch {
+    at("keys").checked = true; // no storage: turned off until the page is loaded again
+  }
+  markShortcuts();
+}
+
+export function saveShortcuts() {
+  try {
+    localStorage.setItem(NAME, keysAnswer() ? "on" : "off");
+  } catch {
+    // as above
+  }
+  markShortcuts();
+}

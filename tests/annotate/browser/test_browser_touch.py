@@ -1,0 +1,47 @@
+"""By finger and mouse: nobody answers what they have not seen."""
+
+import pytest
+
+from shortlist.annotate.auth import Auth
+from shortlist.annotate.importing import add_classes
+
+from .projects import stored
+
+pytestmark = pytest.mark.browser
+PHONE = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
+
+
+def come(site, person, **options):
+    who = person(**options).go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    who.ready()
+    return who
+
+
+def test_the_next_item_is_in_view_after_a_list_that_is_longer_than_the_screen(run_project, person):
+    site = run_project(kinds="text image", classes=[f"class {k}" for k in range(20)], size=10)
+    add_classes(site.project, {f"class {k}": "what it means, in a sentence that takes two lines" for k in range(20)})
+    ada = come(site, person, **PHONE)
+    for _ in range(3):
+        before = ada.ready()
+        ada.page.locator("#none").scroll_into_view_if_needed()
+        assert ada.page.locator("#item").evaluate("item => item.getBoundingClientRect().bottom") < 0
+        ada.page.locator("#none").tap()
+        ada.ready(before)
+        box = ada.page.locator("#item").bounding_box()
+        assert 0 <= box["y"] < box["y"] + box["height"] <= 640
+
+
+def test_a_double_click_answers_one_question(run_project, person):
+    site = run_project()
+    ada = come(site, person)
+    before = ada.ready()
+    box = ada.page.locator("#none").bounding_box()
+    for pause in (100, 0):
+        ada.page.mouse.click(box["x"] + 20, box["y"] + 20)
+        ada.page.wait_for_timeout(pause)
+    ada.ready(before)
+    ada.wait_saved()
+    assert len(stored(site.project)) == 1
+    ada.decide("0")  # and then the next
+    ada.wait_saved()
+    assert len(stored(site.project)) == 2
