@@ -262,6 +262,7 @@ async function start() {
     const who = await call("GET", "/session");
     if (who.role === "admin") return location.replace("/admin");
     at("title").textContent = who.title;
+    document.title = `${who.title} · Shortlist`;
     at("who").textContent = who.name;
     history.load(who.outbox);
     await outbox.load(who.outbox);
