@@ -18,7 +18,8 @@ export function showPeople(people, link) {
 
 function fill({ row, cells, button, remove, undo }, who) {
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
-  const gold = [count(who.gold), of(who.slips, who.gold), of(who.misses, who.gold_shown)];
+  const hidden = who.gold - who.gold_shown;
+  const gold = [count(who.gold), of(who.slips, who.gold_shown), of(who.misses, who.gold_shown), of(who.strays, hidden)];
   [...figures, ...gold].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
@@ -44,7 +45,7 @@ function makeButton(words, who) {
 }
 
 function makeRow(who, link) {
-  const cells = Array.from({ length: 7 }, () => element("td"));
+  const cells = Array.from({ length: 8 }, () => element("td"));
   const button = makeButton("New link", who);
   button.addEventListener("click", () => {
     act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));
