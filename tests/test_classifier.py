@@ -172,6 +172,15 @@ BAD = {
     "lr": (lambda: (X[:50], Y[:50], {}), {"lr": 1e30}, "try a smaller lr"),
     "weights": (lambda: (X[:50], Y[:50], {"sample_weight": -np.ones(50)}), {}, "sample_weight: row 0 is -1.0"),
     "no answers": (lambda: (X[:50], None, {}), {}, "requires y"),
+    "texts": (lambda: (["red card", "blue sky"], [0, 1], {}), {}, r"text \('red card'\), .*TfidfVectorizer"),
+    "a column of texts": (
+        lambda: (pd.DataFrame({"n": [1, 2], "t": ["red", "blue"]}), [0, 1], {}),
+        {},
+        r"text \('red'\), expected numbers",
+    ),
+    "labels for y": (lambda: (X[:1300], LABELS, {}), {}, "y: a StochasticLabels is given as shown="),
+    "one width": (lambda: (X[:50], Y[:50], {}), {"model_options": {"hidden": 64}}, r"such as \(512, 256\), got 64"),
+    "half a width": (lambda: (X[:50], Y[:50], {}), {"model_options": {"hidden": [2.5]}}, "width: expected a whole"),
 }
 
 

@@ -82,7 +82,7 @@ def test_every_item_counts_exactly_once(count, monkeypatch):
     monkeypatch.setattr(likelihood, "likelihood_risk", risk)
     clf = ShortlistClassifier(random_state=0, batch_size=32, classes=range(100))
     clf.partial_fit(X[:count], np.arange(count))
-    rows = np.concatenate(seen)
+    rows = np.concatenate(seen[1:])  # without the trial of the method
     total = np.bincount(rows[:, 0].astype(int), rows[:, 1], minlength=count)
     assert total.tolist() == [1] * count
     assert max(len(batch) for batch in seen) <= 32

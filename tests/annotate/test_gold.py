@@ -55,30 +55,31 @@ def test_where_uniform_lists_hold_the_class_oftener_gold_lists_are_uniform():
     assert even(counts)
 
 
-def answer_all(project, who: int, miss: float = 0.0, count: int = 10**6) -> None:
-    """Every item's class is that of its number; shown, it is picked unless it is missed."""
+def answer_all(project, who: int, miss: float = 0.0, stray: float = 0.0) -> None:
+    """Every item's class is that of its number. Shown, it is picked unless missed; not shown, some pick another."""
     with project.store.read() as connection:
         classes = len({k for k in connection.execute(select(Item.gold)).scalars() if k is not None})
         numbers = {item: int(name.split()[1]) for item, name in connection.execute(select(Item.id, Item.name))}
     queue, dice = project.queue(), np.random.default_rng(0)
-    for _ in range(count):
-        held = queue.next(who)
-        if not held:
-            return
-        truth = numbers[held[0].item_id] % classes
-        seen = truth in held[0].shortlist and dice.random() >= miss
-        queue.answer(who, held[0].id, 0, truth if seen else None, 1.0)
+    while held := queue.next(who):
+        truth, shown = numbers[held[0].item_id] % classes, held[0].shortlist
+        right = truth if truth in shown else None
+        errs = dice.random() < (stray if right is None else miss)
+        wrong = shown[0] if right is None else None
+        queue.answer(who, held[0].id, 0, wrong if errs else right, 1.0)
 
 
-def test_misses_are_measured_where_there_are_many_classes(make_project, database):
+def test_mistakes_are_measured_where_there_are_many_classes(make_project, database):
     project = make_project(database, items=1200, classes=150, gold=300, size=5, gold_every=4)
     (ada,) = people(project, "ada")
-    answer_all(project, ada, miss=0.25)
+    answer_all(project, ada, miss=0.25, stray=0.1)
     (row,) = Stats(project.store).status()["annotators"]
     assert row["gold"] > 200
     assert row["gold_shown"] == pytest.approx(row["gold"] / 2, abs=4 * np.sqrt(row["gold"] / 4))
     assert row["misses"] / row["gold_shown"] == pytest.approx(0.25, abs=4 * np.sqrt(0.19 / row["gold_shown"]))
     assert row["slips"] == 0
+    hidden = row["gold"] - row["gold_shown"]
+    assert row["strays"] / hidden == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / hidden))
     with project.store.read() as connection:
         statement = select(Slot.gold, Question.shortlist, Question.policy).join(Slot, Slot.id == Question.slot_id)
         asked = connection.execute(statement).all()

@@ -16,19 +16,19 @@ def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None):
     }
 
 
-def test_slips_and_misses():
+def test_slips_misses_and_strays():
     rows = [
         row(1, answer=0, gold=0),  # right
         row(1, answer=None, gold=2),  # right: it was not shown
         row(1, answer=None, gold=0),  # a miss
         row(1, answer=1, gold=0),  # a slip: another was picked
-        row(1, answer=1, gold=2),  # a slip: it was not shown, and yet one was picked
+        row(1, answer=1, gold=2),  # a stray: it was not shown, and yet one was picked
         row(2, answer=0, gold=0),
         row(2, answer=0),  # no gold item
     ]
     assert gold_quality(rows) == {
-        1: {"gold": 5, "gold_shown": 3, "slips": 2, "misses": 1},
-        2: {"gold": 1, "gold_shown": 1, "slips": 0, "misses": 0},
+        1: {"gold": 5, "gold_shown": 3, "slips": 1, "misses": 1, "strays": 1},
+        2: {"gold": 1, "gold_shown": 1, "slips": 0, "misses": 0, "strays": 0},
     }
 
 
@@ -81,7 +81,7 @@ def test_the_status_of_a_real_project(make_project, database):
         sum(2.0 * who["id"] * who["answers"] for who in status["annotators"]) / 3600
     )
     for who in status["annotators"]:
-        assert who["slips"] <= who["gold"]
+        assert who["slips"] <= who["gold_shown"] <= who["gold"]
         assert who["answers"] == 3 + who["gold"]
     assert status["seconds_by_size"][0]["size"] == 2
 

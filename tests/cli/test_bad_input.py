@@ -39,7 +39,10 @@ def refused(shortlist, tmp_path):
         (["digits", "--size", "0"], "size: expected 1..10"),
         (["digits", "--size", "11"], "size: expected 1..10"),
         (["digits", "--size", "5", "--seed", "-1"], "seed: expected at least 0, got -1"),
-        (["digits", "--size", "5", "--model", "mlp", "--model-option", "hidden=5"], "model 'mlp' failed: TypeError"),
+        (
+            ["digits", "--size", "5", "--model", "mlp", "--model-option", "hidden=5"],
+            "a list of widths such as (512, 256), got 5",
+        ),
         (["digits", "--size", "5", "--lr", "-1"], "lr: expected"),
         (["digits", "--size", "5", "--lr", "1e30", "--method", "sl", "--epochs", "1"], "try a smaller lr"),
         (["digits", "--size", "5", "--device", "cuda:77"], "cannot be used"),

@@ -123,7 +123,7 @@ def test_the_seed_draws_on_the_cpu_whatever_the_default_device():
         (("mlp", (4,), 1), {}, r"at least 2 classes, got 1"),
         (("mlp", (4,), 3), {"hiden": (3,)}, r"unknown option of model mlp 'hiden': did you mean 'hidden'"),
         (("mlp", (4,), 3), {"hidden": (0,)}, r"hidden widths must be positive"),
-        (("lenet", (1, 8, 8), 3), {"hidden": (3,)}, r"unknown option of model lenet"),
+        (("lenet", (1, 8, 8), 3), {"hidden": (3,)}, r"model lenet has no options, got 'hidden'"),
         (("no.such.package:make", (4,), 3), {}, r"'no.such.package:make': no module 'no'"),
         (("math:", (4,), 3), {}, r"must read package.module:function"),
         (("math:nothing", (4,), 3), {}, r"module 'math' has no function 'nothing'"),

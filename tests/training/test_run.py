@@ -180,6 +180,12 @@ def test_a_batch_larger_than_the_data_is_the_data():
         ({"epochs": 0}, "epochs: expected at least 1"),
         ({"lr": float("nan")}, "lr: expected a number"),
         ({"holdout": 1.0}, "holdout: expected a number from 0 to below 1"),
+        ({"epochs": 2.5}, "epochs: expected a whole number, got 2.5"),
+        ({"batch_size": "64"}, "batch_size: expected a whole number, got '64'"),
+        ({"size": "3"}, "size: expected a whole number, got '3'"),
+        ({"seed": 1.5}, "seed: expected a whole number, got 1.5"),
+        ({"lr": "fast"}, "lr: expected a number, got 'fast'"),
+        ({"ema": None}, "ema: expected a number, got None"),
     ],
 )
 def test_wrong_settings(settings, line):
@@ -197,6 +203,14 @@ def test_settings_survive_json():
 
     config = RunConfig(method="sl", method_options={"form": "paper"}, size=3, lr=0.1)
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    numpys = RunConfig("sl", {"form": "paper"}, size=np.int64(3), lr=np.float64(0.1), epochs=np.int32(30))
+    assert json.dumps(numpys.to_dict()) == json.dumps(config.to_dict())
+
+
+@pytest.mark.parametrize("weight", [np.ones(3), np.ones((96, 1)), 1.0])
+def test_weights_are_one_a_label(weight):
+    with pytest.raises(InputError, match="weight: expected 96 numbers, one a label"):
+        prepare(blobs(), RunConfig(size=2), weight=weight, engine=CPU)
 
 
 def test_batch_norm_and_a_single_item(digits_of):

@@ -90,7 +90,7 @@ def _status(connection: Connection) -> dict[str, Any]:
     }
 
 
-_NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0}
+_NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
@@ -116,9 +116,10 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
 
 
 def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
-    """Per annotator: gold answers, slips (a wrong class picked) and misses (None although the class was shown).
+    """Per annotator: gold answers, and how many of their lists showed the right class; the mistakes on each kind apart.
 
-    And how often it was shown: with many classes seldom, and where it was not, None is right and nothing was missed.
+    Where it was shown, slips (a wrong class picked) and misses (None); where it was not, strays (a class picked). Gold
+    lists show it oftener than others do (`gold.choose_gold`), so that mistakes of both kinds must not be added up.
     """
     found: dict[int, dict[str, int]] = defaultdict(_NO_GOLD.copy)
     for row in latest:
@@ -128,10 +129,10 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
         mine["gold"] += 1
         shown = row["gold"] in row["shortlist"]
         mine["gold_shown"] += shown
-        if row["class_id"] is None:
-            mine["misses"] += shown
-        else:
-            mine["slips"] += row["class_id"] != row["gold"]
+        picked = row["class_id"] is not None
+        mine["misses"] += shown and not picked
+        mine["slips"] += shown and picked and row["class_id"] != row["gold"]
+        mine["strays"] += picked and not shown
     return found
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from shortlist.errors import InputError
-from shortlist.labels import NONE
+from shortlist.labels import NONE, StochasticLabels
 
 Classes = NDArray[Any]
 """(K,) class labels, all text or all numbers."""
@@ -30,6 +30,8 @@ class Answers:
     """
 
     def __init__(self, y: ArrayLike) -> None:
+        if isinstance(y, StochasticLabels):
+            raise InputError("y: a StochasticLabels is given as shown=, and y is then left out")
         column = column_or_1d(_array_of(y), warn=True)
         self.none: BoolArray = _is_none(column)
         self.values: Classes = _plain("y", column[~self.none])

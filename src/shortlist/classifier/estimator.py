@@ -20,7 +20,6 @@ from shortlist.classifier.features import check_features, check_weight
 from shortlist.classifier.passes import dataset_of, detached, one_pass
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
-from shortlist.label_checks import number, whole
 from shortlist.training import loop
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.evaluation import class_probabilities, predict_logits
@@ -242,15 +241,15 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method_options=dict(self.method_options or {}),
             model=self.model if isinstance(self.model, str) else "own",
             model_options=dict(self.model_options or {}),
-            epochs=whole("epochs", self.epochs),
-            batch_size=auto if self.batch_size == "auto" else whole("batch_size", self.batch_size),
+            epochs=self.epochs,
+            batch_size=auto if self.batch_size == "auto" else self.batch_size,
             optimiser=self.optimiser,  # type: ignore[arg-type]
-            lr=number("lr", self.lr),
-            weight_decay=number("weight_decay", self.weight_decay),
-            momentum=number("momentum", self.momentum),
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            momentum=self.momentum,
             schedule=self.schedule,  # type: ignore[arg-type]
             augment=bool(self.augment),
-            holdout=number("holdout", self.holdout),
+            holdout=self.holdout,
             seed=self._seed,
         )
 

@@ -25,10 +25,18 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         return _check_images(estimator, np.asarray(X), reset)
     if not reset and len(estimator.in_shape_) != 1:
         raise InputError(f"X: expected images of shape {estimator.in_shape_}, as in fit, got features")
-    with np.errstate(over="ignore"):  # what does not fit into float32 is refused below, by its place
-        x = validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False
-        )
+    try:
+        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below, by its place
+            x = validate_data(
+                estimator, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False
+            )
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise InputError(
+            f"X holds text ({str(error).partition(': ')[2]:.40}), expected numbers: for texts put a vectoriser before, "
+            "make_pipeline(TfidfVectorizer(), ShortlistClassifier(...))"
+        ) from error
     _check_finite(x)
     if reset:
         estimator.in_shape_ = (int(x.shape[1]),)

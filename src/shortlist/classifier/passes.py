@@ -17,6 +17,7 @@ from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
+from shortlist.training.method_check import check_method
 from shortlist.training.run import Run
 
 
@@ -51,6 +52,7 @@ def one_pass(
     engine = Engine(device=device).resolve(len(labels))
     method = methods.get(config.method, **config.method_options)
     feed = method.feed(labels, config.protocol, weight)
+    check_method(method, feed)
     # a run leaves incomplete batches out, but these items come only once: equal batches, filled up with weight 0
     steps = math.ceil(len(feed) / config.batch_size)
     size = math.ceil(len(feed) / steps)

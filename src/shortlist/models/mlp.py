@@ -2,11 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import nn
 
 from shortlist.errors import InputError
+from shortlist.label_checks import whole
 
 
 def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Module:
@@ -20,7 +21,9 @@ def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (25
         num_classes: the number of logits.
         hidden: the width of each hidden layer.
     """
-    if any(width < 1 for width in hidden):
+    if not isinstance(hidden, Iterable) or isinstance(hidden, str):
+        raise InputError(f"mlp: hidden must be a list of widths such as (512, 256), got {hidden!r}")
+    if any(whole("mlp: a hidden width", width) < 1 for width in hidden):
         raise InputError(f"mlp: hidden widths must be positive, got {tuple(hidden)}")
     widths = [math.prod(in_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]

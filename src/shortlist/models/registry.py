@@ -131,6 +131,8 @@ def _call(
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         known = list(parameters)[2:]
         for option in options:
+            if not known and not takes_any:
+                raise InputError(f"model {label} has no options, got {option!r}")
             if option not in known and not takes_any:
                 raise unknown_name(f"option of model {label}", option, known)
     return function(shape, num_classes, **options)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.label_checks import number, whole
 from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam"]
@@ -50,6 +51,10 @@ class RunConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "seed", *(() if self.size is None else ("size",))):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        for name in ("lr", "weight_decay", "momentum", "ema", "holdout"):
+            object.__setattr__(self, name, number(name, getattr(self, name)))
         for name, known in (("optimiser", Optimiser), ("schedule", Schedule)):
             if getattr(self, name) not in get_args(known):
                 raise unknown_name(name, getattr(self, name), get_args(known))

@@ -19,6 +19,7 @@ from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.distributed import Processes
 from shortlist.training.fingerprint import Fingerprint, inputs_checksum, labels_checksum
 from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.method_check import check_method
 from shortlist.training.run import Run
 
 
@@ -123,12 +124,15 @@ def plan(
         raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
     if dataset.num_classes != labels.num_classes:
         raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
+    if weight is not None and np.shape(weight) != (len(labels),):
+        raise InputError(f"weight: expected {len(labels)} numbers, one a label, got shape {np.shape(weight)}")
     kept, held = hold_out(labels, config.holdout, config.seed)
     if len(held) and not len(kept):
         raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
     feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
+    check_method(method, feed)
     feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
     network = model or models.build(
         config.model,

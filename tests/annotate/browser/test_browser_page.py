@@ -196,6 +196,39 @@ def test_the_end_and_what_comes_after_it(run_project, person):
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo", "answer"]
 
 
+def test_a_screen_reader_is_told_once_that_nothing_is_left(run_project, person):
+    """The page goes on asking, every ten seconds."""
+    ada = come(run_project(items=1), person)
+    ada.press("0")
+    ada.page.locator("#announce", has_text="Nothing left").wait_for()
+    ada.wait_saved()
+    ada.page.evaluate(
+        """() => {
+          window.said = 0;
+          new MutationObserver(() => (window.said += 1)).observe(
+            document.getElementById("announce"), { childList: true, characterData: true, subtree: true });
+        }"""
+    )
+    for _ in range(2):
+        with ada.page.expect_response("**/next"):
+            ada.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        ada.page.wait_for_timeout(200)
+    assert ada.page.evaluate("said") == 0
+
+
+def test_who_skipped_the_last_item_is_not_told_that_all_is_done(run_project, person):
+    ada = come(run_project(items=2), person)
+    ada.decide("s")
+    ada.press("0")
+    ada.page.locator("#item", has_text="Nothing left for you just now. The rest is for others").wait_for()
+    ada.wait_saved()
+    ada.press("z")
+    ada.decide("z")  # the skip, too
+    ada.decide("0")
+    ada.press("0")
+    ada.page.locator("#item", has_text="Nothing left to answer for now. Thank you!").wait_for()
+
+
 def test_one_browser_can_be_an_admin_and_an_annotator(run_project, person):
     site = run_project()
     me = person().go(site.admin_link)
@@ -286,15 +319,19 @@ def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, per
     sly.wait_saved()
     me = person().go(site.admin_link)
     me.page.on("dialog", lambda dialog: dialog.accept())
-    back = me.page.get_by_role("button", name="Take the answers of sly back")
-    remove = me.page.get_by_role("button", name="Remove sly")
+    back = me.page.get_by_role("button", name="Take answers back: sly")
+    remove = me.page.get_by_role("button", name="Remove: sly")
     remove.wait_for()
     assert not back.is_visible(), "first they are signed out"
-    remove.click()
+    remove.focus()
+    me.press("Enter")
+    back.wait_for()
+    assert me.page.evaluate("document.activeElement.ariaLabel") == "Invite again: sly", "the focus stays in the row"
     back.click()
     me.page.locator("#link", has_text="Answers of sly taken back: 1.").wait_for()
     me.page.locator("#progress", has_text="0 of 12 done").wait_for()
     back.wait_for(state="hidden")
+    me.page.get_by_role("button", name="Invite again: sly").wait_for()
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo"]
 
 

@@ -16,8 +16,10 @@ def test_two_projects_on_one_machine_do_not_sign_each_other_out(run_project, per
         me.go(f"{site.url}/join#{Auth(site.project).invite('me')[1]}").ready()
     for site, title in ((one, "One"), (two, "Two")):
         me.go(f"{site.url}/admin").page.locator("#title", has_text=title).wait_for()
+        assert me.page.title() == f"{title} · Admin · Shortlist"
         me.go(site.url).ready()
         assert me.page.locator("#title").inner_text() == title
+        assert me.page.title() == f"{title} · Shortlist", "what the tab says"
 
 
 def test_a_picture_of_another_project_at_the_same_address_is_not_shown(run_project, person):

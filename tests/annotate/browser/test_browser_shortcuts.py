@@ -46,6 +46,34 @@ def test_single_keys_are_turned_off_by_keyboard_and_stay_off(run_project, person
     assert ada.page.locator("#announce").inner_text().endswith(", 0 none of these.")
 
 
+def strike(who, key: str, code: str, **more) -> None:
+    """A key of a keyboard that Playwright does not have."""
+    devtools = who.context.new_cdp_session(who.page)
+    for kind in ("keyDown", "keyUp"):
+        devtools.send("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": code, **more})
+
+
+def test_keys_of_other_alphabets_and_of_the_number_pad(run_project, person):
+    site = run_project(classes=[f"class {k}" for k in range(12)], size=11)
+    ada = person().go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    before, tenth = ada.ready(), ada.choices()[9]
+    strike(ada, "ArrowDown", "Numpad2")  # without Num Lock: somebody scrolls
+    ada.page.wait_for_timeout(200)
+    assert ada.ready() == before
+    strike(ada, "ф", "KeyA")  # Cyrillic: the key of A
+    before = ada.ready(before)
+    strike(ada, "ζ", "KeyZ")  # Greek: undo
+    before = ada.ready(before)
+    strike(ada, "2", "Numpad2")
+    before = ada.ready(before)
+    strike(ada, "ы", "KeyS")
+    ada.ready(before)
+    ada.wait_saved()
+    rows = stored(site.project)
+    assert [row["kind"] for row in rows] == ["answer", "undo", "answer", "skip"]
+    assert f"class {rows[0]['class_id']}" == tenth
+
+
 def nothing_is_said_of_keys(ada) -> None:
     assert ada.page.locator("[aria-keyshortcuts]").count() == 0
     assert ada.page.locator("kbd:visible").count() == 0

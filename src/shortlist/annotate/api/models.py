@@ -163,7 +163,11 @@ class LinkOut(BaseModel):
 
 
 class AnnotatorOut(BaseModel):
-    """An annotator with what they did; gold answers, slips and misses are of the latest answers."""
+    """An annotator with what they did; what is counted on gold items is of the latest answers.
+
+    Where the right class was shown (`gold_shown`), a wrong one picked is a slip and None a miss; where it was not, a
+    class picked is a stray.
+    """
 
     id: int
     name: str
@@ -177,6 +181,7 @@ class AnnotatorOut(BaseModel):
     gold_shown: int
     slips: int
     misses: int
+    strays: int
 
 
 class Agreement(BaseModel):

@@ -25,6 +25,7 @@ function figures(status) {
 
 function show(status) {
   at("title").textContent = status.title;
+  document.title = `${status.title} · Admin · Shortlist`;
   const { done, total } = status.progress;
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;

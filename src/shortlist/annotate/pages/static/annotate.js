@@ -44,14 +44,21 @@ function render() {
     const over = server !== null && !outbox.entries.length && question === null;
     if (shown !== null || at("item").childElementCount === 0 || over) {
       stopwatch.reset();
-      showMessage(over ? "Nothing left to answer for now. Thank you!" : "Loading …");
+      showMessage(over ? end() : "Loading …");
     }
     shown = null;
   } else if (!sameShowing(question, shown)) {
     shown = question;
+    scrollTo(0, 0); // a list may be longer than the screen: the next item would be out of sight
     present(question);
   }
   showProgress(progress, mine, pace.perMinute());
+}
+
+// Who skipped the last item, or has to wait for others, is not told that all is done.
+function end() {
+  if (progress.done >= progress.total) return "Nothing left to answer for now. Thank you!";
+  return "Nothing left for you just now. The rest is for others: they have it, or you skipped it (Undo brings that back).";
 }
 
 async function present(question) {
@@ -262,6 +269,7 @@ async function start() {
     const who = await call("GET", "/session");
     if (who.role === "admin") return location.replace("/admin");
     at("title").textContent = who.title;
+    document.title = `${who.title} · Shortlist`;
     at("who").textContent = who.name;
     history.load(who.outbox);
     await outbox.load(who.outbox);

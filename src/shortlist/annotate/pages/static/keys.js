@@ -15,9 +15,17 @@ export const shortcut = (key) => key.replace(SHIFT, "Shift+").toLowerCase().repl
 // A key press as it is written on the buttons ("1", "0", "A", "⇧A"), or null where it is none of ours.
 export function pressed(event) {
   if (event.repeat || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return null;
-  // by place for digits: on some keyboards they need Shift, and people press them without
-  const digit = /^(?:Digit|Numpad)(\d)$/.exec(event.code)?.[1] ?? (/^\d$/.test(event.key) ? event.key : null);
+  // by place for digits: on some keyboards they need Shift, and people press them without. Not so on the number pad:
+  // without Num Lock its keys are arrows
+  const digit = /^Digit(\d)$/.exec(event.code)?.[1] ?? (/^\d$/.test(event.key) ? event.key : null);
   if (digit) return digit;
+  const letter = latin(event);
   // Caps Lock must not matter, so Shift decides, not the case
-  return /^[a-z]$/i.test(event.key) ? (event.shiftKey ? SHIFT : "") + event.key.toUpperCase() : null;
+  return letter && (event.shiftKey ? SHIFT : "") + letter.toUpperCase();
+}
+
+// Keyboards of other alphabets (Greek, Cyrillic, ...) have the Latin letters at the usual places, unwritten.
+function latin({ key, code }) {
+  if (/^[a-z]$/i.test(key)) return key;
+  return /^\p{L}$/u.test(key) ? (/^Key([A-Z])$/.exec(code)?.[1] ?? null) : null;
 }

@@ -18,29 +18,44 @@ export function showPeople(people, link) {
 
 function fill({ row, cells, button, remove, undo }, who) {
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
-  const gold = [count(who.gold), of(who.slips, who.gold), of(who.misses, who.gold_shown)];
+  const hidden = who.gold - who.gold_shown;
+  const gold = [count(who.gold), of(who.slips, who.gold_shown), of(who.misses, who.gold_shown), of(who.strays, hidden)];
   [...figures, ...gold].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
   row.classList.toggle("gone", !who.active);
-  button.textContent = who.active ? "New link" : "Invite again";
+  name(button, who.active ? "New link" : "Invite again", who);
+  const held = document.activeElement;
   remove.hidden = !who.active;
   undo.hidden = who.active || !who.answers;
+  if (held === remove && remove.hidden || held === undo && undo.hidden) button.focus(); // it would be lost with them
+}
+
+// What is read begins with what is written, so that whoever speaks to the page can say it; then whom it is about.
+function name(button, words, who) {
+  if (button.textContent === words) return;
+  button.textContent = words;
+  button.setAttribute("aria-label", `${words}: ${who.name}`);
+}
+
+function makeButton(words, who) {
+  const button = element("button", { type: "button", class: "small" });
+  name(button, words, who);
+  return button;
 }
 
 function makeRow(who, link) {
-  const cells = Array.from({ length: 7 }, () => element("td"));
-  const button = element("button", { type: "button", class: "small", "aria-label": `New link for ${who.name}` });
+  const cells = Array.from({ length: 8 }, () => element("td"));
+  const button = makeButton("New link", who);
   button.addEventListener("click", () => {
     act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));
   });
-  const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${who.name}` }, "Remove");
+  const remove = makeButton("Remove", who);
   remove.addEventListener("click", () => {
     if (!confirm(`Sign ${who.name} out for good? Their answers stay.`)) return;
     act(() => call("DELETE", `/annotators/${who.id}`), () => (at("link").textContent = `${who.name} is signed out.`));
   });
-  const undo = element("button", { type: "button", class: "small" }, "Take answers back");
-  undo.setAttribute("aria-label", `Take the answers of ${who.name} back`);
+  const undo = makeButton("Take answers back", who);
   undo.addEventListener("click", () => {
     if (!confirm(`Take all answers of ${who.name} back? What they answered is asked again, of others.`)) return;
     const done = ({ answers }) => (at("link").textContent = `Answers of ${who.name} taken back: ${count(answers)}.`);

@@ -36,7 +36,6 @@ export function showQuestion(question, choose) {
   at("answers").hidden = false;
   // an item that comes back after a None: without a word it looks as if the key had done nothing
   at("again").hidden = !question.again;
-  scrollTo(0, 0); // a list may be longer than the screen: the next item would be out of sight
   // the button that had the focus is gone: the item has it next, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
@@ -83,6 +82,7 @@ export function showSignedOut(text) {
 }
 
 export function showMessage(text) {
+  if (at("announce").textContent === text) return; // the same words again would be read out again
   const hadFocus = at("answers").contains(document.activeElement);
   at("answers").hidden = true;
   at("item").replaceChildren(element("p", {}, text));

@@ -1,0 +1,40 @@
+"""A method is tried on two items before the training: what is wrong with it is a clear line, not a traceback."""
+
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.methods import Feed, Method
+from shortlist.methods.base import Refresh
+
+
+def check_method(method: Method, feed: Feed) -> None:
+    """Refuse a method whose objective is not one number that can be minimised, or whose confidences are no table.
+
+    Raises:
+        InputError: names the method and what it gave.
+    """
+    who = f"method {method.name!r}"
+    if method.refresh not in get_args(Refresh):
+        raise unknown_name(f"refresh of {who}", method.refresh, get_args(Refresh))
+    batch = feed.batch(torch.arange(min(2, len(feed))))
+    logits = torch.zeros(batch.shown.shape, requires_grad=True)
+    try:
+        risk = method.objective(logits, batch)
+        confidence = None if method.refresh == "never" else method.confidence(logits.detach(), batch)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{who} failed: {first_line(error)}") from error
+    if not isinstance(risk, Tensor) or risk.shape:
+        raise InputError(f"{who} must give one number for a batch, its objective gave {_what(risk)}")
+    if not risk.requires_grad:
+        raise InputError(f"{who} has an objective that does not depend on the logits: nothing could be learned")
+    if confidence is not None and (not isinstance(confidence, Tensor) or confidence.shape != logits.shape):
+        raise InputError(f"{who} must give confidences of shape {tuple(logits.shape)}, got {_what(confidence)}")
+
+
+def _what(value: object) -> str:
+    return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
