@@ -41,7 +41,6 @@ def obey(path, pipe):
             else:
                 for run in runs:
                     ledger.append(fake_row(run))
-                share.end(runs)
                 pipe.send(places)
 
 
@@ -77,7 +76,7 @@ def once_waiting(do):
     """A `say` that does something when the drive has nothing left to do but to wait."""
 
     def say(line):
-        if line.endswith("waiting for them"):
+        if line.startswith("waiting for other processes"):
             do()
 
     return say

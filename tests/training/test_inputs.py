@@ -84,6 +84,18 @@ def test_a_constant_feature_is_constant_with_weights_too():
         assert 0 < deviation[1] < 0.01
 
 
+@pytest.mark.parametrize("scale", [2.0**-50, 2.0**-100, 2.0**100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_unit_of_a_feature_does_not_matter(scale, weighted):
+    """Seconds or femtoseconds: the same numbers come out."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 2, (50, 4)).astype(np.float32)
+    weight = rng.random(50) if weighted else None
+    small = (x * scale).astype(np.float32)
+    got = Normalise(small, weight=weight)(torch.from_numpy(small))
+    torch.testing.assert_close(got, Normalise(x, weight=weight)(torch.from_numpy(x)))
+
+
 @pytest.mark.parametrize("piece", [1, 200, 1 << 19])
 def test_bytes_are_measured_piece_by_piece(piece, monkeypatch):
     monkeypatch.setattr("shortlist.training.inputs.PIECE", piece)

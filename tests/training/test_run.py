@@ -194,8 +194,9 @@ def test_wrong_settings(settings, line):
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(InputError, match="cannot be used"):
-        Engine(device="cuda:99").resolve(1)
+    for device in ("cuda:99", "tpu", None):
+        with pytest.raises(InputError, match="cannot be used"):
+            Engine(device=device).resolve(1)
 
 
 def test_settings_survive_json():

@@ -129,7 +129,6 @@ def drive(
                 pack = under_way.pop(done.number)
                 pace.saw(pack, done.seconds)
                 _store(pack, done, ledger, kind, report)
-                share.end(pack.runs)
                 say(_line(pack, done, report, total))
             elif share.elsewhere:
                 waiting = groups(share.wait())

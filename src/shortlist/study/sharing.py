@@ -1,14 +1,14 @@
 """Processes that want the same runs share them out: each trains what no other has begun.
 
-A run under way is a locked byte in a file beside its ledger. The kernel frees a process's locks however it ends, so
-after `kill -9` its runs are everybody's again and nothing is left to tidy up.
+A run that was begun is a locked byte in a file beside its ledger. The kernel frees a process's locks however it ends:
+after `kill -9` its runs are everybody's again, and nothing is left to tidy up.
 """
 
 import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -46,17 +46,9 @@ class Sharing:
         """Those that are ours from now on: nobody else is at them, and nobody has stored them."""
         free: list[PlannedRun] = []
         for run in runs:
-            (free if self._lock(run, fcntl.LOCK_EX | fcntl.LOCK_NB) else self.elsewhere).append(run)
+            (free if self._lock(run) else self.elsewhere).append(run)
         # looked up with the locks held: who had them before has stored the runs by now, or never will
-        ours = self._missing(free)
-        kept = {run.key for run in ours}
-        self.end(run for run in free if run.key not in kept)
-        return ours
-
-    def end(self, runs: Iterable[PlannedRun]) -> None:
-        """Stored, or not ours to train."""
-        for run in runs:
-            self._lock(run, fcntl.LOCK_UN)
+        return self._missing(free)
 
     def again(self) -> list[PlannedRun]:
         """What others had begun and nobody has stored so far: to be tried once more."""
@@ -67,7 +59,7 @@ class Sharing:
         """The same, after a moment: should the others die, their runs are ours."""
         runs = self.again()
         if runs and not self._told:
-            self.say(f"{len(runs)} runs are under way in other processes; waiting for them")
+            self.say(f"waiting for other processes, which have {len(runs)} of these runs under way")
             self._told = True
         time.sleep(MOMENT if runs else 0)
         return runs
@@ -77,9 +69,9 @@ class Sharing:
             ledger.refresh()
         return [run for run in runs if run.key not in self.ledger(run)]
 
-    def _lock(self, run: PlannedRun, how: int) -> bool:
+    def _lock(self, run: PlannedRun) -> bool:
         try:
-            fcntl.lockf(self._file(run), how, 1, _place(run))
+            fcntl.lockf(self._file(run), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(run))
         except OSError as error:  # on a file system without locks nothing can be shared out, but all can be trained
             return error.errno not in (errno.EACCES, errno.EAGAIN)
         return True

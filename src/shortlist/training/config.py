@@ -119,7 +119,7 @@ class Engine:
         try:
             device = torch.device(name)
             torch.empty(1, device=device)
-        except (RuntimeError, AssertionError) as error:
+        except (RuntimeError, AssertionError, TypeError) as error:
             raise InputError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
         cuda = device.type == "cuda"
         return Engine(

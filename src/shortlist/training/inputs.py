@@ -118,8 +118,9 @@ class Normalise(nn.Module):
                 centre, spread = _moments(x if rows is None else x[rows], axes, weight if weighted else None)
             mean = torch.from_numpy(centre).float().reshape(shape)
             deviation = torch.from_numpy(spread).float().reshape(shape)
-        # a constant channel carries nothing: leave it at 0 instead of dividing by 0 (or, with weights, by the rounding)
-        deviation = torch.where(deviation > 1e-12 * mean.abs().clamp(min=1), deviation, 1)
+        # a constant channel carries nothing: leave it at 0 instead of dividing by 0 or, with weights, by the rounding.
+        # Constant by its own size, not by 1: seconds may be femtoseconds
+        deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1)
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
 
