@@ -120,15 +120,16 @@ def test_the_next_items_are_here_before_they_are_needed(run_project, person):
     assert who.page.locator("#item img").evaluate("image => image.naturalWidth") == 320
 
 
-def test_a_picture_that_does_not_come_is_tried_again_and_can_be_skipped(run_project, person):
-    site = run_project(kinds="image", items=4)
+@pytest.mark.parametrize(("kind", "words"), [("image", "cannot be shown"), ("audio", "cannot be played")])
+def test_what_does_not_come_is_tried_again_and_can_be_skipped(run_project, person, kind, words):
+    site = run_project(kinds=kind, items=4)
     ada = person()
     ada.page.route("**/media/*", lambda route: route.abort("connectionreset"))
     ada.go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
-    ada.page.wait_for_selector("text=cannot be shown")
+    ada.page.wait_for_selector(f"text={words}")
     ada.press("1")  # what was not seen is not answered
     ada.press("s")
-    ada.page.wait_for_selector("text=cannot be shown")
+    ada.page.wait_for_selector(f"text={words}")
     ada.page.unroute("**/media/*")
     ada.ready()
     ada.decide("1")

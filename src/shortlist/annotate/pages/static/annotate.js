@@ -17,7 +17,7 @@ import { showBroken, showMessage, showProgress, showQuestion, showSignedOut, sta
 const HOLD = 3; // the shown question and two prefetched ones
 const RENEW_MS = 60_000; // leases last five minutes
 const ASK_AGAIN_MS = 10_000; // when there was nothing left
-const TRY_PICTURE_MS = 3000;
+const TRY_MEDIA_MS = 3000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
 const outbox = new Outbox();
@@ -70,8 +70,8 @@ async function present(question) {
       at("item").dataset.ready = `${question.id}.${question.attempt}`;
       return;
     }
-    showBroken(question); // a picture that did not come may come yet
-    await new Promise((resolve) => setTimeout(resolve, TRY_PICTURE_MS));
+    showBroken(question); // a picture or sound that did not come may come yet
+    await new Promise((resolve) => setTimeout(resolve, TRY_MEDIA_MS));
   }
 }
 

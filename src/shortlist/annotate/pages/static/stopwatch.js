@@ -3,6 +3,7 @@
 const SEEN_MS = 200; // nobody sees an item and decides in less: it was the second half of a double click, or a bounce
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+const broken = (item) => item instanceof HTMLMediaElement && item.error !== null;
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export class Stopwatch {
@@ -31,7 +32,7 @@ export class Stopwatch {
       try {
         await item.decode();
       } catch {
-        return false; // no picture, no answer; the page says so
+        return false; // no picture (or sound), no answer; the page says so
       }
     }
     // a callback of the first frame runs before its paint, one of the second after it
@@ -41,7 +42,7 @@ export class Stopwatch {
     this.#painted = true;
     if (document.visibilityState === "visible") this.#since = performance.now();
     await pause(SEEN_MS);
-    if (run !== this.#run) return false;
+    if (run !== this.#run || broken(item)) return false;
     this.#seen = true;
     return true;
   }

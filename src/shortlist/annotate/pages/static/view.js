@@ -45,7 +45,8 @@ export function showQuestion(question, choose) {
 
 export function showBroken(question) {
   staged.delete(question.id);
-  at("item").replaceChildren(element("p", {}, "This picture cannot be shown. Trying again; it can be skipped."));
+  const what = question.item.kind === "audio" ? "This sound cannot be played." : "This picture cannot be shown.";
+  at("item").replaceChildren(element("p", {}, `${what} Trying again; it can be skipped.`));
 }
 
 function makeButton(choice, place, choose) {
