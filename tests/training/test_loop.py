@@ -117,6 +117,11 @@ def test_a_checkpoint_of_other_settings_or_labels_is_refused(tmp_path):
         fit(prepared(epochs=1, data=blobs(shape=(1, 8, 8), seed=9)), checkpoint=path, resume=True)
 
 
+def test_a_checkpoint_may_be_named_by_text(tmp_path):
+    path = str(tmp_path / "c.safetensors")
+    assert fit(prepared(epochs=1), checkpoint=path) == fit(prepared(epochs=1), checkpoint=path, resume=True)
+
+
 @pytest.mark.parametrize("settings", [{"classes": (0, 2, 3)}, {"model_options": {"hidden": (8, 4)}}])
 def test_settings_that_json_keeps_as_lists_are_the_same_settings(tmp_path, settings):
     path = tmp_path / "c.safetensors"

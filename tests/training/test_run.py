@@ -208,6 +208,12 @@ def test_settings_survive_json():
     assert json.dumps(numpys.to_dict()) == json.dumps(config.to_dict())
 
 
+def test_test_items_of_another_shape_are_refused():
+    data = replace(blobs(), test=blobs(shape=(5,)).test)
+    with pytest.raises(InputError, match=r"blobs: test items of shape \(5,\), expected \(6,\)"):
+        prepare(data, RunConfig(size=2), engine=CPU)
+
+
 @pytest.mark.parametrize("weight", [np.ones(3), np.ones((96, 1)), 1.0])
 def test_weights_are_one_a_label(weight):
     with pytest.raises(InputError, match="weight: expected 96 numbers, one a label"):

@@ -1,5 +1,6 @@
 """The loop every method is trained by: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
 def fit(
     prepared: Prepared,
     *,
-    checkpoint: Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     on_epoch: Callable[[EpochScores], None] | None = None,
     on_stop: Callable[[], None] | None = None,
@@ -77,7 +78,8 @@ def fit(
         InputError: the checkpoint belongs to another run, or cannot be written.
     """
     run, epochs = prepared.run, prepared.run.config.epochs
-    history = _resume(prepared, checkpoint) if resume and checkpoint and checkpoint.exists() else []
+    path = None if checkpoint is None else Path(checkpoint)
+    history = _resume(prepared, path) if resume and path and path.exists() else []
     saved = time.monotonic()
     with _stop_on_interrupt(on_stop) as stopping:
         while run.epoch < epochs:
@@ -93,8 +95,8 @@ def fit(
             if on_epoch:
                 on_epoch(scores)
             stop = run.group.any(stopping())
-            if checkpoint and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
-                _save(prepared, checkpoint, history)
+            if path and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
+                _save(prepared, path, history)
                 saved = time.monotonic()
             if stop and run.epoch < epochs:
                 raise Interrupted(run.epoch)

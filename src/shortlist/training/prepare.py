@@ -182,6 +182,9 @@ def prepare(
     task = plan(dataset, config, labels=labels, rows=rows, weight=weight, model=model)
     engine = (engine or Engine()).resolve(config.epochs * len(task.labels))
     test = task.dataset.test if task.dataset.test is not None and task.dataset.test.y is not None else None
+    tested, shape = None if test is None else Inputs(test.x, engine.device), task.dataset.in_shape
+    if tested is not None and tested.shape != shape:
+        raise InputError(f"{dataset.name}: test items of shape {tested.shape}, expected {shape}")
     run = _run(task, inputs or Inputs(task.dataset.train.x, engine.device), engine, group)
     return Prepared(
         run=run,
@@ -189,7 +192,7 @@ def prepare(
         labels=task.labels,
         held=task.held,
         held_rows=task.held_rows,
-        test=None if test is None else Inputs(test.x, engine.device),
+        test=tested,
         test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
         smoothing=task.smoothing,
         given=task.dataset.train.x,
