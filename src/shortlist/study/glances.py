@@ -50,10 +50,9 @@ def glance(dataset: str, results: Results) -> Glance | None:
         ("best other rival, ours, every answer", [
             best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
         ]),
+        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
         ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
-        ("OL, all labels, no augmentation (better of two losses), ours", [
-            best([ours("ol", None), ours("ol-ovr", None)])
-        ] * len(sizes)),
+        ("OL, all labels, augmented, ours", [ours("ol+aug", None)] * len(sizes)),
     ]  # fmt: skip
     run = [any(result.rows and result.cell.size == size for result in used) for size in sizes]
     if not any(run):
