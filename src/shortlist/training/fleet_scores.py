@@ -44,6 +44,6 @@ def _said(net: FleetNet, rows: Tensor, inputs: Any, keep: Callable[[Tensor], Ten
     still = torch.zeros(len(rows), device=rows.device)
     parts = [
         keep(net.forward(part.contiguous(), still, train=False, inputs=inputs))
-        for part in rows.split(EVALUATION_BATCH, dim=1)
+        for part in torch.split(rows, EVALUATION_BATCH, dim=1)
     ]
     return torch.cat(parts, 1)
