@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import claims, figures, glances, views
+from shortlist.study import claims, figures, glances, size_figure, views
 from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.ledger import Ledgers
 from shortlist.study.lines import Line
@@ -79,8 +79,12 @@ def test_one_file_and_nothing_from_elsewhere(written):
     assert "@import" not in text
     assert "<script" not in text
     assert re.findall(r"url\((?!#)", text) == []
-    assert text.count("<svg") == 1
-    assert (folder / "figures" / "figure2-fashion.svg").read_text().startswith("<svg")
+    assert text.count("<svg") == 2
+    for name in ("figure2-fashion.svg", "sizes-fashion.svg"):
+        drawn = (folder / "figures" / name).read_text()
+        assert drawn.startswith("<svg")
+        assert drawn.strip() in text
+        assert f"(figures/{name})" in report.text.read_text()
 
 
 def test_figures_are_the_last_epochs_never_the_best(written):
@@ -266,6 +270,35 @@ def test_curves_of_figure_2(fashion):
     every = [*figures.LOOKS.values(), *figures.SPARE]
     assert len({look[0] for look in every}) == len({(str(look[1]), look[2]) for look in every}) == len(every)
     assert figures.figure2("fashion", results) == svg  # the same ledger, the same picture
+
+
+def test_accuracy_by_size(fashion):
+    """Points where the cells are; what was run at one size only, or not at all, has no line."""
+    results = Results(fashion, NONE_CHOSEN)
+    svg = size_figure.by_size("fashion", results)
+    assert svg == size_figure.by_size("fashion", results)
+    assert 'role="img"' in svg
+    for text in (
+        "without augmentation",
+        "classes shown, of 10",
+        ">SL<",
+        ">RC<",
+        ">likelihood<",
+        ">OL (cross entropy)<",
+    ):
+        assert text in svg
+    for text in ("with augmentation", ">CC<"):  # CC with every answer is the likelihood
+        assert text not in svg.replace("without augmentation", "")
+    points = size_figure._lines("fashion", "", results)["rc"]
+    assert points == {
+        size: results.of(Cell("fashion", "1-10", size, Line("rc", "fair"))).last for size in size_figure.SIZES_SHOWN
+    }
+    alone = [row for row in fashion if row["size"] in (5, None)]
+    assert size_figure.by_size("fashion", Results(alone, NONE_CHOSEN)) is None
+    assert size_figure.by_size("mnist", results) is None
+    low, high = size_figure._range([Figure(92.0, 0.1), Figure(88.0, None), Figure(30.0, 9.0)])
+    assert 87 < low < 88
+    assert 92 < high < 93
 
 
 def test_figure_2_shows_where_the_curves_are():

@@ -91,7 +91,7 @@ def figure2(dataset: str, results: Results) -> str | None:
             panel.set_xlabel("epoch")
         drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: mean of the trials by epoch, band of one standard deviation")
-        return _svg(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
+        return svg_text(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
 
 
 def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
@@ -151,7 +151,7 @@ def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> A
     return handle
 
 
-def _svg(drawing: Figure, title: str) -> str:
+def svg_text(drawing: Figure, title: str) -> str:
     """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
     buffer = io.StringIO()
     drawing.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

@@ -104,7 +104,8 @@ def report_text(
     beyond: Sequence[Glance],
     checks: Sequence[Check],
     missing: Sequence[Missing],
-    pictures: Sequence[str],
+    sizes: Sequence[str],
+    curves: Sequence[str],
     facts: str,
 ) -> str:
     """The whole report."""
@@ -115,8 +116,10 @@ def report_text(
         parts += ["## What was to be shown", checks_text(checks)]
     if beyond:
         parts += ["## Beyond the paper", BEYOND, *(glance_text(shown) for shown in beyond)]
+    if sizes:
+        parts += ["## By size", *(f"![Accuracy by size](figures/{name})" for name in sizes)]
     parts += ["## Tables", *(table_text(shown) for shown in views)]
-    if pictures:
-        parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in pictures)]
+    if curves:
+        parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in curves)]
     parts += ["## What was not run", missing_text(missing)]
     return "\n\n".join(parts) + "\n"

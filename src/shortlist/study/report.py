@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
-from shortlist.study import claims, figures, glances, markdown, tuning, views
+from shortlist.study import claims, figures, glances, markdown, size_figure, tuning, views
 from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
@@ -54,17 +54,11 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     checks = claims.checks(outcome)
     glanced = [found for name in _datasets(outcome) if (found := glances.glance(name, outcome)) is not None]
     beyond = [found for name in _datasets(outcome) if (found := glances.beyond(name, outcome)) is not None]
-    pictures = {}
-    for dataset in outcome.datasets():
-        svg = figures.figure2(dataset, outcome)
-        if svg is not None:
-            pictures[dataset] = svg
-    (results / "figures").mkdir(exist_ok=True)
-    for dataset, svg in pictures.items():
-        atomic_write(results / "figures" / f"figure2-{dataset}.svg", svg + "\n")
+    curves = _pictures("figure2", figures.figure2, outcome, results)
+    sizes = _pictures("sizes", size_figure.by_size, outcome, results)
     facts = provenance_text(rows)
-    files = [f"figure2-{dataset}.svg" for dataset in pictures]
-    atomic_write(results / "report.md", markdown.report_text(shown, glanced, beyond, checks, gaps, files, facts))
+    text = markdown.report_text(shown, glanced, beyond, checks, gaps, list(sizes), list(curves), facts)
+    atomic_write(results / "report.md", text)
     _into_readme(results, markdown.readme_text(glanced, checks, facts))
     page = render(
         views=shown,
@@ -72,7 +66,8 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         beyond=beyond,
         checks=checks,
         missing=gaps,
-        pictures={study_set(name).title: Markup(svg) for name, svg in pictures.items()},
+        sizes=[Markup(svg) for svg in sizes.values()],
+        curves=[Markup(svg) for svg in curves.values()],
         settings=settings_rows(rows, _in_tables(rows, outcome)),
         tried=_tried(tuned),
         choices=[row for row in tuned if row["kind"] == CHOICE],
@@ -89,6 +84,15 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     return Written(
         results / "report.html", results / "report.md", len(rows), len(cells), sum(len(m.places) for m in gaps)
     )
+
+
+def _pictures(kind: str, draw: Callable[[str, Results], str | None], outcome: Results, results: Path) -> dict[str, str]:
+    """One a dataset, as files of their own and, by these files' names, for the page."""
+    drawn = {f"{kind}-{name}.svg": svg for name in outcome.datasets() if (svg := draw(name, outcome)) is not None}
+    (results / "figures").mkdir(exist_ok=True)
+    for name, svg in drawn.items():
+        atomic_write(results / "figures" / name, svg + "\n")
+    return drawn
 
 
 def _into_readme(results: Path, text: str) -> None:
