@@ -107,6 +107,16 @@ def test_crowd_kit_reads_its_table(make_project, tmp_path):
     assert len(aggregation.MajorityVote().fit_predict(table)) == 3
 
 
+def test_crowd_kits_table_has_no_gold_items(make_project, tmp_path):
+    project = make_project(items=20, classes=3, gold=20, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    while held := queue.next(ada):
+        queue.answer(ada, held[0].id, 0, None, 1.0)
+    assert export_file(project, tmp_path / "votes.csv", "crowd-kit") == 20
+    assert "gold " not in (tmp_path / "votes.csv").read_text()
+
+
 def test_an_unknown_ending_is_refused(make_project, tmp_path):
     project = make_project()
     for path, kind in ((tmp_path / "a.xlsx", None), (tmp_path / "a.json", None), (tmp_path / "no" / "a.csv", None)):

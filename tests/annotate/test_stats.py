@@ -86,6 +86,29 @@ def test_the_status_of_a_real_project(make_project, database):
     assert status["seconds_by_size"][0]["size"] == 2
 
 
+def test_answers_on_gold_items_are_in_no_share_and_no_median(make_project, database):
+    """Half of their lists hold the class by design: here all of them are answered, slowly, and no other list is."""
+    project = make_project(database, items=40, classes=20, size=2, gold=20, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue, on_gold = project.queue(), 0
+    for who in (ada, bob):
+        while held := queue.next(who):
+            is_gold = held[0].item_id > 40
+            on_gold += is_gold
+            queue.answer(who, held[0].id, 0, held[0].shortlist[0] if is_gold else None, 9.0 if is_gold else 1.0)
+    assert on_gold > 5
+    status = Stats(project.store).status()
+    assert status["none_share"] == 1.0
+    assert sum(who["nones"] for who in status["annotators"]) == 40
+    assert all(who["none_share"] in (1.0, None) for who in status["annotators"])
+    assert {who["median_seconds"] for who in status["annotators"]} <= {1.0, None}
+    assert status["seconds_by_size"] == [{"size": 2, "median_seconds": 1.0}]
+    assert status["answers"] == 40 + on_gold, "they are work all the same"
+    assert status["hours"] == pytest.approx((40 + 9 * on_gold) / 3600)
+    queue.undo(ada)
+    assert Stats(project.store).status()["none_share"] == 1.0, "also after one of them was taken back"
+
+
 def report(project, *points: tuple[int, float], name: str = "accuracy") -> list[tuple[int, float]]:
     """What the curve shows after a trainer has reported these (answers, value)."""
     rows = [{"at": 0.0, "name": name, "value": value, "answers": answers} for answers, value in points]

@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from sqlalchemy import Connection, exists, false, func, select
+from sqlalchemy import Connection, exists, false, func, select, true
 from sqlalchemy.orm import aliased
 
 from shortlist.annotate.schema import Annotator, Answer, Item, Measure, Question, Slot
@@ -71,20 +71,29 @@ def _status(connection: Connection) -> dict[str, Any]:
     states = {state: count for state, count in connection.execute(statement)}  # noqa: C416
     items = sum(states.values())
     latest = latest_answers(connection)
+    # half of the gold lists hold the right class, of the others as many as there happen to be: shares and medians of
+    # both together would be of neither
+    plain = [row for row in latest if not row["is_gold"]]
     people = [dict(row) for row in connection.execute(_ANNOTATORS).mappings()]
-    given, nones = sum(row["answers"] for row in people), sum(row["nones"] for row in people)
-    quality, seconds = gold_quality(latest), _seconds(latest, "annotator_id")
+    on_gold = {row.annotator_id: row for row in connection.execute(_ON_GOLD)}
+    quality, seconds = gold_quality(latest), _seconds(plain, "annotator_id")
+    asked = 0
     for row in people:
-        row["none_share"] = row["nones"] / row["answers"] if row["answers"] else None
+        gold = on_gold.get(row["id"])
+        others = row["answers"] - (gold.answers if gold else 0)
+        row["nones"] -= gold.nones if gold else 0
+        row["none_share"] = row["nones"] / others if others else None
         row["median_seconds"] = seconds.get(row["id"])
         row |= quality.get(row["id"], _NO_GOLD)
+        asked += others
     return {
         **{"items": items, "items_done": items - states.get("open", 0)},
-        **{"progress": _progress(connection), "answers": given, "none_share": nones / given if given else None},
+        **{"progress": _progress(connection), "answers": sum(row["answers"] for row in people)},
+        "none_share": sum(row["nones"] for row in people) / asked if asked else None,
         "skips": sum(row["skips"] for row in people),
         "hours": _hours(people, latest),
-        "agreement": agreement(latest),
-        "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(latest, "size").items())],
+        "agreement": agreement(plain),
+        "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(plain, "size").items())],
         "annotators": people,
         "measures": measures(connection),
     }
@@ -94,6 +103,19 @@ _NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
+# everybody is asked about a gold item once, so these are few however many answers there are
+_ON_GOLD = (
+    select(
+        Question.annotator_id,
+        func.count().label("answers"),
+        (func.count() - func.count(Answer.class_id)).label("nones"),
+    )
+    .join(Slot, Slot.id == Question.slot_id)
+    .join(Answer, Answer.question_id == Question.id)
+    .where(Slot.gold == true(), Slot.state == "done", Question.state == "answered")
+    .where(Answer.attempt == Question.attempt, Answer.kind == "answer")
+    .group_by(Question.annotator_id)
+)
 
 
 def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str, Any]]:
@@ -136,18 +158,17 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
     return found
 
 
-def agreement(latest: list[dict[str, Any]]) -> dict[str, Any]:
+def agreement(plain: list[dict[str, Any]]) -> dict[str, Any]:
     """How often two people agree about an item, over the pairs that could have disagreed.
 
     Shortlists differ, so two people are compared where one picked a class that the other was shown. Each has one voice
     an item: where a None is asked again, every list it took is one more chance to disagree, but only one to agree.
     """
     by_item: dict[int, dict[int, tuple[set[int], set[int]]]] = defaultdict(dict)
-    for row in latest:
-        if not row["is_gold"]:
-            shown, picked = by_item[row["item_id"]].setdefault(row["annotator_id"], (set(), set()))
-            shown.update(row["shortlist"])
-            picked.update(() if row["class_id"] is None else (row["class_id"],))
+    for row in plain:
+        shown, picked = by_item[row["item_id"]].setdefault(row["annotator_id"], (set(), set()))
+        shown.update(row["shortlist"])
+        picked.update(() if row["class_id"] is None else (row["class_id"],))
     agreeing = pairs = 0
     for voices in by_item.values():
         for (shown, picked), (other_shown, other_picked) in combinations(voices.values(), 2):

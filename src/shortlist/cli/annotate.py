@@ -207,8 +207,9 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
     for who in found["annotators"]:
         typer.echo(
-            f"  {who['name']}: {who['answers']} answers, {who['nones']} None, {who['skips']} skipped, "
-            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown)"
+            f"  {who['name']}: {who['answers']} answers, {who['nones']} None besides gold, {who['skips']} skipped, "
+            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown, "
+            f"{who['strays']} strays of {who['gold'] - who['gold_shown']} not shown)"
         )
 
 
@@ -218,13 +219,16 @@ def export(
     out: Annotated[Path, typer.Argument(help="The file to write; its ending (or --format) says how.")],
     format_name: Annotated[
         str | None,
-        typer.Option("--format", help="answers, labels, label-studio or crowd-kit (answers where not given)."),
+        typer.Option(
+            "--format", help="answers, gold-answers, labels, label-studio or crowd-kit (answers where not given)."
+        ),
     ] = None,
 ) -> None:
     """Write the answers, the labels or tasks for other tools.
 
-    The answers as .csv, .jsonl or .parquet; one label an item (--format labels) as .csv; Label Studio's tasks as .json
-    and its config as .xml; crowd-kit's table as .csv.
+    The answers as .csv, .jsonl or .parquet; those on gold items, which are not among them (--format gold-answers), and
+    one label an item (--format labels) as .csv; Label Studio's tasks as .json and its config as .xml; crowd-kit's table
+    as .csv.
 
     Example: shortlist annotate export birds answers.parquet
     """

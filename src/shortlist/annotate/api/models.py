@@ -165,8 +165,9 @@ class LinkOut(BaseModel):
 class AnnotatorOut(BaseModel):
     """An annotator with what they did; what is counted on gold items is of the latest answers.
 
-    Where the right class was shown (`gold_shown`), a wrong one picked is a slip and None a miss; where it was not, a
-    class picked is a stray.
+    `answers` are all, gold ones among them; `nones`, `none_share` and `median_seconds` are of the others alone. Where
+    the right class was shown (`gold_shown`), a wrong one picked is a slip and None a miss; where it was not, a class
+    picked is a stray.
     """
 
     id: int
@@ -215,7 +216,7 @@ class MeasureIn(In):
 
 
 class Status(BaseModel):
-    """The admin page."""
+    """The admin page. Gold items are in `answers`, `skips` and `hours`: what people did. In nothing else."""
 
     title: str
     classes: int
