@@ -1,10 +1,12 @@
 import doctest
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 
 import shortlist.data
 import shortlist.data.dataset
@@ -22,6 +24,48 @@ def make(y, k=4, test_y=None):
 def test_items_are_the_row_numbers_unless_given():
     assert Split(["x", "y"]).items.tolist() == ["0", "1"]
     assert Split(["x", "y"], items=np.array(["p", "q"])).take([1]).items.tolist() == ["q"]
+
+
+def test_what_is_nearly_an_array_becomes_one(tmp_path):
+    numbers = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for given_x in (torch.from_numpy(numbers), pd.DataFrame(numbers), numbers):
+        split = Split(given_x, torch.tensor([0, 1, 2]))
+        assert type(split.x) is np.ndarray
+        assert split.take([2]).x.tolist() == [[4, 5]]
+        assert split.y.dtype == np.int64
+    assert Split(coo_matrix(numbers)).take([1]).x.toarray().tolist() == [[2, 3]]
+    mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, (3, 1, 2, 2))
+    assert isinstance(Split(mapped).x, np.memmap)
+    assert Split(numbers, [2.0, 1.0, -1.0]).y.tolist() == [2, 1, UNLABELLED]
+    whole = np.array([2, 1, 0])
+    assert Split(numbers, whole).y is whole
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        ([[1.0, 2.0], [3.0, 4.0]], "x: a list holds texts, item 0 is a list: give numbers as an array"),
+        (["a", None], "x: a list holds texts, item 1 is a NoneType: give numbers as an array"),
+        (("a", "b"), "x: expected an array, a sparse matrix or a list of texts, got a tuple"),
+        (np.array(["a", "b"]), "x: expected numbers of shape (N, ...), or a list of texts, got <U1 of shape (2,)"),
+        (np.zeros(2), "x: expected numbers of shape (N, ...), or a list of texts, got float64 of shape (2,)"),
+        (pd.DataFrame({"a": ["p", "q"]}), "x: expected numbers of shape (N, ...), or a list of texts, got "),
+    ],
+)
+def test_what_is_no_input_is_refused(x, said):
+    with pytest.raises(InputError) as error:
+        Split(x)
+    assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("y", "wrong"), [([0, 3.5], 3.5), ([0.0, np.nan], np.nan), (["cat", "dog"], "cat"), ([None, 1], None)]
+)
+def test_classes_that_are_no_whole_numbers_are_refused(y, wrong):
+    """They were cut off: 3.5 became 3."""
+    with pytest.raises(InputError) as error:
+        Split(["a", "b"], y)
+    assert str(error.value) == f"y: expected whole numbers that count the classes from 0, got [{wrong!r}]"
 
 
 @pytest.mark.parametrize(

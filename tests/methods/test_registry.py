@@ -67,6 +67,25 @@ def test_a_method_defined_elsewhere_is_registered(monkeypatch):
 # -- what the outputs stand for ----------------------------------------------------------------------------------------
 
 
+def test_a_method_of_ones_own_may_be_registered_again_but_ours_keep_their_names(monkeypatch):
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
+    for _ in range(2):  # as a notebook's cell is run again
+
+        @methods.register
+        class Mine(methods.METHODS["cc"]):
+            name = "mine"
+
+        assert methods.METHODS["mine"] is Mine
+    with pytest.raises(InputError, match="method 'sl' is one of ours"):
+
+        @methods.register
+        class Sly(methods.METHODS["cc"]):
+            name = "sl"
+
+    assert methods.METHODS["sl"].__name__ == "SL"
+    methods.register(methods.METHODS["sl"])
+
+
 @pytest.mark.parametrize("loss", losses.LOSSES)
 @pytest.mark.parametrize("name", ["ol", "sl", "sl_unbiased"])
 def test_probabilities_go_by_the_loss(name, loss):

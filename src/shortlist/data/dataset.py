@@ -26,7 +26,8 @@ class Split:
     """Some items and, where known, their classes.
 
     Attributes:
-        x: images uint8 (N, C, H, W), features float32 (N, D) or scipy CSR, or a list of N texts.
+        x: images uint8 (N, C, H, W), features float32 (N, D) or scipy CSR, or a list of N texts; tensors and data
+            frames become arrays.
         y: int64 (N,), `UNLABELLED` for an item whose class is not known; None where no class is known.
         items: (N,) names of the items, by which labels are joined; the row numbers unless the source has its own.
     """
@@ -36,11 +37,12 @@ class Split:
     items: NDArray[np.str_] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _inputs(self.x))
         n = len(self)
         if self.items is None:
             object.__setattr__(self, "items", np.arange(n).astype(np.str_))
         if self.y is not None:
-            object.__setattr__(self, "y", np.asarray(self.y, np.int64))
+            object.__setattr__(self, "y", _whole(self.y))
             if self.y.shape != (n,):
                 raise InputError(f"{n} items need y of shape ({n},), got {self.y.shape}")
         if len(self.items) != n:
@@ -159,6 +161,42 @@ class Dataset:
         if not 0 <= wanted < self.num_classes:
             raise InputError(f"{self.name}: no class {wanted}, they are 0 to {self.num_classes - 1}")
         return int(wanted)
+
+
+def _inputs(x: Any) -> Inputs:
+    """As `Split.x` is: what is nearly that is made so, the rest is refused."""
+    if isinstance(x, list):
+        for i, text in enumerate(x):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"x: a list holds texts, item {i} is a {type(text).__name__}: give numbers as an array"
+                )
+        return x
+    if hasattr(x, "tocsr"):
+        rows: csr_matrix = x.tocsr()
+        return rows
+    if not hasattr(x, "__array__"):
+        raise InputError(f"x: expected an array, a sparse matrix or a list of texts, got a {type(x).__name__}")
+    array: NDArray[Any] = np.asanyarray(x)  # a memory map stays one
+    if array.ndim < 2 or array.dtype.kind not in "buif":
+        raise InputError(
+            f"x: expected numbers of shape (N, ...), or a list of texts, got {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
+def _whole(y: Any) -> NDArray[np.int64]:
+    """Classes as int64; a float such as 3.5, or a name, would be cut off or fail later."""
+    array = np.asarray(y)
+    if array.dtype.kind in "buif":
+        with np.errstate(invalid="ignore"):
+            whole = array.astype(np.int64, copy=False)
+        wrong = array[whole != array]
+        if not wrong.size:
+            return whole
+    else:
+        wrong = array.ravel()[:1]
+    raise InputError(f"y: expected whole numbers that count the classes from 0, got {wrong.tolist()[:1]}")
 
 
 def _shape(x: Inputs) -> str:

@@ -22,7 +22,13 @@ METHODS: dict[str, type[Method]] = {}
 
 
 def register(method: type[Method]) -> type[Method]:
-    """Make a method known by its name; also a decorator for methods defined elsewhere."""
+    """Make a method known by its name; also a decorator for methods defined elsewhere.
+
+    One's own may be registered again, as a notebook's cell is run again; ours keep their names, or ledgers would lie.
+    """
+    known = METHODS.get(method.name, method)
+    if known is not method and known.__module__.startswith("shortlist."):
+        raise InputError(f"method {method.name!r} is one of ours ({known.__module__}): give yours another name")
     METHODS[method.name] = method
     return method
 
