@@ -57,6 +57,7 @@ def test_saved_and_loaded_is_the_same(tmp_path, shape, method):
     assert loaded.to_dict() == trained.to_dict()
     assert loaded.history == trained.history
     assert loaded.predict(x[:0]).shape == (0, 4)
+    np.testing.assert_array_equal(loaded.predict(torch.from_numpy(x)), got)
 
 
 def test_texts_are_turned_into_features_by_the_saved_transform(tmp_path):
@@ -66,6 +67,8 @@ def test_texts_are_turned_into_features_by_the_saved_transform(tmp_path):
     assert not list(tmp_path.rglob("*.pkl"))
     loaded = load_folder(tmp_path / "run", "cpu")
     np.testing.assert_array_equal(loaded.predict(TEXTS), trained.predict(TEXTS))
+    with pytest.raises(InputError, match="a list of texts, got a str"):
+        loaded.predict(TEXTS[0])
     (tmp_path / "run" / "features.json").unlink()
     with pytest.raises(InputError, match=r"features\.json is missing"):
         load_folder(tmp_path / "run", "cpu")

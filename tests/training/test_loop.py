@@ -162,6 +162,8 @@ def test_scores_by_epoch():
     scored = [row.epoch for row in history if row.test_accuracy is not None]
     assert scored == list(range(3, 13))  # the last ten are always scored
     assert mean_of_last(history) == pytest.approx(sum(row.test_accuracy for row in history[-10:]) / 10)
+    with pytest.raises(InputError, match="score_every: expected at least 1, got 0"):
+        fit(prepared(), score_every=0)
 
 
 def test_no_accuracy_where_nobody_answered():

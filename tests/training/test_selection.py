@@ -174,6 +174,8 @@ def test_names_as_on_the_command_line(digits):
     [
         ({}, {}, "the grid is empty"),
         ({"lr": []}, {}, "no values for lr"),
+        ({"lr": 0.1}, {}, "the grid needs a list of values for lr, got 0.1"),
+        ({"method": "sl"}, {}, "the grid needs a list of values for method, got 'sl'"),
         ({"learning": [1]}, {}, "unknown setting 'learning'"),
         ({"seed": [1, 2]}, {}, "seed cannot be tuned"),
         ({"lr": [0.1, -1]}, {}, "lr: expected a number of at least 0"),

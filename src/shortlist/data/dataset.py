@@ -37,7 +37,7 @@ class Split:
     items: NDArray[np.str_] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _inputs(self.x))
+        object.__setattr__(self, "x", as_inputs(self.x))
         n = len(self)
         if self.items is None:
             object.__setattr__(self, "items", np.arange(n).astype(np.str_))
@@ -163,7 +163,7 @@ class Dataset:
         return int(wanted)
 
 
-def _inputs(x: Any) -> Inputs:
+def as_inputs(x: Any) -> Inputs:
     """As `Split.x` is: what is nearly that is made so, the rest is refused."""
     if isinstance(x, list):
         for i, text in enumerate(x):

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist import __version__, methods, models
+from shortlist.data.dataset import as_inputs
 from shortlist.data.text import Features, load_features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write, sync_directory
@@ -97,6 +98,7 @@ class Trained:
         Args:
             inputs: texts where it was trained on texts; uint8 images (N, C, H, W); features (N, D) or CSR.
         """
+        inputs = as_inputs(inputs)
         if not (len(inputs) if isinstance(inputs, list) else inputs.shape[0]):
             return np.zeros((0, self.num_classes))
         p: NDArray[np.float64]
@@ -110,6 +112,7 @@ class Trained:
         return self
 
     def _checked(self, inputs: Any) -> Any:
+        inputs = as_inputs(inputs)
         if self.features is not None and isinstance(inputs, list):
             return self.features.transform(inputs)
         if isinstance(inputs, list):

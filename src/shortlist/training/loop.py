@@ -77,6 +77,8 @@ def fit(
         DivergedError: the risk is no longer finite.
         InputError: the checkpoint belongs to another run, or cannot be written.
     """
+    if score_every < 1:
+        raise InputError(f"score_every: expected at least 1, got {score_every}")
     run, epochs = prepared.run, prepared.run.config.epochs
     path = None if checkpoint is None else Path(checkpoint)
     history = _resume(prepared, path) if resume and path and path.exists() else []

@@ -11,7 +11,7 @@ likelihood.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -160,6 +160,8 @@ def _points(config: RunConfig, grid: Mapping[str, Sequence[Any]]) -> list[tuple[
             raise InputError(f"{name} cannot be tuned: it decides the labels or the held-out items")
         if name not in known:
             raise unknown_name("setting", name, known)
+        if isinstance(tried, str) or not isinstance(tried, Iterable):
+            raise InputError(f"the grid needs a list of values for {name}, got {tried!r}")
         values[name] = list(tried)
         if not values[name]:
             raise InputError(f"the grid has no values for {name}")
