@@ -4,6 +4,7 @@ from typer.testing import CliRunner
 
 from shortlist.annotate.formats import EXPORTS
 from shortlist.cli import app
+from shortlist.errors import InputError
 
 from .conftest import people
 
@@ -13,6 +14,13 @@ def run(*words: object, code: int = 0) -> str:
     done = CliRunner().invoke(app, ["annotate", *map(str, words)], env={"COLUMNS": "200"})
     assert done.exit_code == code, done.output
     return done.output
+
+
+def refused(*words: object) -> str:
+    """The one line that a command ends with."""
+    done = CliRunner().invoke(app, ["annotate", *map(str, words)])
+    assert isinstance(done.exception, InputError), done.output
+    return str(done.exception)
 
 
 def test_the_help_of_export_names_every_format():

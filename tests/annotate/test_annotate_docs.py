@@ -38,6 +38,7 @@ def files(tmp_path, monkeypatch):
     truth = digit_pictures(tmp_path / "images", 30)
     names = sorted(set(truth.values()))
     Path("classes.txt").write_text("\n".join(names))
+    Path("guide.txt").write_text("Take the digit in the middle.")
     Path("more-classes.txt").write_text("wren\n")
     Path("gold.csv").write_text("item,gold\n" + "".join(f"{item},{name}\n" for item, name in list(truth.items())[:4]))
     Path("tickets.csv").write_text("item,message\n" + "".join(f"t{i},My card number {i} is lost\n" for i in range(9)))

@@ -17,7 +17,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, select, text
 
-from shortlist.annotate.project import SECRET, SETTINGS, Project, parse_settings, private_file
+from shortlist.annotate.instructions import instructions_of, set_instructions
+from shortlist.annotate.project import INSTRUCTIONS, SECRET, SETTINGS, Project, parse_settings, private_file
 from shortlist.annotate.schema import REVISION, tables
 from shortlist.errors import InputError
 
@@ -36,6 +37,8 @@ def write_backup(project: Project, out: Path) -> int:
         archive.writestr("backup.json", json.dumps(FORMAT))
         archive.write(project.folder / SETTINGS, SETTINGS)
         archive.write(project.folder / SECRET, SECRET)
+        if words := instructions_of(project):
+            archive.writestr(INSTRUCTIONS, words)
         with project.store.read() as connection:
             for table in tables():
                 count += _dump(connection, table, archive)
@@ -67,6 +70,8 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         try:
             # the rows come last and all at once: killed in between, what is left shows no items without their media
             _extract_media(project, archive)
+            if INSTRUCTIONS in archive.namelist():
+                set_instructions(project, archive.read(INSTRUCTIONS).decode())
             count = _load(project, archive)
         except BaseException as error:
             project.discard()

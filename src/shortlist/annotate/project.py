@@ -1,4 +1,7 @@
-"""A project folder: project.json, the secret, the SQLite file (unless the database is elsewhere) and the media."""
+"""A project folder: project.json, the secret, the SQLite file (unless the database is elsewhere) and the media.
+
+And the instructions for annotators, where there are some.
+"""
 
 import json
 import os
@@ -21,6 +24,7 @@ from shortlist.errors import InputError
 from shortlist.files import sync_directory
 
 SETTINGS, SECRET, DATABASE, MEDIA = "project.json", "secret.key", "annotations.db", "media"
+INSTRUCTIONS = "instructions.txt"
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def _open_empty(url: str) -> Store:
 
 def _remove_files(folder: Path) -> None:
     shutil.rmtree(folder / MEDIA, ignore_errors=True)
-    for name in (SETTINGS, SECRET, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+    for name in (SETTINGS, SECRET, INSTRUCTIONS, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (folder / name).unlink(missing_ok=True)
     with suppress(OSError):  # it is not empty: it was there before
         folder.rmdir()

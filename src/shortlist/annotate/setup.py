@@ -9,11 +9,12 @@ from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.auth import Auth
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.importing import Progress, Report, add_classes, add_items, kinds
+from shortlist.annotate.instructions import set_instructions
 from shortlist.annotate.live import LivePlan
 from shortlist.annotate.live_items import check_added, check_live
 from shortlist.annotate.project import Project, Settings
 from shortlist.annotate.schema import Annotator
-from shortlist.annotate.sources import find_sources, read_classes, read_gold
+from shortlist.annotate.sources import find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
 
@@ -27,6 +28,7 @@ def init_project(
     text_column: str | None = None,
     item_column: str | None = None,
     *,
+    instructions: Path | None = None,
     strict: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Report:
@@ -38,8 +40,10 @@ def init_project(
     if not found:
         raise InputError(f"{items}: no items found")
     known = read_gold(gold) if gold is not None else None
+    words = read_instructions(instructions) if instructions is not None else ""
     project = Project.create(folder, settings)
     try:
+        set_instructions(project, words)
         add_classes(project, names)
         report = add_items(project, found, gold=known, strict=strict, progress=progress)
         if not report.added:
@@ -61,20 +65,24 @@ def add_to_project(
     text_column: str | None = None,
     item_column: str | None = None,
     *,
+    instructions: Path | None = None,
     strict: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Report:
     """Add classes, then items; what cannot be read is refused before anything is added."""
-    if items is None and classes is None:
-        raise InputError("nothing to add: give --items or --classes")
+    if items is None and classes is None and instructions is None:
+        raise InputError("nothing to add: give --items, --classes or --instructions")
     names = read_classes(classes) if classes is not None else {}
     if classes is not None and not names:
         raise InputError(f"{classes}: no classes found")
     found = list(find_sources(items, text_column, item_column)) if items is not None else []
     known = read_gold(gold) if gold is not None else None
+    words = read_instructions(instructions) if instructions is not None else None
     check_added(project, kinds(found))
     classes_now = add_classes(project, names)
     report = Report() if items is None else add_items(project, found, gold=known, strict=strict, progress=progress)
+    if words is not None:
+        set_instructions(project, words)
     return replace(report, classes=classes_now)
 
 

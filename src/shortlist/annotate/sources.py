@@ -13,6 +13,7 @@ from shortlist.errors import InputError
 
 MAX_TEXT = 100_000
 MAX_NAME = 500
+MAX_INSTRUCTIONS = 10_000
 # C0 and C1 controls other than tab and line ends, lone surrogates: they break databases, terminals and screen readers
 _BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -43,14 +44,32 @@ def check_name(name: str, what: str = "name") -> str:
     return name
 
 
-def check_text(text: str) -> str:
+def check_text(text: str, most: int = MAX_TEXT) -> str:
     """`text` if it can be shown."""
     if not text.strip():
         raise InputError("an empty text")
-    if len(text) > MAX_TEXT:
-        raise InputError(f"a text of {len(text)} characters: expected at most {MAX_TEXT}")
+    if len(text) > most:
+        raise InputError(f"a text of {len(text)} characters: expected at most {most}")
     if _BAD.search(text):
         raise InputError("a text with control characters")
+    return text
+
+
+def check_instructions(text: str) -> str:
+    """`text`, its line ends as ours, if annotators can be shown it; it may be empty."""
+    clean = "\n".join(text.strip().splitlines())
+    return check_text(clean, MAX_INSTRUCTIONS) if clean else ""
+
+
+def read_instructions(path: Path) -> str:
+    """What annotators are told: plain text, paragraphs apart by an empty line."""
+    content = _read(path)
+    try:
+        text = check_instructions(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if not text:
+        raise InputError(f"{path}: an empty text")
     return text
 
 
@@ -124,13 +143,16 @@ def read_classes(path: Path) -> dict[str, str | None]:
 
 
 def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in _read(path).splitlines() if line.strip()]
+
+
+def _read(path: Path) -> str:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    return [line.strip() for line in lines if line.strip()]
 
 
 def _once(path: Path, names: list[str]) -> list[str]:

@@ -44,6 +44,9 @@ Policy = Annotated[
 ]
 Epsilon = Annotated[float | None, typer.Option(help="Share of uniform lists mixed in with the model's.")]
 Test = Annotated[str | None, typer.Option(help="Labelled data to score the model on, for the curve of the admin page.")]
+Instructions = Annotated[
+    Path | None, typer.Option(help="Plain text (UTF-8) that annotators read before they begin, and on demand.")
+]
 Gold = Annotated[Path | None, typer.Option(help="CSV with item and gold: known answers, to measure annotators.")]
 
 
@@ -58,6 +61,7 @@ def init(
     overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
     gold: Gold = None,
     gold_every: Annotated[int, typer.Option(help="One question in so many is a gold item.")] = 10,
+    instructions: Instructions = None,
     title: Annotated[str | None, typer.Option(help="Shown on the pages; the folder's name where not given.")] = None,
     database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
     policy: Policy = None,
@@ -85,7 +89,16 @@ def init(
     settings = replace(settings, live=None if live is None else live.to_dict())
     with _progress("importing") as progress:
         report = init_project(
-            project, settings, items, classes, gold, text_column, item_column, strict=strict, progress=progress
+            project,
+            settings,
+            items,
+            classes,
+            gold,
+            text_column,
+            item_column,
+            instructions=instructions,
+            strict=strict,
+            progress=progress,
         )
     _print_report(report.added, report.skipped)
     rarely = live is None and 4 * size < number  # a person who mostly says None learns to say it
@@ -105,11 +118,12 @@ def add(
         Path | None, typer.Option(help="More classes, as for init; a known class with a description gets that one.")
     ] = None,
     gold: Gold = None,
+    instructions: Instructions = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
-    """Add items or classes, also while the server runs.
+    """Add items, classes or instructions (in place of those there are), also while the server runs.
 
     Example: shortlist annotate add birds --items more/ --classes more.txt
     """
@@ -118,7 +132,15 @@ def add(
 
     with Project.open(project) as opened, _progress("importing") as progress:
         report = add_to_project(
-            opened, items, classes, gold, text_column, item_column, strict=strict, progress=progress
+            opened,
+            items,
+            classes,
+            gold,
+            text_column,
+            item_column,
+            instructions=instructions,
+            strict=strict,
+            progress=progress,
         )
     if classes is not None:
         typer.echo(f"{report.classes} classes now", err=True)

@@ -1,4 +1,4 @@
-"""What an admin does with people: watch, invite, remove, hand out tokens."""
+"""What an admin does with people: watch, instruct, invite, remove, hand out tokens."""
 
 from typing import Annotated
 
@@ -8,6 +8,7 @@ from sqlalchemy import func, insert, select
 from shortlist.annotate.api.access import Admin, App, Services, refusals
 from shortlist.annotate.api.models import (
     MAX_ID,
+    InstructionsIn,
     InviteOut,
     LinkOut,
     MeasureIn,
@@ -18,6 +19,7 @@ from shortlist.annotate.api.models import (
     TokenOut,
     TokenRow,
 )
+from shortlist.annotate.instructions import set_instructions
 from shortlist.annotate.schema import Annotator, LabelClass, Measure
 
 router = APIRouter(tags=["admin"], responses=refusals(401, 403, 404, 409))
@@ -30,6 +32,12 @@ def status(app: App, who: Admin) -> Status:
     with app.project.store.read() as connection:
         classes = connection.execute(select(func.count()).select_from(LabelClass)).scalar_one()
     return Status(title=app.project.settings.title, classes=classes, **app.stats.status())
+
+
+@router.put("/instructions", status_code=204)
+def instructions(app: App, who: Admin, body: InstructionsIn) -> None:
+    """Tell annotators something else: whoever opens the page next reads it first. An empty text takes it away."""
+    set_instructions(app.project, body.text)
 
 
 @router.post("/annotators", status_code=201)

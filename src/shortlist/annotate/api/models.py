@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from shortlist.annotate.sources import check_name, check_text
+from shortlist.annotate.sources import MAX_INSTRUCTIONS, check_instructions, check_name, check_text
 
 MAX_ID = 2**63 - 1
 
@@ -37,12 +37,16 @@ class SignIn(In):
 
 
 class Who(BaseModel):
-    """Who is signed in, to which project. `outbox` tells apart what browsers keep for whom, on one address."""
+    """Who is signed in, to which project, with what annotators are told there (empty: nothing).
+
+    `outbox` tells apart what browsers keep for whom, on one address.
+    """
 
     role: Literal["admin", "annotator"]
     name: str
     title: str
     outbox: str
+    instructions: str
 
 
 class ShownClass(BaseModel):
@@ -135,6 +139,12 @@ class Saved(Questions):
     """What was stored, and the open questions if some were asked for."""
 
     saved: StoredOut
+
+
+class InstructionsIn(In):
+    """What annotators are told before they begin; empty: nothing."""
+
+    text: Annotated[str, Field(max_length=MAX_INSTRUCTIONS), AfterValidator(check_instructions)]
 
 
 class NameIn(In):

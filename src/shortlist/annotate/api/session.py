@@ -17,6 +17,7 @@ from shortlist.annotate.api.access import (
 )
 from shortlist.annotate.api.models import SignIn, Who
 from shortlist.annotate.auth import SESSION_SECONDS, Principal
+from shortlist.annotate.instructions import instructions_of
 from shortlist.annotate.problems import Unauthorized
 
 router = APIRouter(tags=["session"])
@@ -66,4 +67,10 @@ def sign_out(
 
 
 def _who(app: Services, who: Principal) -> Who:
-    return Who(role=who.role, name=who.name, title=app.project.settings.title, outbox=app.auth.outbox(who))
+    return Who(
+        role=who.role,
+        name=who.name,
+        title=app.project.settings.title,
+        outbox=app.auth.outbox(who),
+        instructions=instructions_of(app.project),
+    )

@@ -6,6 +6,7 @@
 import { ApiError, call } from "./api.js";
 import { at, notice } from "./dom.js";
 import { History } from "./history.js";
+import { introduce, reading, showInstructions, writeInstructions } from "./instructions.js";
 import { keyOf, pressed } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
@@ -24,6 +25,7 @@ const outbox = new Outbox();
 const history = new History();
 const stopwatch = new Stopwatch();
 const pace = new Pace();
+let who = null;
 let server = null; // the questions of the last reply
 let progress = { done: 0, total: 0 };
 let shown = null;
@@ -122,6 +124,15 @@ async function undoLatest() {
     running = false;
     saved();
   }
+}
+
+async function instruct() {
+  const read = showInstructions(who.instructions);
+  stopwatch.look();
+  const changed = ({ instructions }) => writeInstructions(instructions); // since this page was loaded
+  call("GET", "/session").then(changed, () => {});
+  await read;
+  stopwatch.look();
 }
 
 function send(entry) {
@@ -231,7 +242,7 @@ function renew() {
 // -- starting --------------------------------------------------------------------------------------------------------
 
 document.addEventListener("keydown", (event) => {
-  if (!keysAnswer()) return;
+  if (!keysAnswer() || reading()) return;
   const key = pressed(event);
   if (key === null) {
     // Space belongs to a control that has the focus, otherwise to the sound
@@ -242,6 +253,7 @@ document.addEventListener("keydown", (event) => {
   if (key === "0") answer(null);
   else if (key === "Z") undo();
   else if (key === "S") skip();
+  else if (key === "?" && !at("instruct").hidden) instruct();
   else if (place >= 0) answer(shown.shortlist[place].class);
   else return;
   event.preventDefault();
@@ -249,6 +261,7 @@ document.addEventListener("keydown", (event) => {
 at("none").addEventListener("click", () => answer(null));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
+at("instruct").addEventListener("click", instruct);
 at("keys").addEventListener("change", saveShortcuts);
 at("sign-out").addEventListener("click", async () => {
   if (outbox.entries.length) return notice("Not yet: some answers are not saved.");
@@ -266,7 +279,7 @@ setInterval(renew, RENEW_MS);
 
 async function start() {
   try {
-    const who = await call("GET", "/session");
+    who = await call("GET", "/session");
     if (who.role === "admin") return location.replace("/admin");
     at("title").textContent = who.title;
     document.title = `${who.title} · Shortlist`;
@@ -275,6 +288,7 @@ async function start() {
     await outbox.load(who.outbox);
     failures = 0;
     notice(null);
+    await introduce(who);
     run();
   } catch (error) {
     failed(error);

@@ -1,9 +1,10 @@
-// Seconds from the first paint of an item to the decision, not counting the time while the page is hidden.
+// Seconds from the first paint of an item to the decision, not counting the time while it is out of sight.
 
 const SEEN_MS = 200; // nobody sees an item and decides in less: it was the second half of a double click, or a bounce
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 const broken = (item) => item instanceof HTMLMediaElement && item.error !== null;
+const away = () => document.visibilityState === "hidden" || document.querySelector("dialog[open]") !== null;
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export class Stopwatch {
@@ -14,10 +15,13 @@ export class Stopwatch {
   #total = 0;
 
   constructor() {
-    document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "hidden") this.#pause();
-      else if (this.#painted) this.#since ??= performance.now();
-    });
+    document.addEventListener("visibilitychange", () => this.look());
+  }
+
+  // Stands still while another tab, or a dialog, is in front of the item; to be called when one comes or goes.
+  look() {
+    if (away()) this.#pause();
+    else if (this.#painted) this.#since ??= performance.now();
   }
 
   // Whether the item has been on the screen long enough: what was not seen cannot be answered.
@@ -40,7 +44,7 @@ export class Stopwatch {
     await frame();
     if (run !== this.#run) return false;
     this.#painted = true;
-    if (document.visibilityState === "visible") this.#since = performance.now();
+    this.look();
     await pause(SEEN_MS);
     if (run !== this.#run || broken(item)) return false;
     this.#seen = true;
