@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.live_items import check_added
 from shortlist.annotate.media import EXTENSIONS, clean_media, read_media
+from shortlist.annotate.problems import Conflict, NotFound
 from shortlist.annotate.project import Project
 from shortlist.annotate.rows import batches, next_rank
 from shortlist.annotate.schema import Item, LabelClass, Slot
@@ -78,6 +79,18 @@ def add_classes(project: Project, names: Iterable[str] | Mapping[str, str | None
         for name, words in described.items():
             connection.execute(update(LabelClass).where(LabelClass.name == name).values(description=words or None))
     return len(seen)
+
+
+def rename_class(project: Project, class_id: int, name: str) -> None:
+    """Call a class something else; answers, lists and gold items refer to it by its id and stay."""
+    name = check_name(name.strip(), "class")
+    try:
+        with project.store.write() as connection:
+            changed = connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(name=name))
+    except IntegrityError as error:
+        raise Conflict("name_taken", f"the project has the class {name!r} already: two cannot be made one") from error
+    if not changed.rowcount:
+        raise NotFound("no_class", f"there is no class {class_id}")
 
 
 def add_items(

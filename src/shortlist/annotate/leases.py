@@ -9,7 +9,15 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, se
 
 from shortlist.annotate.chooser import Choice, Chooser
 from shortlist.annotate.gold import choose_gold
-from shortlist.annotate.rows import ClassNames, descriptions, free_slot, insert_id, next_rank, refused_classes, set_slot
+from shortlist.annotate.rows import (
+    count_classes,
+    free_slot,
+    insert_id,
+    next_rank,
+    refused_classes,
+    set_slot,
+    shown_classes,
+)
 from shortlist.annotate.schema import annotators, items, questions, slots
 from shortlist.annotate.store import Store
 
@@ -73,6 +81,8 @@ _GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("
 _NEXT_GOLD = (
     select(_I.id.label("item_id"), _I.gold.label("truth"), *_SHOWN)
     .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
+    # items become gold later, too: then some of those behind were seen already
+    .where(~exists().where(_S.item_id == _I.id, _S.annotator_id == bindparam("annotator")))
     .order_by(_I.id)
     .limit(1)
 )
@@ -105,7 +115,7 @@ class Ask:
     annotator_id: int
     now: float
     seeds: Callable[[], int]
-    names: Sequence[str]
+    num_classes: int
 
 
 class Leases:
@@ -116,7 +126,6 @@ class Leases:
         self.chooser = chooser
         self.gold_every = gold_every
         self.lease_seconds = lease_seconds
-        self.classes = ClassNames()
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
@@ -138,15 +147,15 @@ class Leases:
     ) -> list[Served]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
         until = now + self.lease_seconds
-        ask = Ask(connection, annotator_id, now, seeds, self.classes.all(connection))
+        ask = Ask(connection, annotator_id, now, seeds, count_classes(connection))
         rows: list[Mapping[Any, Any]] = list(self.held(connection, annotator_id))
         if rows:
             connection.execute(_RENEW, {"held": [row["slot_id"] for row in rows], "until": until})
         hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
-        said = descriptions(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
-        return [_served(row, ask.names, said, until) for row in rows]
+        shown = shown_classes(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
+        return [_served(row, [shown[k] for k in row["shortlist"]], until) for row in rows]
 
     def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
         while True:
@@ -159,7 +168,7 @@ class Leases:
                 continue
             seed = ask.seeds()
             refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
-            choice = self.chooser.choose(slot["name"], len(ask.names), refused, seed)
+            choice = self.chooser.choose(slot["name"], ask.num_classes, refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
@@ -229,10 +238,10 @@ class Leases:
     def _lease_gold(self, ask: Ask, size: int, seed: int) -> Mapping[Any, Any] | None:
         """Ask the annotator's next gold item, in a slot made for them alone."""
         seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
-        item = ask.connection.execute(_NEXT_GOLD, {"seen": seen}).mappings().first()
+        item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
         if item is None:
             return None
-        choice = choose_gold(item["truth"], size, len(ask.names), seed)
+        choice = choose_gold(item["truth"], size, ask.num_classes, seed)
         slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
         slot["slot_id"] = insert_id(ask.connection, slots, slot)
@@ -263,7 +272,7 @@ def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: in
     return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
-def _served(row: Mapping[Any, Any], names: Sequence[str], said: Mapping[int, str], until: float) -> Served:
+def _served(row: Mapping[Any, Any], shown: Sequence[RowMapping], until: float) -> Served:
     return Served(
         id=row["id"],
         attempt=row["attempt"],
@@ -272,8 +281,8 @@ def _served(row: Mapping[Any, Any], names: Sequence[str], said: Mapping[int, str
         text=row["text"],
         media_type=row["media_type"],
         shortlist=row["shortlist"],
-        names=[names[k] for k in row["shortlist"]],
-        descriptions=[said.get(k) for k in row["shortlist"]],
+        names=[one["name"] for one in shown],
+        descriptions=[one["description"] for one in shown],
         turn=row["turn"],
         served_at=row["served_at"],
         lease_until=until,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from shortlist.annotate.live import FOLDER, LivePlan
 from shortlist.annotate.project import Project
+from shortlist.annotate.rows import count_classes
 from shortlist.annotate.schema import Item, LabelClass
 from shortlist.errors import InputError
 from shortlist.policies.features import Matrix, features
@@ -31,10 +32,14 @@ class LiveItems:
     scored_on: str
 
 
-def shape(connection: Connection) -> tuple[int, int]:
-    """The last item and class: what a trainer must start anew for when it changes. Both are added, never removed."""
-    last = [connection.execute(select(func.max(table.id))).scalar() for table in (Item, LabelClass)]
-    return int(last[0] or 0), -1 if last[1] is None else int(last[1])
+def shape(connection: Connection) -> tuple[int, int, int]:
+    """How many classes, the last item, how many are gold: what a trainer must start anew for when it changes.
+
+    All three only grow: what is there is never removed, and gold for good.
+    """
+    last = connection.execute(select(func.max(Item.id))).scalar()
+    gold = connection.execute(select(func.count()).where(Item.gold.is_not(None))).scalar_one()
+    return count_classes(connection), int(last or 0), int(gold)
 
 
 def kind_of(connection: Connection) -> str:

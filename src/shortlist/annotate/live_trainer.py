@@ -38,7 +38,7 @@ class Trainer:
         self.project, self.plan = project, plan
         self.folder = project.folder / FOLDER
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self.shape = (0, -1)
+        self.shape = (0, 0, 0)
         self.items: LiveItems
         self.loop: Loop
         self.trained_at = self.took = 0.0

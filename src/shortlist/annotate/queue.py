@@ -16,7 +16,15 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 from shortlist.annotate.chooser import Chooser
 from shortlist.annotate.leases import Leases, Served
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
-from shortlist.annotate.rows import count_answer, free_slot, insert_id, refused_classes, set_slot, settle_item
+from shortlist.annotate.rows import (
+    count_answer,
+    count_classes,
+    free_slot,
+    insert_id,
+    refused_classes,
+    set_slot,
+    settle_item,
+)
 from shortlist.annotate.schema import annotators, answers, items, questions, slots
 from shortlist.annotate.store import Store
 
@@ -242,7 +250,7 @@ class Queue:
         if question["gold"]:
             return False
         refused = refused_classes(connection, question["slot_id"])
-        return self.chooser.asks_again(question["name"], len(self.leases.classes.all(connection)), refused)
+        return self.chooser.asks_again(question["name"], count_classes(connection), refused)
 
     # -- undo --------------------------------------------------------------------------------------------------------
 

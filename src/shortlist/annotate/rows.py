@@ -11,8 +11,8 @@ Row = TypeVar("Row")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
-_ALL_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
-_DESCRIPTIONS = _ALL_DESCRIPTIONS.where(classes.c.id.in_(bindparam("shown", expanding=True)))
+_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
+_SHOWN_CLASSES = select(classes).where(classes.c.id.in_(bindparam("shown", expanding=True)))
 _LAST_RANK = select(func.max(slots.c.rank))
 _REFUSED = (
     select(questions.c.shortlist)
@@ -57,28 +57,26 @@ def batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
         yield rows[start : start + size]
 
 
-class ClassNames:
-    """The class names by id, read again only when a class was added (possibly by another process)."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-
-    def all(self, connection: Connection) -> Sequence[str]:
-        """Every class name, in the order of the ids."""
-        last = connection.execute(_LAST_CLASS).scalar()
-        if (-1 if last is None else last) + 1 != len(self._names):
-            self._names = list(connection.execute(_CLASS_NAMES).scalars())
-        return self._names
+def count_classes(connection: Connection) -> int:
+    """How many classes there are now."""
+    last = connection.execute(_LAST_CLASS).scalar()
+    return 0 if last is None else int(last) + 1
 
 
-def descriptions(connection: Connection, shown: set[int]) -> dict[int, str]:
-    """What the classes shown mean, where that is said: as it is now, since a lead changes it while people work."""
-    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS, {"shown": list(shown)})}
+def class_names(connection: Connection) -> list[str]:
+    """Every class name, in the order of the ids."""
+    return list(connection.execute(_CLASS_NAMES).scalars())
+
+
+def shown_classes(connection: Connection, shown: set[int]) -> dict[int, RowMapping]:
+    """The name and the description of each: as they are now, since a lead changes them while people work."""
+    rows = connection.execute(_SHOWN_CLASSES, {"shown": list(shown)}).mappings()
+    return {row["id"]: row for row in rows}
 
 
 def all_descriptions(connection: Connection) -> dict[int, str]:
-    """The same of every class."""
-    return {row.id: row.description for row in connection.execute(_ALL_DESCRIPTIONS)}
+    """What classes mean, where that is said."""
+    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS)}
 
 
 def next_rank(connection: Connection) -> int:

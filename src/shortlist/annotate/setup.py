@@ -8,12 +8,13 @@ from sqlalchemy import select
 from shortlist.annotate.api.admin import join_link
 from shortlist.annotate.auth import Auth
 from shortlist.annotate.formats import EXPORTS
-from shortlist.annotate.importing import Progress, Report, add_classes, add_items, kinds
+from shortlist.annotate.importing import Progress, Report, add_classes, add_items, kinds, rename_class
 from shortlist.annotate.instructions import set_instructions
 from shortlist.annotate.live import LivePlan
 from shortlist.annotate.live_items import check_added, check_live
+from shortlist.annotate.marking import mark_gold
 from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.schema import Annotator
+from shortlist.annotate.schema import Annotator, LabelClass
 from shortlist.annotate.sources import find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
@@ -69,21 +70,36 @@ def add_to_project(
     strict: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Report:
-    """Add classes, then items; what cannot be read is refused before anything is added."""
-    if items is None and classes is None and instructions is None:
-        raise InputError("nothing to add: give --items, --classes or --instructions")
+    """Add classes, then items; what cannot be read is refused before anything is added.
+
+    Gold answers are for the items that come in, or for those that are there where none do.
+    """
+    if all(given is None for given in (items, classes, gold, instructions)):
+        raise InputError("nothing to add: give --items, --classes, --gold or --instructions")
     names = read_classes(classes) if classes is not None else {}
     if classes is not None and not names:
         raise InputError(f"{classes}: no classes found")
     found = list(find_sources(items, text_column, item_column)) if items is not None else []
-    known = read_gold(gold) if gold is not None else None
+    known = read_gold(gold) if gold is not None else {}
     words = read_instructions(instructions) if instructions is not None else None
     check_added(project, kinds(found))
     classes_now = add_classes(project, names)
-    report = Report() if items is None else add_items(project, found, gold=known, strict=strict, progress=progress)
+    if items is None:
+        report = mark_gold(project, known, strict=strict)
+    else:
+        report = add_items(project, found, gold=known, strict=strict, progress=progress)
     if words is not None:
         set_instructions(project, words)
     return replace(report, classes=classes_now)
+
+
+def rename_by_name(project: Project, old: str, new: str) -> None:
+    """Call the class `old` `new`."""
+    with project.store.read() as connection:
+        class_id = connection.execute(select(LabelClass.id).where(LabelClass.name == old.strip())).scalar()
+    if class_id is None:
+        raise InputError(f"the project has no class {old!r}")
+    rename_class(project, class_id, new)
 
 
 def make_invitation(project: Project, name: str | None, token: bool, url: str) -> str:

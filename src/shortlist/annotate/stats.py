@@ -21,6 +21,7 @@ from shortlist.annotate.store import Store
 SAMPLE = 10_000
 POINTS = 250
 KEEP_SECONDS = 2.5  # the admin page asks every 3 s: what it shows is fresh
+KEEP_COUNTS_SECONDS = 20.0  # every answer is counted: a second's work where there are a million
 
 
 class Stats:
@@ -28,8 +29,10 @@ class Stats:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._locks = {name: threading.Lock() for name in ("progress", "status")}  # answers need not wait for an admin
-        self._kept: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._locks = {
+            name: threading.Lock() for name in ("progress", "status", "counts")
+        }  # answers need not wait for an admin
+        self._kept: dict[str, tuple[float, dict[Any, Any]]] = {}
 
     def progress(self, settled: int = 0) -> dict[str, Any]:
         """Slots done and in all, gold apart.
@@ -49,10 +52,16 @@ class Stats:
         """Everything on the admin page."""
         return self._keep("status", _status)
 
-    def _keep(self, name: str, compute: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+    def class_counts(self) -> dict[int | None, int]:
+        """How many answers picked each class, gold items apart; the key None is None's."""
+        return self._keep("counts", _class_counts, KEEP_COUNTS_SECONDS)
+
+    def _keep(
+        self, name: str, compute: Callable[[Connection], dict[Any, Any]], seconds: float = KEEP_SECONDS
+    ) -> dict[Any, Any]:
         with self._locks[name]:
             made, value = self._kept.get(name, (float("-inf"), {}))
-            if time.monotonic() - made > KEEP_SECONDS:
+            if time.monotonic() - made > seconds:
                 with self.store.read() as connection:
                     value = compute(connection)
                 self._kept[name] = (time.monotonic(), value)
@@ -103,6 +112,7 @@ _NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
+_LIVE = (Answer.kind == "answer", Answer.attempt == Question.attempt, Question.state == "answered")  # not taken back
 # everybody is asked about a gold item once, so these are few however many answers there are
 _ON_GOLD = (
     select(
@@ -112,10 +122,20 @@ _ON_GOLD = (
     )
     .join(Slot, Slot.id == Question.slot_id)
     .join(Answer, Answer.question_id == Question.id)
-    .where(Slot.gold == true(), Slot.state == "done", Question.state == "answered")
-    .where(Answer.attempt == Question.attempt, Answer.kind == "answer")
+    .where(Slot.gold == true(), Slot.state == "done", *_LIVE)
     .group_by(Question.annotator_id)
 )
+_PICKED = (
+    select(Answer.class_id, func.count())
+    .join(Question, Question.id == Answer.question_id)
+    .join(Slot, Slot.id == Question.slot_id)
+    .where(Slot.gold == false(), *_LIVE)
+    .group_by(Answer.class_id)
+)
+
+
+def _class_counts(connection: Connection) -> dict[int | None, int]:
+    return {class_id: count for class_id, count in connection.execute(_PICKED)}  # noqa: C416
 
 
 def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str, Any]]:

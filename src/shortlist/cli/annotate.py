@@ -123,7 +123,9 @@ def add(
     item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
-    """Add items, classes or instructions (in place of those there are), also while the server runs.
+    """Add items, classes, gold answers or instructions (in place of those there are), also while the server runs.
+
+    Without --items, --gold is for items that are there, as long as nobody was asked about them.
 
     Example: shortlist annotate add birds --items more/ --classes more.txt
     """
@@ -144,8 +146,25 @@ def add(
         )
     if classes is not None:
         typer.echo(f"{report.classes} classes now", err=True)
-    if items is not None:
-        _print_report(report.added, report.skipped)
+    if items is not None or gold is not None:
+        _print_report(report.added, report.skipped, "gold answers" if items is None else "items")
+
+
+@app.command()
+def rename(
+    project: Folder,
+    old: Annotated[str, typer.Argument(help="The class.")],
+    new: Annotated[str, typer.Argument(help="What it is called from now on.")],
+) -> None:
+    """Rename a class, also while the server runs; its answers stay.
+
+    Example: shortlist annotate rename birds "pelikan" "pelican"
+    """
+    from shortlist.annotate.project import Project
+    from shortlist.annotate.setup import rename_by_name
+
+    with Project.open(project) as opened:
+        rename_by_name(opened, old, new)
 
 
 @app.command()

@@ -2,10 +2,10 @@
 
 import os
 import tempfile
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import FileResponse
 from sqlalchemy import select
 from starlette.background import BackgroundTask
@@ -14,20 +14,24 @@ from shortlist.annotate.api.access import Admin, App, refusals
 from shortlist.annotate.api.models import (
     MAX_ID,
     AnswersImported,
+    ClassCounts,
     ClassesIn,
     ClassesOut,
+    GoldIn,
     ImportOut,
     ItemOut,
     ItemsIn,
     ItemsOut,
     Name,
+    RenameIn,
     SkippedOut,
 )
 from shortlist.annotate.formats import EXPORTS, MEDIA_TYPES
 from shortlist.annotate.formats.label_studio_answers import import_answers
-from shortlist.annotate.importing import Report, add_classes, add_items, store_media
+from shortlist.annotate.importing import Report, add_classes, add_items, rename_class, store_media
+from shortlist.annotate.marking import mark_gold
 from shortlist.annotate.problems import Invalid
-from shortlist.annotate.rows import ClassNames, all_descriptions
+from shortlist.annotate.rows import all_descriptions, class_names
 from shortlist.annotate.schema import Item, LabelClass
 from shortlist.annotate.sources import Source
 
@@ -49,7 +53,7 @@ RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 def classes(app: App, who: Admin) -> ClassesOut:
     """Every class, in the order of the ids."""
     with app.project.store.read() as connection:
-        names, said = list(ClassNames().all(connection)), all_descriptions(connection)
+        names, said = class_names(connection), all_descriptions(connection)
     return ClassesOut(names=names, descriptions=[said.get(k) for k in range(len(names))])
 
 
@@ -59,6 +63,22 @@ def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
     names = body.names if body.descriptions is None else dict(zip(body.names, body.descriptions, strict=True))
     add_classes(app.project, names)
     return classes(app, who)
+
+
+@router.patch("/classes/{class_id}")
+def rename(app: App, who: Admin, class_id: Annotated[int, Path(ge=0, le=2**31 - 1)], body: RenameIn) -> ClassesOut:
+    """Call a class something else, say to mend a typo. Answers are kept by the number of the class: they stay."""
+    rename_class(app.project, class_id, body.name)
+    return classes(app, who)
+
+
+@router.get("/classes/counts")
+def counts(app: App, who: Admin) -> ClassCounts:
+    """How often each class was picked so far."""
+    with app.project.store.read() as connection:
+        names = class_names(connection)
+    found = app.stats.class_counts()
+    return ClassCounts(names=names, answers=[found.get(k, 0) for k in range(len(names))], none=found.get(None, 0))
 
 
 @router.get("/items")
@@ -81,6 +101,12 @@ def more_items(app: App, who: Admin, body: ItemsIn) -> ImportOut:
     """Add texts."""
     sources = [Source(item.name, item.name, text=item.text, gold=item.gold) for item in body.items]
     return _report(add_items(app.project, sources, strict=body.strict))
+
+
+@router.post("/items/gold")
+def more_gold(app: App, who: Admin, body: GoldIn) -> ImportOut:
+    """Make gold items of items that nobody was asked about yet."""
+    return _report(mark_gold(app.project, {one.item: one.gold for one in body.items}, strict=body.strict))
 
 
 @router.post("/items/media", status_code=201)
@@ -109,9 +135,9 @@ def more_media(
 )
 def export(app: App, who: Admin, name: ExportName) -> FileResponse:
     """The live answers as a file, or the waiting questions as Label Studio tasks."""
-    handle, temporary = tempfile.mkstemp(prefix="shortlist-export-", suffix=Path(name).suffix)
+    handle, temporary = tempfile.mkstemp(prefix="shortlist-export-", suffix=FilePath(name).suffix)
     os.close(handle)
-    path = Path(temporary)
+    path = FilePath(temporary)
     try:
         EXPORTS[name](app.project, path)
     except BaseException:

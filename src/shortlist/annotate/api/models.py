@@ -294,6 +294,20 @@ class ClassesOut(BaseModel):
     descriptions: list[str | None]
 
 
+class RenameIn(In):
+    """What a class is called from now on."""
+
+    name: Name
+
+
+class ClassCounts(BaseModel):
+    """How many answers picked each class, and None; gold items apart. Some seconds old at most."""
+
+    names: list[str]
+    answers: list[int]
+    none: int
+
+
 class TextItem(In):
     """A text to label; `gold` is the known class name, if it is one to measure annotators with."""
 
@@ -306,6 +320,20 @@ class ItemsIn(In):
     """Texts to add. With `strict` one bad item refuses all."""
 
     items: Annotated[list[TextItem], Field(min_length=1, max_length=10_000)]
+    strict: bool = False
+
+
+class GoldAnswer(In):
+    """An item of the project and the name of its class."""
+
+    item: Name
+    gold: Name
+
+
+class GoldIn(In):
+    """Known answers for items that nobody was asked about yet. With `strict` one bad one refuses all."""
+
+    items: Annotated[list[GoldAnswer], Field(min_length=1, max_length=10_000)]
     strict: bool = False
 
 

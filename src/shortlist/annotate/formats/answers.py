@@ -10,7 +10,7 @@ from sqlalchemy import Connection, exists, select
 from sqlalchemy.orm import aliased
 
 from shortlist.annotate.project import Project
-from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.rows import class_names
 from shortlist.annotate.schema import Annotator, Answer, Item, Question
 from shortlist.label_files import join_names, split_names
 
@@ -32,7 +32,7 @@ COLUMNS = (
 
 def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
     """Every answer that was not taken back, in the order given, with class names."""
-    names = ClassNames().all(connection)
+    names = class_names(connection)
     undo = aliased(Answer)
     statement = (
         select(
@@ -71,7 +71,7 @@ def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
     Answers on gold items: their lists depend on the class, and they are there to score on. None to a list of all
     classes there are: nothing learns from it, and training refuses it.
     """
-    classes, names = "", ClassNames().all(connection)
+    classes, names = "", class_names(connection)
     for row in live_answers(connection):
         classes = row["classes"] or classes
         if row["gold"] is None and (row["answer"] or len(split_names(row["shortlist"])) < len(names)):

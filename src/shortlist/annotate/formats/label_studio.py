@@ -15,7 +15,7 @@ from sqlalchemy import Connection, false, select
 from shortlist.annotate.chooser import Choice, UniformChooser
 from shortlist.annotate.project import Project
 from shortlist.annotate.queue import SEED_BITS
-from shortlist.annotate.rows import ClassNames, all_descriptions
+from shortlist.annotate.rows import all_descriptions, class_names
 from shortlist.annotate.schema import Item, Slot
 from shortlist.errors import InputError
 
@@ -35,7 +35,7 @@ def write_tasks(project: Project, path: Path) -> int:
     """A JSON list of tasks: one for every slot that still waits for an answer."""
     chooser = UniformChooser(project.settings.size)
     with project.store.read() as connection, path.open("w", encoding="utf-8") as file:
-        names, said = ClassNames().all(connection), all_descriptions(connection)
+        names, said = class_names(connection), all_descriptions(connection)
         waiting = (
             select(Item.name, Item.kind, Item.text, Item.file)
             .join(Slot, Slot.item_id == Item.id)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, insert, select
 from shortlist.annotate.auth import insert_annotator
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
 from shortlist.annotate.project import Project
-from shortlist.annotate.rows import ClassNames, count_answer, insert_id, set_slot, settle_item
+from shortlist.annotate.rows import class_names, count_answer, insert_id, set_slot, settle_item
 from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot, questions, slots
 from shortlist.annotate.sources import check_name
 from shortlist.errors import InputError
@@ -66,7 +66,7 @@ def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool 
         )
     report = AnswerReport()
     with project.store.write() as connection:
-        names = ClassNames().all(connection)
+        names = class_names(connection)
         for one in found:
             try:
                 if _store(connection, one, names):

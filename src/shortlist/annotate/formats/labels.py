@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from shortlist.annotate.formats.answers import live_answers
 from shortlist.annotate.project import Project
-from shortlist.annotate.rows import ClassNames
+from shortlist.annotate.rows import class_names
 from shortlist.label_files import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
@@ -51,7 +51,7 @@ def write_csv(project: Project, path: Path) -> int:
 
 def _left(connection: Connection, items: set[str]) -> dict[str, str]:
     """The one class that was not refused, of the items that have just one: a model that asks again stops there."""
-    names = ClassNames().all(connection)
+    names = class_names(connection)
     refused: dict[str, set[str]] = defaultdict(set)
     for row in live_answers(connection):
         if row["item"] in items:

@@ -1,5 +1,6 @@
 // The admin's page: a picture of the project, renewed every few seconds; invitations and exports.
 import { ApiError, call } from "./api.js";
+import { refreshCounts } from "./counts.js";
 import { curve } from "./curve.js";
 import { at, element, notice } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
@@ -50,6 +51,7 @@ function show(status) {
 async function refresh() {
   try {
     show(await call("GET", "/status"));
+    await refreshCounts();
     notice(null);
   } catch (error) {
     if (!(error instanceof ApiError)) notice("No connection. Trying again …");
@@ -84,6 +86,7 @@ at("sign-out").addEventListener("click", async () => {
   await call("DELETE", "/session?role=admin").catch(() => {});
   location.replace("/join");
 });
+at("counts").addEventListener("toggle", refresh);
 
 refresh();
 setInterval(() => document.visibilityState === "visible" && refresh(), RENEW_MS);

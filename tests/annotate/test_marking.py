@@ -1,0 +1,126 @@
+"""Items become gold later: asked of everybody, as those that came in as gold; never one that was asked already."""
+
+import csv
+import threading
+from itertools import count
+
+from sqlalchemy import func, select
+
+from shortlist.annotate.live_items import shape
+from shortlist.annotate.marking import mark_gold
+from shortlist.annotate.schema import Item, Question, Slot
+from shortlist.annotate.setup import export_file
+from shortlist.annotate.stats import Stats
+
+from .conftest import people
+from .test_annotate_commands import refused, run
+
+
+def answer_all(project, *who: int) -> None:
+    queue = project.queue(seeds=count().__next__)
+    for one in who:
+        while held := queue.next(one):
+            queue.answer(one, held[0].id, 0, held[0].shortlist[0], 1.0)
+
+
+def gold_asked(project, who: int) -> list[str]:
+    """The gold items that somebody was asked about, in that order."""
+    statement = select(Item.name).join(Question, Question.item_id == Item.id).join(Slot, Slot.id == Question.slot_id)
+    with project.store.read() as connection:
+        asked = statement.where(Slot.gold, Question.annotator_id == who).order_by(Question.id)
+        return list(connection.execute(asked).scalars())
+
+
+def test_everybody_is_asked_about_the_new_ones_and_about_none_twice(make_project, database, tmp_path):
+    project = make_project(database, items=30, classes=4, gold=3, gold_every=2, overlap=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue(seeds=count().__next__)
+    for _ in range(20):  # ada has seen all gold items there are, whose ids are above those of the others
+        (q,) = queue.next(ada)
+        queue.answer(ada, q.id, 0, None, 1.0)
+    before = gold_asked(project, ada)
+    assert before == ["gold 0", "gold 1", "gold 2"]
+    with project.store.read() as connection:
+        old = shape(connection)
+    report = mark_gold(project, {f"item {i}": f"class {i % 4}" for i in range(25, 30)})
+    assert (report.added, report.skipped) == (5, [])
+    with project.store.read() as connection:
+        assert shape(connection) != old, "a live model begins anew"
+    assert Stats(project.store).status()["progress"]["total"] == 25 * 2
+    answer_all(project, ada, bob)
+    fresh = [f"item {i}" for i in range(25, 30)]
+    assert gold_asked(project, ada) == [*before, *fresh][: len(gold_asked(project, ada))]
+    assert len(gold_asked(project, ada)) > 3
+    assert gold_asked(project, bob) == [*fresh, *before][: len(gold_asked(project, bob))]
+    status = Stats(project.store).status()
+    assert status["progress"] == {"done": 50, "total": 50}
+    assert status["items"] == 25
+    export_file(project, tmp_path / "a.csv", None)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert not {row["item"] for row in csv.DictReader(file)} & set(fresh)
+    assert project.store.check() == []
+
+
+def test_what_was_asked_is_not_made_gold(make_project, database):
+    project = make_project(database, items=6, classes=3, gold=1)
+    (ada,) = people(project, "ada")
+    queue = project.queue(seeds=iter(range(1, 100, 2)).__next__)  # odd ones: no gold question among these two
+    held = [q.item_id for q in queue.next(ada, hold=2)]
+    with project.store.read() as connection:
+        asked = set(connection.execute(select(Item.name).where(Item.id.in_(held))).scalars())
+    known = {f"item {i}": "class 0" for i in range(6)} | {"gold 0": "class 1", "nobody": "class 0", "a\x00b": "class 0"}
+    report = mark_gold(project, known | {"item 5": "no class"})
+    reasons = dict(report.skipped)
+    assert {name for name, reason in reasons.items() if reason.startswith("was asked")} == asked
+    assert len(asked) == 2
+    assert reasons["gold 0"] == "a gold item already"
+    assert reasons["nobody"] == reasons["a\x00b"] == "a gold answer for an item that is not there"
+    assert "no class" in reasons["item 5"]
+    assert report.added == 5 - len(asked)
+    answer_all(project, ada)
+    assert Stats(project.store).status()["progress"]["done"] == len(asked) + 1
+
+
+def test_while_people_answer_no_item_is_both(make_project, database):
+    project = make_project(database, items=200, classes=4, overlap=2, gold_every=3)
+    queue, failures = project.queue(), []
+
+    def work(who: int) -> None:
+        try:
+            while held := queue.next(who, hold=3):
+                queue.answer(who, held[0].id, 0, None, 1.0)
+        except Exception as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(who,)) for who in people(project, "ada", "bob", "cem")]
+    for worker in workers:
+        worker.start()
+    added = sum(mark_gold(project, {f"item {i}": "class 1" for i in range(j, 200, 10)}).added for j in range(10))
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    assert added == count_gold(project) > 0
+    with project.store.read() as connection:
+        mixed = select(Item.id).join(Slot, Slot.item_id == Item.id).where(Item.gold.is_not(None) != Slot.gold)
+        assert connection.execute(mixed).all() == []
+    assert Stats(project.store).status()["progress"] == {"done": 2 * (200 - added), "total": 2 * (200 - added)}
+
+
+def test_by_the_command_line_and_the_api(make_site, tmp_path):
+    site = make_site(items=4, classes=3)
+    folder, gold = site.project.folder, tmp_path / "gold.csv"
+    gold.write_text("item,gold\nitem 1,class 2\nitem 9,class 0\n")
+    assert "item 9: a gold answer for an item that is not there" in refused("add", folder, "--gold", gold, "--strict")
+    assert count_gold(site.project) == 0, "all or nothing"
+    assert "1 gold answers added, 1 skipped" in run("add", folder, "--gold", gold)
+    body = {"items": [{"item": "item 2", "gold": "class 0"}, {"item": "item 1", "gold": "class 0"}]}
+    reply = site.admin().post("/api/v1/items/gold", json=body).json()
+    assert reply == {"added": 1, "skipped": [{"item": "item 1", "reason": "a gold item already"}]}
+    assert site.admin().post("/api/v1/items/gold", json={**body, "strict": True}).status_code == 422
+    assert site.annotator("ada").post("/api/v1/items/gold", json=body).status_code == 403
+    assert count_gold(site.project) == 2
+
+
+def count_gold(project) -> int:
+    with project.store.read() as connection:
+        return int(connection.execute(select(func.count()).where(Item.gold.is_not(None))).scalar_one())
