@@ -19,14 +19,18 @@ QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-backgro
 QUIET += ["--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required"]
 
 
+def arguments() -> list[str]:
+    """How Chromium is started."""
+    return [*QUIET, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
-    arguments = [*QUIET, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments())
         yield browser
         browser.close()
 
