@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -227,7 +228,7 @@ def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
     words = [*WORDS, "--methods", "cc", "--epochs", "3"]
     assert shortlist(*words)[0] == 0
     result = Results(rows_of(tmp_path / "results"), Recipes()).of(Cell("digits", "1-10", 5, Line("cc", "paper")))
-    command = result.command.split()
+    command = shlex.split(result.command(Path("results")))
     assert command[0] == "shortlist"
     code, out, err = shortlist(*command[1:], "--json")
     assert code == 0, err

@@ -243,7 +243,8 @@ def test_failures_fewer_trials_epochs_and_adam_are_noted():
 def test_commands_name_their_cell():
     for cell in cells(Wanted(datasets=("fashion",))):
         result = Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN).of(cell)
-        words = result.command.split()
+        words = result.command(Path("results")).split()
+        assert words[-4:] == ["--recipes", "results", "--results", "rerun"]
         options = dict(zip(words[3::2], words[4::2], strict=True))
         wanted = Wanted(
             (words[2],),
@@ -431,6 +432,34 @@ def test_the_readme_shows_what_the_ledger_holds(fashion, tmp_path):
     readme.write_text("nothing to fill in")
     write_report(folder)
     assert readme.read_text() == "nothing to fill in"
+
+
+def test_a_folder_of_ones_own_leaves_the_readme_alone(fashion, tmp_path):
+    readme, said = tmp_path / "README.md", []
+    readme.write_text("old".join(README_MARKS))
+    for name in ("mine", "results-quick"):
+        write_report(write(tmp_path / name, fashion[:5]), said.append)
+    assert (readme.read_text(), said) == ("old".join(README_MARKS), [])
+    for _ in range(2):  # the second time nothing changes
+        write_report(write(tmp_path / "results", fashion[:5]), said.append)
+    (line,) = said
+    assert "README.md" in line
+    assert "renewed" in line
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("mine", "--recipes mine --results rerun"),
+        ("rerun", "--recipes rerun --results rerun-again"),
+        ("my runs", "--recipes &#39;my runs&#39; --results rerun"),
+    ],
+)
+def test_commands_name_the_folder_they_are_of(fashion, tmp_path, monkeypatch, folder, words):
+    monkeypatch.chdir(tmp_path)
+    page = write_report(write(Path(folder), fashion[:1])).page.read_text()
+    assert re.findall(r"--trials 1 (--recipes [^<]*)<", page) == [words] * page.count("--recipes")
+    assert f"settings chosen in <code>{folder}</code>" in page
 
 
 def test_our_readme_is_up_to_date(tmp_path):

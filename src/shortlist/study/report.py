@@ -21,6 +21,8 @@ from shortlist.study.summary import Results
 
 REASONS = "not-run.json"
 """Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
+STUDY = "results"
+"""The folder whose main table the README shows."""
 README_MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
 TABLES = ("table1", "table2", "table3", "table4", "table5")
 
@@ -59,8 +61,10 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     facts = provenance_text(rows)
     text = markdown.report_text(shown, glanced, beyond, checks, gaps, list(sizes), list(curves), facts)
     atomic_write(results / "report.md", text)
-    _into_readme(results, markdown.readme_text(glanced, checks, facts))
+    if _into_readme(results, markdown.readme_text(glanced, checks, facts)):
+        say(f"the study's block of the README.md beside {results} was renewed")
     page = render(
+        folder=results,
         views=shown,
         glances=glanced,
         beyond=beyond,
@@ -95,13 +99,20 @@ def _pictures(kind: str, draw: Callable[[str, Results], str | None], outcome: Re
     return drawn
 
 
-def _into_readme(results: Path, text: str) -> None:
-    """Put the main table between the marks of the README beside the folder of results, where there are such marks."""
-    path = results.resolve().parent / "README.md"
-    before, begin, rest = (path.read_text() if path.is_file() else "").partition(README_MARKS[0])
+def _into_readme(results: Path, text: str) -> bool:
+    """Put the main table between the marks of the README beside the study's own folder; whether that changed it."""
+    whole = results.resolve()
+    path = whole.parent / "README.md"
+    if whole.name != STUDY or not path.is_file():  # somebody's own runs beside it say nothing about the study
+        return False
+    old = path.read_text()
+    before, begin, rest = old.partition(README_MARKS[0])
     _, end, after = rest.partition(README_MARKS[1])
-    if begin and end:
-        atomic_write(path, f"{before}{begin}\n\n{text}\n\n{end}{after}")
+    new = f"{before}{begin}\n\n{text}\n\n{end}{after}"
+    if not (begin and end) or new == old:
+        return False
+    atomic_write(path, new)
+    return True
 
 
 def render(**content: Any) -> str:

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
@@ -73,9 +75,8 @@ class CellResult:
         """Whether SGD failed and its authors' Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
 
-    @property
-    def command(self) -> str:
-        """Runs this cell again, into a folder of its own."""
+    def command(self, folder: Path) -> str:
+        """Runs this cell again with the settings chosen in a folder, into another one."""
         cell = self.cell
         table = "table1" if cell.classes == "1-10" else {4: "table3", 3: "table4", 2: "table5"}.get(cell.size or 0, "")
         words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.line.text}"]
@@ -83,7 +84,8 @@ class CellResult:
         words += [f"--classes {cell.classes}"] if cell.classes != "1-10" else []
         words += [f"--protocol {cell.line.protocol}", f"--trials {max(len(self.rows), 1)}"]
         words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_set(cell.dataset).epochs) else []
-        return " ".join([*words, "--recipes results --results rerun"])
+        again = "rerun" if folder.name != "rerun" else "rerun-again"  # where it is stored it would not be run
+        return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
 
 
 def over_trials(values: Sequence[float | None]) -> Figure | None:
