@@ -61,6 +61,28 @@ def test_the_projection_grows_with_the_classes_and_never_beats_one_read():
     assert plan(1000, 100, TimeModel())[-1].reads > plan(10, 100, TimeModel())[-1].reads
 
 
+def test_the_projection_meets_what_parts_of_the_data_took():
+    """It took the cost of 10,003 items for that of 1,000, and promised a third of the reads."""
+    measured = json.loads((ROOT / "results" / "plan_items.json").read_text())
+    assert len(measured["an_item"]) == 4
+    for row in measured["an_item"]:
+        assert row["resolved"] == 1.0
+        chosen = plan(measured["classes"], row["items"], TimeModel())[-1]
+        assert chosen.reads / row["items"] == pytest.approx(row["reads"], rel=0.13)
+        assert chosen.questions / row["items"] == pytest.approx(row["questions"], rel=0.13)
+        assert chosen.hours * 3600 / row["items"] == pytest.approx(row["seconds"], rel=0.13)
+
+
+@pytest.mark.parametrize("K", [2, 3, 10, 77, 1000])
+def test_the_fewer_items_a_class_the_more_an_item_costs_up_to_a_list_read_through(K):
+    costs = [plan(K, per * K, TimeModel())[-1].reads / (per * K) for per in (1, 3, 4, 10, 40, 130, 200, 1000)]
+    assert costs == sorted(costs, reverse=True)
+    through = np.mean([min(place, K - 1) for place in range(1, K + 1)])
+    assert costs[0] == costs[1] == pytest.approx(through)
+    assert costs[-3:] == [costs[-1]] * 3
+    assert costs[-1] < through or K < 5
+
+
 def test_the_projection_starts_from_what_was_measured():
     result = json.loads((ROOT / "results" / "label_economy_banking77.json").read_text())
     full, items = result["full_labels"], result["items"]
