@@ -17,6 +17,7 @@ from shortlist.errors import InputError
 
 from .conftest import new_database, people
 from .running import COMMAND
+from .test_annotate_commands import run
 
 
 def content(project) -> dict:
@@ -46,9 +47,10 @@ def test_a_backup_comes_back_whole(make_project, database, tmp_path):
     project, ada = worked_on(make_project, database, tmp_path)
     token, link = Auth(project).make_token("robot", ada), Auth(project).renew_invite(ada)
     path = tmp_path / "backup.zip"
-    rows = write_backup(project, path)
+    saved = write_backup(project, path)
+    assert saved.missing == []
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert restore_backup(path, tmp_path / "again") == rows
+    assert restore_backup(path, tmp_path / "again") == saved.rows
     with Project.open(tmp_path / "again") as again:
         assert content(again) == content(project)
         files = [
@@ -130,10 +132,26 @@ def test_what_is_no_backup_of_ours_is_refused_and_leaves_nothing(make_project, t
         with pytest.raises(InputError) as error:
             restore_backup(path, tmp_path / "restored")
         assert "\n" not in str(error.value)
-        assert not (tmp_path / "restored").exists(), path
+        assert not list(tmp_path.glob("*restor*")), path
     assert not (tmp_path / "evil.png").exists()
-    with pytest.raises(InputError, match="already holds"):
-        restore_backup(good, project.folder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    for taken in (project.folder, tmp_path / "mine", good):
+        with pytest.raises(InputError, match="is there already"):
+            restore_backup(good, taken)
+    (tmp_path / "empty").mkdir()
+    restore_backup(good, tmp_path / "empty")
+
+
+def test_a_picture_that_is_gone_does_not_cost_the_answers(make_project, tmp_path):
+    project, _ = worked_on(make_project, None, tmp_path)
+    (file,) = project.media.rglob("*.png")
+    file.unlink()
+    printed = run("backup", project.folder, tmp_path / "a.zip", code=1)
+    assert "its file is gone or cannot be read: a.png" in printed
+    restore_backup(tmp_path / "a.zip", tmp_path / "again")
+    with Project.open(tmp_path / "again") as again:
+        assert content(again) == content(project)
 
 
 def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp_path):
@@ -150,7 +168,7 @@ def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp
 
 
 @pytest.mark.parametrize("files", [1, 100, 250])
-def test_a_restore_that_is_killed_leaves_no_item_without_its_picture(make_project, tmp_path, files):
+def test_a_restore_that_is_killed_leaves_no_project_and_can_be_run_again(make_project, tmp_path, files):
     folder = tmp_path / "images"
     folder.mkdir()
     for i in range(300):
@@ -160,12 +178,15 @@ def test_a_restore_that_is_killed_leaves_no_item_without_its_picture(make_projec
     write_backup(project, tmp_path / "a.zip")
     command = [*COMMAND, "restore", str(tmp_path / "a.zip"), str(tmp_path / "again")]
     restoring = subprocess.Popen(command)
-    while len(list((tmp_path / "again").rglob("*.png"))) < files:
+    while len(list((tmp_path / ".again.restoring").rglob("*.png"))) < files:
         assert restoring.poll() is None, "too fast for us"
     restoring.kill()
     restoring.wait()
+    assert not (tmp_path / "again").exists()
+    run(*command[len(COMMAND) :])
     with Project.open(tmp_path / "again") as again:
         with again.store.read() as connection:
             named = connection.execute(select(Item.file)).scalars().all()
         assert all((again.media / file).is_file() for file in named)
-        assert len(named) in (0, 300)
+        assert len(named) == 300
+    assert not (tmp_path / ".again.restoring").exists()

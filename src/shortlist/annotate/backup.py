@@ -11,16 +11,25 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select, text
+from sqlalchemy import Connection, Table, func, insert, select
 
 from shortlist.annotate.instructions import instructions_of, set_instructions
-from shortlist.annotate.project import INSTRUCTIONS, SECRET, SETTINGS, Project, parse_settings, private_file
-from shortlist.annotate.schema import REVISION, tables
+from shortlist.annotate.project import (
+    INSTRUCTIONS,
+    SECRET,
+    SETTINGS,
+    Project,
+    parse_settings,
+    private_file,
+    remove_files,
+)
+from shortlist.annotate.schema import REVISION, Item, tables
 from shortlist.errors import InputError
+from shortlist.files import sync_directory
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 READABLE = ("0001", REVISION)  # what came since may be empty, so that older rows are still rows
@@ -28,11 +37,22 @@ _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 
 
-def write_backup(project: Project, out: Path) -> int:
-    """Write the backup, readable by its owner only; returns the number of rows."""
+@dataclass
+class Saved:
+    """What a backup holds: how many rows; and the names of the items whose pictures or sounds could not be read."""
+
+    rows: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+def write_backup(project: Project, out: Path) -> Saved:
+    """Write the backup, readable by its owner only.
+
+    A file that is gone or cannot be read is left out and named: the answers are what cannot be made again.
+    """
     if not out.parent.is_dir():
         raise InputError(f"{out.parent}: no such folder")
-    count = 0
+    saved = Saved()
     with private_file(out) as written, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("backup.json", json.dumps(FORMAT))
         archive.write(project.folder / SETTINGS, SETTINGS)
@@ -41,11 +61,16 @@ def write_backup(project: Project, out: Path) -> int:
             archive.writestr(INSTRUCTIONS, words)
         with project.store.read() as connection:
             for table in tables():
-                count += _dump(connection, table, archive)
-            files = connection.execute(text("SELECT file FROM items WHERE file IS NOT NULL ORDER BY id")).scalars()
-            for file in files:
-                archive.write(project.media / file, f"media/{file}", zipfile.ZIP_STORED)
-    return count
+                saved.rows += _dump(connection, table, archive)
+            files = select(Item.name, Item.file).where(Item.file.is_not(None)).order_by(Item.id)
+            for name, file in connection.execute(files):
+                try:
+                    content = (project.media / str(file)).read_bytes()
+                except OSError:
+                    saved.missing.append(name)
+                    continue
+                archive.writestr(f"media/{file}", content, zipfile.ZIP_STORED)
+    return saved
 
 
 def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile) -> int:
@@ -59,16 +84,24 @@ def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile) -> int
 
 
 def restore_backup(source: Path, folder: Path, database: str | None = None) -> int:
-    """Make a project from a backup; returns the number of rows."""
+    """Make a project from a backup; returns the number of rows.
+
+    It is made beside `folder` under another name and takes its place when it is whole: killed in between, there is no
+    project. What is left then is cleared away by the next try.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there already: expected a new folder, or an empty one")
+    folder = folder.resolve()
+    made = folder.with_name(f".{folder.name}.restoring")
     try:
         archive = zipfile.ZipFile(source)
     except (OSError, zipfile.BadZipFile) as error:
         raise InputError(f"{source}: not a backup: {error}") from error
     with archive:
         settings, secret = _read_head(archive, source)
-        project = Project.create(folder, replace(settings, database=database), secret)
+        remove_files(made)
+        project = Project.create(made, replace(settings, database=database), secret)
         try:
-            # the rows come last and all at once: killed in between, what is left shows no items without their media
             _extract_media(project, archive)
             if INSTRUCTIONS in archive.namelist():
                 set_instructions(project, archive.read(INSTRUCTIONS).decode())
@@ -79,6 +112,11 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
                 raise InputError(f"{source}: a damaged backup: {error}") from error
             raise
         project.close()
+    try:
+        made.rename(folder)
+        sync_directory(folder.parent)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}; the project is in {made}") from error
     return count
 
 

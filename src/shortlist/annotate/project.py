@@ -78,7 +78,7 @@ class Project:
         except OSError as error:
             raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
         except BaseException:
-            _remove_files(folder)
+            remove_files(folder)
             raise
         return cls(folder, settings, store, _secret(folder))
 
@@ -99,7 +99,7 @@ class Project:
             for table in reversed(tables()):
                 connection.execute(delete(table))
         self.close()
-        _remove_files(self.folder)
+        remove_files(self.folder)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -122,7 +122,8 @@ def _open_empty(url: str) -> Store:
     return store
 
 
-def _remove_files(folder: Path) -> None:
+def remove_files(folder: Path) -> None:
+    """Take away what makes `folder` a project, and the folder if nothing else is in it."""
     shutil.rmtree(folder / MEDIA, ignore_errors=True)
     for name in (SETTINGS, SECRET, INSTRUCTIONS, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (folder / name).unlink(missing_ok=True)

@@ -308,14 +308,22 @@ def import_answers(
 def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip to write.")]) -> None:
     """Save everything in one file, also while the server runs. Keep it private: it holds the project's secret.
 
+    Where pictures or sounds are gone from the disk the rest is saved, they are named, and the exit status is 1.
+
     Example: shortlist annotate backup birds birds.zip
     """
     from shortlist.annotate.backup import write_backup
     from shortlist.annotate.project import Project
 
     with Project.open(project) as opened:
-        rows = write_backup(opened, out)
-    typer.echo(f"{rows} rows in {out}", err=True)
+        saved = write_backup(opened, out)
+    for name in saved.missing[:20]:
+        typer.echo(f"not saved, its file is gone or cannot be read: {name}", err=True)
+    if len(saved.missing) > 20:
+        typer.echo(f"... and {len(saved.missing) - 20} more", err=True)
+    typer.echo(f"{saved.rows} rows in {out}", err=True)
+    if saved.missing:
+        raise typer.Exit(1)
 
 
 @app.command()
