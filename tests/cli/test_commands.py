@@ -176,6 +176,16 @@ def test_answers_for_some_items_only(shortlist, tmp_path):
     assert np.mean([names[k] == label for k, (_, _, label) in zip(right, text_rows(60), strict=True)]) > 0.9
 
 
+def test_a_score_of_collected_answers_says_what_it_is_of(texts, shortlist, tmp_path):
+    _, table = texts
+    answers = tmp_path / "answers.csv"
+    assert shortlist("simulate", table, "--size", "2", "--out", answers).code == 0
+    held = ("--holdout", "0.3")
+    said = "(of answered items: fair where lists were drawn at random, not where a model chose them)"
+    assert said in shortlist("train", table, "--labels", answers, *held, "--out", tmp_path / "collected").out
+    assert said not in shortlist("train", table, "--size", "2", *held, "--out", tmp_path / "simulated").out
+
+
 def test_what_the_folder_holds(texts):
     out, _ = texts
     config = json.loads((out / "config.json").read_text())

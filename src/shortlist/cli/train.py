@@ -131,7 +131,7 @@ def _run(job: "Job", json: bool) -> None:
                 note(f"shortlist: stopped{where}")
             raise typer.Exit(130) from None
     if first:
-        _report(job.out, finished, json)
+        _report(job.out, finished, job.labels is not None, json)
 
 
 def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
@@ -178,7 +178,8 @@ def _go_on() -> str:
     return shlex.join(["shortlist", *words, *([] if "--resume" in words else ["--resume"])])
 
 
-def _report(out: Path, finished: "Finished", json: bool) -> None:
+def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> None:
+    from shortlist.training.card import HELD_OUT
     from shortlist.training.loop import mean_of_last
 
     trained, measures = finished.trained, finished.measures
@@ -210,4 +211,6 @@ def _report(out: Path, finished: "Finished", json: bool) -> None:
         for name, value in (("test", last.test_accuracy), ("held-out", last.validation_accuracy))
         if value is not None
     ]
+    if finished.measured_on == HELD_OUT and collected:
+        scores[-1] += " (of answered items: fair where lists were drawn at random, not where a model chose them)"
     typer.echo(f"{out}: {', '.join(scores) or 'no test set, nothing held out'}; {out / 'card.md'} says more")

@@ -6,6 +6,13 @@ from typing import Any
 from shortlist.training.loop import EpochScores, mean_of_last
 from shortlist.training.measures import Measures
 
+TEST_SET = "the test set"
+HELD_OUT = "held-out items that were answered"
+"""What measures may be of."""
+ANSWERED = (
+    "Answered items stand for all items where lists were drawn at random, whatever the item. Where a model chose them, "
+    "score on items whose classes are known (`shortlist evaluate`)."
+)
 KINDS = {"image": "images", "text": "texts", "features": "feature vectors"}
 
 
@@ -46,7 +53,7 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("classes (K)", str(K)),
         ("labels", f"{items:,}, {labels.get('origin', '')}"),
         ("shortlist size (l)", size),
-        ("None answers", f"{labels.get('none_share', 0):.1%}"),
+        ("None answers", f"{labels.get('none_share', 0):.1%} of the items, the answers to each taken together"),
         ("reads", f"{reads:,} class names shown ({reads / max(items, 1):.1f} an item; all classes: {items * K:,})"),
         ("method", run["method"] + (f" ({options})" if options else "") + f", protocol {run['protocol']}"),
         ("model", f"{run['model']}, inputs of shape {tuple(content['in_shape'])}"),
@@ -79,7 +86,8 @@ def _quality(history: Sequence[EpochScores], measures: Measures | None, measured
     counts = measures.confusion.sum(1)
     by_class = ["| class | items | accuracy |", "|---|---:|---:|"]
     by_class += [f"| {name} | {counts[k]:,} | {share} |" for k, (name, share) in enumerate(rows)]
-    return [_table(facts), "\n".join(by_class), "![Confusion matrix](confusion.svg)"]
+    fair = [] if measured_on == TEST_SET else [ANSWERED]
+    return [_table(facts), *fair, "\n".join(by_class), "![Confusion matrix](confusion.svg)"]
 
 
 def _table(facts: Sequence[tuple[str, str]]) -> str:

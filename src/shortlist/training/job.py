@@ -16,6 +16,7 @@ from shortlist.errors import InputError
 from shortlist.files import atomic_write
 from shortlist.training import answers as asking
 from shortlist.training.answers import Answers
+from shortlist.training.card import HELD_OUT, TEST_SET
 from shortlist.training.checkpoint import read_checkpoint
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.defaults import defaults_for
@@ -207,10 +208,10 @@ def _measures(prepared: Prepared, dataset: Dataset) -> tuple[Measures | None, st
     run, amp = prepared.run, bool(prepared.run.engine.amp)
     if prepared.test is not None and prepared.test_y is not None:
         logits = predict_logits(run.model, prepared.test, amp=amp)
-        y, where = prepared.test_y.numpy(), "the test set"
+        y, where = prepared.test_y.numpy(), TEST_SET
     elif prepared.held is not None and prepared.held.answered.any():
         logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
-        y, where = prepared.held.answer, "held-out items that were answered"
+        y, where = prepared.held.answer, HELD_OUT
     else:
         return None, ""
     if not (y >= 0).any():
