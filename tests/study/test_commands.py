@@ -97,8 +97,17 @@ class TestTuning:
         study.tune(["digits"], ["rc", "sl"], ("fair",), FakeEngine(level=level))
         recipe = study.recipes.of(study_set("digits"), Line("rc"))
         assert (recipe.optimiser, recipe.lr) == ("adam", 1e-3)
-        assert "Adam, as it fails under SGD" in recipe.source
+        assert recipe.source.endswith("(the authors' Adam, as it fails under SGD)")
         assert study.recipes.of(study_set("digits"), Line("sl")).optimiser == "sgd"
+
+    def test_a_method_of_ones_own_has_no_authors(self, tmp_path, monkeypatch):
+        (tmp_path / "my_weak.py").write_text("from shortlist.methods.cc import CC\n\n\nclass Mine(CC):\n    pass\n")
+        monkeypatch.chdir(tmp_path)
+        study = Study(tmp_path)
+        engine = FakeEngine(level=lambda config: 0.85 if config.optimiser == "adam" else 0.11)
+        study.tune(["digits"], ["my_weak:Mine"], ("fair",), engine)
+        recipe = study.recipes.of(study_set("digits"), Line("my_weak:Mine"))
+        assert recipe.source.endswith("held-out accuracy 85.00 (Adam, as it fails under SGD)")
 
     def test_ties_go_to_the_first_and_failures_to_nobody(self):
         rows = [{"validation": v, "key": str(i)} for i, v in enumerate([None, 0.8, 0.8])]

@@ -233,6 +233,10 @@ class TestSets:
     def test_a_quick_part(self):
         assert len(sets.load("digits-quick").train) == 1_437  # less than a quick part has
         assert len(sets.load("digits-quick").test) == 360
+        part = "1,437 of 1,437 training and 360 of 360 test items"
+        assert sets.study_set("digits-quick").note == f"not in the paper: scikit-learn's 8x8 digits; {part}"
+        part = "4,000 of 60,000 training and 1,000 of 10,000 test items"
+        assert sets.study_set("fashion-quick").note == f"not the paper's setting: {part}"
 
     def test_kuzushiji_small(self):
         import numpy as np

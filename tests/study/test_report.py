@@ -122,25 +122,37 @@ def test_the_best_of_each_column_is_bold(written):
 
 def test_every_cell_is_there_or_named_as_missing(written, fashion, tmp_path):
     _, report = written
-    named = sum(len(line.rsplit(": ", 2)[1].split(", ")) for line in _missing(report.text))
-    assert report.missing > 0
+    assert (report.missing, _missing(report.text)) == (0, {})
     gone = [row for row in fashion if not (row["line"] == "rc" and row["size"] in (8, 3) and row["classes"] == "1-10")]
     partial = write_report(write(tmp_path, gone))
-    assert partial.missing == report.missing + 4
-    lines = [line for line in _missing(partial.text) if line.startswith("- fashion")]
-    assert lines == [
-        "- fashion, table1, RC (paper): size 8, size 3: not run yet",
-        "- fashion, table1, RC (fair): size 8, size 3: not run yet",
-    ]
-    others = [line for line in _missing(partial.text) if line.startswith(("- mnist", "- kuzushiji", "- cifar10"))]
-    assert len(others) == 3 * (
-        4 * 13 + 2 + 2
-    )  # lines of tables 1, 3, 4, 5; SL and likelihood, and OL twice, of table 2
-    assert named >= 3 * 13 * 12
+    assert partial.missing == 4
+    expected = {"**fashion**, 4 cells: not run yet": ["table1, RC (paper and fair): size 8, size 3"]}
+    assert _missing(partial.text) == expected
+    page = partial.page.read_text().split('id="missing"')[1]
+    assert "<strong>fashion</strong>, 4 cells: not run yet" in page
+    assert "<li>table1, RC (paper and fair): size 8, size 3</li>" in page
 
 
 def _missing(path):
-    return [line for line in path.read_text().split("## What was not run")[1].splitlines() if line.startswith("- ")]
+    """The cells that the report names as missing, by what stands above them."""
+    parts = re.split(r"^(?=\*\*)", path.read_text().split("## What was not run")[1].strip(), flags=re.MULTILINE)
+    split = [part.strip().split("\n\n- ") for part in parts if part.startswith("**")]
+    return {head: lines.split("\n- ") for head, lines in split}
+
+
+def test_a_small_study_is_asked_for_its_own_datasets_only(tmp_path):
+    """Every cell of Fashion that was not run is named, none of a dataset that nobody began."""
+    runs = planned(Wanted(("table1",), ("fashion",), methods=("sl", "rc"), sizes=(5,), trials=1), NONE_CHOSEN)
+    report = write_report(write(tmp_path, [fake_row(run) for run in runs]))
+    ((head, lines),) = _missing(report.text).items()
+    owed = {cell.canonical() for cell in cells(Wanted(datasets=("fashion",)))}
+    shared = 2 * 4 - 1  # Table 2 names SL and likelihood again; of these SL at size 5 was run
+    assert report.missing == len(owed) - len(runs) + shared
+    assert head == f"**fashion**, {report.missing} cells: not run yet"
+    assert "table1, RC (paper and fair): size 8, size 7, size 6, size 4, size 3" in lines
+    assert "table2, OL (OVR square) (fair): all labels" in lines
+    assert "table5, CC (paper): classes 1-4, classes 4-7, classes 7-10" in lines
+    assert len(lines) == 8 + 4 + 3 * 8
 
 
 def test_reasons_are_told(fashion, tmp_path):
@@ -150,9 +162,13 @@ def test_reasons_are_told(fashion, tmp_path):
     ]
     (tmp_path / "not-run.json").write_text(json.dumps(reasons))
     report = write_report(write(tmp_path, fashion[:5]))
-    lines = _missing(report.text)
-    assert all(line.endswith(": its training images could not be had") for line in lines if "- kuzushiji" in line)
-    assert {line.rsplit(": ", 1)[1] for line in lines if "- mnist" in line} == {"b", "not run yet"}
+    found = _missing(report.text)
+    heads = {head.replace("**", "").split(",")[0] + head.partition("cells")[2]: head for head in found}
+    assert list(heads) == [
+        "mnist: b", "mnist: not run yet", "fashion: not run yet", "kuzushiji: its training images could not be had"
+    ]  # fmt: skip
+    assert [line for line in found[heads["mnist: b"]] if not line.startswith("table1")] == []
+    assert "table5, SL (fair): classes 1-4, classes 4-7, classes 7-10" in found[heads[list(heads)[-1]]]
     (tmp_path / "not-run.json").write_text("{")
     with pytest.raises(InputError, match=r"not-run\.json is no JSON"):
         write_report(tmp_path)
@@ -353,7 +369,11 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     only_fair = [fake_row(run, 0.9) for run in runs if run.config.protocol == "fair"]
     part = write_report(write(tmp_path / "part", only_fair))
     assert "| Mine | – | – |  | – | **90.00** ± 0.00 |" in part.text.read_text()
-    assert not any("Mine" in line for line in _missing(part.text))  # the study does not owe it
+    assert "Mine" not in str(_missing(part.text))  # the study does not owe it
+    glance = report.text.read_text().split("at a glance")[1].split("## ")[0]
+    for fed in ("None answers only", "every answer"):
+        assert f"| Mine, {fed} | – | – | – | 90.00 ± 0.00 | – | – |" in glance
+    assert "| Mine, None answers only |" not in part.text.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
     (row,) = [line for line in table1.splitlines() if line.startswith("| Mine |")]
     assert row.count("**90.00** ± 0.00") == 2

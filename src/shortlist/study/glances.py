@@ -10,11 +10,12 @@ from shortlist.study.lines import Line
 from shortlist.study.paper import Figure
 from shortlist.study.sets import StudySet, study_set
 from shortlist.study.summary import CellResult, Results
+from shortlist.study.views import added
 
 
 @dataclass(frozen=True)
 class Glance:
-    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood."""
+    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood, one's own method."""
 
     title: str
     sizes: tuple[int, ...]
@@ -54,6 +55,10 @@ def glance(dataset: str, results: Results) -> Glance | None:
         ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
         ("OL, all labels, augmented, ours", [ours("ol+aug", None)] * len(sizes)),
     ]  # fmt: skip
+    for line in _own(dataset, results):
+        if line.kind.baseline:
+            rows += [(f"{line.title}, None answers only", [ours(line.text, size, "paper") for size in sizes])]
+        rows += [(f"{line.title}, every answer", [ours(line.text, size) for size in sizes])]
     run = [any(result.rows and result.cell.size == size for result in used) for size in sizes]
     if not any(run):
         return None
@@ -63,6 +68,11 @@ def glance(dataset: str, results: Results) -> Glance | None:
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
     note = [f"{of.note[:1].upper()}{of.note[1:]}."] if of.note else []
     return Glance(of.title, sizes, shown, (*note, _lengths(of, used), *_divergences(used)))
+
+
+def _own(dataset: str, results: Results) -> list[Line]:
+    """Methods of the user's own that were run."""
+    return [line for text in added(dataset, results) if (line := Line.parse(text)).own]
 
 
 def _lengths(of: StudySet, found: Iterable[CellResult]) -> str:

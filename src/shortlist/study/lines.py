@@ -75,6 +75,11 @@ class Line:
         return self.method == "ol"
 
     @property
+    def own(self) -> bool:
+        """Whether it is the user's own, `module:Class`."""
+        return ":" in self.name
+
+    @property
     def text(self) -> str:
         """As `parse` reads it."""
         return "+".join([self.name, *(["aug"] if self.augment else []), *(["ema"] if self.ema else [])])

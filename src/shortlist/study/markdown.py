@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from shortlist.study.claims import Check
+from shortlist.study.gaps import Gap
 from shortlist.study.glances import Glance
 from shortlist.study.paper import Figure
-from shortlist.study.views import Missing, View, ViewRow
+from shortlist.study.views import View, ViewRow
 
 HEADER = (
     "| method | paper reports | ours, paper's protocol | difference | last ten | ours, fair | last ten | notes |\n"
@@ -92,10 +93,13 @@ def readme_text(glances: Sequence[Glance], checks: Sequence[Check], facts: str) 
     return "\n\n".join([*tables, *([checks_text(checks)] if checks else []), facts])
 
 
-def missing_text(missing: Sequence[Missing]) -> str:
+def gaps_text(gaps: Sequence[Gap]) -> str:
     """Every cell that is missing."""
-    lines = [f"- {m.dataset}, {m.table}, {m.title} ({m.protocol}): {', '.join(m.places)}: {m.why}" for m in missing]
-    return "\n".join(lines) or "Nothing: every cell was run."
+    parts = [
+        f"**{gap.dataset}**, {gap.cells} cells: {gap.why}\n\n" + "\n".join(f"- {part}" for part in gap.missing)
+        for gap in gaps
+    ]
+    return "\n\n".join(parts) or "Nothing: every cell was run."
 
 
 def report_text(
@@ -103,7 +107,7 @@ def report_text(
     glances: Sequence[Glance],
     beyond: Sequence[Glance],
     checks: Sequence[Check],
-    missing: Sequence[Missing],
+    gaps: Sequence[Gap],
     sizes: Sequence[str],
     curves: Sequence[str],
     facts: str,
@@ -121,5 +125,5 @@ def report_text(
     parts += ["## Tables", *(table_text(shown) for shown in views)]
     if curves:
         parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in curves)]
-    parts += ["## What was not run", missing_text(missing)]
+    parts += ["## What was not run", gaps_text(gaps)]
     return "\n\n".join(parts) + "\n"

@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
-from shortlist.study import claims, figures, glances, markdown, size_figure, tuning, views
+from shortlist.study import claims, figures, gaps, glances, markdown, size_figure, tuning, views
 from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
 from shortlist.study.recipes import CHOICE, Recipes
-from shortlist.study.sets import PAPER_SETS, names, study_set
+from shortlist.study.sets import names, study_set
 from shortlist.study.summary import Results
 
 REASONS = "not-run.json"
@@ -50,16 +50,18 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         for text in outcome.lines(dataset):
             if (why := views.problem(text)) is not None:
                 say(f"{dataset}: the runs of {text} are in no table: {why}")
-    shown = [views.view(table, dataset, outcome) for dataset in _datasets(outcome) for table in TABLES]
-    gaps = views.missing([view for view in shown if study_set(view.dataset).in_paper], _reasons(results))
+    reasons = _reasons(results)
+    datasets = _datasets(outcome, reasons)
+    shown = [views.view(table, dataset, outcome) for dataset in datasets for table in TABLES]
+    missing = gaps.gaps([view for view in shown if study_set(view.dataset).in_paper], reasons)
     shown = [view for view in shown if any(result.rows for result in view.results())]
     checks = claims.checks(outcome)
-    glanced = [found for name in _datasets(outcome) if (found := glances.glance(name, outcome)) is not None]
-    beyond = [found for name in _datasets(outcome) if (found := glances.beyond(name, outcome)) is not None]
+    glanced = [found for name in datasets if (found := glances.glance(name, outcome)) is not None]
+    beyond = [found for name in datasets if (found := glances.beyond(name, outcome)) is not None]
     curves = _pictures("figure2", figures.figure2, outcome, results)
     sizes = _pictures("sizes", size_figure.by_size, outcome, results)
     facts = provenance_text(rows)
-    text = markdown.report_text(shown, glanced, beyond, checks, gaps, list(sizes), list(curves), facts)
+    text = markdown.report_text(shown, glanced, beyond, checks, missing, list(sizes), list(curves), facts)
     atomic_write(results / "report.md", text)
     if _into_readme(results, markdown.readme_text(glanced, checks, facts)):
         say(f"the study's block of the README.md beside {results} was renewed")
@@ -69,7 +71,7 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
         glances=glanced,
         beyond=beyond,
         checks=checks,
-        missing=gaps,
+        gaps=missing,
         sizes=[Markup(svg) for svg in sizes.values()],
         curves=[Markup(svg) for svg in curves.values()],
         settings=settings_rows(rows, _in_tables(rows, outcome)),
@@ -85,9 +87,8 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     )
     atomic_write(results / "report.html", page)
     cells = {result.cell.canonical() for view in shown for result in view.results() if result.rows}
-    return Written(
-        results / "report.html", results / "report.md", len(rows), len(cells), sum(len(m.places) for m in gaps)
-    )
+    absent = sum(gap.cells for gap in missing)
+    return Written(results / "report.html", results / "report.md", len(rows), len(cells), absent)
 
 
 def _pictures(kind: str, draw: Callable[[str, Results], str | None], outcome: Results, results: Path) -> dict[str, str]:
@@ -167,17 +168,18 @@ def settings_rows(rows: Sequence[Row], in_tables: Container[str] = ()) -> list[d
     return sorted(found.values(), key=lambda entry: (entry["dataset"], entry["line"], entry["protocol"]))
 
 
-def _datasets(outcome: Results) -> list[str]:
-    """The paper's four, run or not; then what else was run."""
-    known = {*names(), *(f"{name}-quick" for name in names())}
-    return [*PAPER_SETS, *(name for name in outcome.datasets() if name not in PAPER_SETS and name in known)]
+def _datasets(outcome: Results, reasons: Sequence[gaps.Reason]) -> list[str]:
+    """What was run, and what there is a reason not to have run: the paper's four first."""
+    known = [*names(), *(f"{name}-quick" for name in names())]
+    told = {*outcome.datasets(), *(reason.get("dataset") for reason in reasons)}
+    return [name for name in known if name in told]
 
 
 def _tried(tuned: Sequence[Row]) -> dict[str, Row]:
     return {row["key"]: row for row in tuned if row["kind"] == tuning.TRIED}
 
 
-def _reasons(results: Path) -> list[dict[str, Any]]:
+def _reasons(results: Path) -> list[gaps.Reason]:
     path = results / REASONS
     if not path.exists():
         return []

@@ -36,10 +36,10 @@ class StudySet:
     note: str = ""
     """What differs from the paper's setting."""
     train_items: int = 60_000
+    test_items: int = 10_000
     num_classes: int = 10
 
 
-_QUICK_NOTE = f"not the paper's setting: {QUICK_TRAIN:,} of the training and {QUICK_TEST:,} of the test items"
 _SETS = {
     s.name: s
     for s in (
@@ -57,6 +57,7 @@ _SETS = {
             note=f"not the paper's setting: only the 10,000 official test images, split {SMALL_TRAIN:,} / "
             f"{SMALL_TEST:,} by seed {SPLIT_SEED}",
             train_items=SMALL_TRAIN,
+            test_items=SMALL_TEST,
         ),
         StudySet(
             "digits",
@@ -67,10 +68,10 @@ _SETS = {
             in_paper=False,
             note="not in the paper: scikit-learn's 8x8 digits",
             train_items=1_437,
+            test_items=360,
         ),
     )
 }
-PAPER_SETS = ("mnist", "fashion", "kuzushiji", "cifar10")
 
 
 def names() -> tuple[str, ...]:
@@ -86,14 +87,17 @@ def study_set(name: str) -> StudySet:
     found = _SETS[base]
     if base == name:
         return found
+    train, test = min(QUICK_TRAIN, found.train_items), min(QUICK_TEST, found.test_items)
+    part = f"{train:,} of {found.train_items:,} training and {test:,} of {found.test_items:,} test items"
     return replace(
         found,
         name=name,
         title=f"{found.title}, quick",
         in_paper=False,
         recipes_from=(base, *found.recipes_from),
-        note=_QUICK_NOTE,
-        train_items=min(QUICK_TRAIN, found.train_items),
+        note=f"{found.note}; {part}" if found.note else f"not the paper's setting: {part}",
+        train_items=train,
+        test_items=test,
     )
 
 

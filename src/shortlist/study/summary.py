@@ -72,7 +72,7 @@ class CellResult:
 
     @property
     def adam(self) -> bool:
-        """Whether SGD failed and its authors' Adam was used."""
+        """Whether SGD failed and Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
 
     def command(self, folder: Path) -> str:

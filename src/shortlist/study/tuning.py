@@ -3,7 +3,7 @@
 The rule, the same for every line: at most 8 points of the paper's grid (`POINTS`), 30 epochs each, a tenth of the
 stochastically labelled training items held out, one seed that no trial has, at size 5; the point with the best
 accuracy on the answered held-out items (mean of the last ten epochs) is used for every size and set of classes. A line
-that fails under SGD at all points is given its authors' Adam as a ninth.
+that fails under SGD at all points is given Adam as a ninth.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from shortlist.study.grid import Cell, PlannedRun, config_of
 from shortlist.study.keys import digest
 from shortlist.study.ledger import Ledger, Row
 from shortlist.study.lines import Line
-from shortlist.study.recipes import ADAM, CHOICE, Recipe
+from shortlist.study.recipes import CHOICE, Recipe, adam_recipe
 from shortlist.study.sets import study_set
 
 EPOCHS, SIZE, HOLDOUT, SEED = 30, 5, 0.1, 1000
@@ -54,7 +54,7 @@ def points(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> lis
 
 def adam_point(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> PlannedRun:
     """The ninth, for a line that fails under SGD."""
-    recipe = replace(ADAM, batch_size=start.batch_size, method_options=start.method_options)
+    recipe = replace(adam_recipe(line), batch_size=start.batch_size, method_options=start.method_options)
     return tried_run(tuned_cell(dataset, line), recipe, epochs)
 
 
@@ -104,7 +104,7 @@ def store(choice: Choice, ledger: Ledger, by: str = "tune", source: str | None =
     epochs = choice.chosen["config"]["epochs"]
     text = source or (
         f"tuned: best of {len(keys)} points of {epochs} epochs, held-out accuracy {100 * choice.score:.2f}"
-        + (f" ({ADAM.source})" if choice.chosen["config"]["optimiser"] == "adam" else "")
+        + (f" ({adam_recipe(line).source})" if choice.chosen["config"]["optimiser"] == "adam" else "")
     )
     place = {"dataset": choice.dataset, **line.to_dict()}
     row = {

@@ -1,8 +1,7 @@
-"""The report's tables as data: rows, which figure is the best, which cells are missing. Pages only lay them out."""
+"""The report's tables as data: rows, and which figure is the best. Pages only lay them out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from shortlist.errors import InputError
 from shortlist.methods import Protocol
@@ -180,40 +179,3 @@ def _mark_best(group: ViewGroup) -> None:
     mark("reported", [row.reported for row in competing])
     for protocol in PROTOCOLS:
         mark(protocol, [row.by[protocol].last for row in competing])
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Cells that have no run: one line of a method in one table."""
-
-    dataset: str
-    table: str
-    protocol: str
-    title: str
-    places: tuple[str, ...]
-    why: str
-
-
-def missing(views: Sequence[View], reasons: Sequence[dict[str, Any]]) -> list[Missing]:
-    """Every cell of the views that has no run, named, with the first reason that fits; additions owe nothing."""
-    found: dict[tuple[str, str, str, str], list[str]] = {}
-    for shown in views:
-        for group in shown.groups:
-            for row in group.rows:
-                for protocol in PROTOCOLS if row.line.text in USUAL else ():
-                    result = row.by[protocol]
-                    if result.rows or result.cell.canonical() != result.cell:
-                        continue  # a shared run is named once, as what it is run as
-                    title = result.cell.line.title
-                    place = group.title if shown.table != "table2" else row.title
-                    found.setdefault((shown.dataset, shown.table, protocol, title), []).append(place)
-    return [Missing(*place, tuple(cells), _why(place, reasons)) for place, cells in found.items()]
-
-
-def _why(place: tuple[str, str, str, str], reasons: Sequence[dict[str, Any]]) -> str:
-    dataset, table, protocol, title = place
-    stated = {"dataset": dataset, "table": table, "protocol": protocol, "method": title}
-    for reason in reasons:
-        if all(stated[name] == reason[name] for name in stated if name in reason):
-            return str(reason["why"])
-    return "not run yet"
