@@ -123,9 +123,10 @@ def add(
     item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
-    """Add items, classes, gold answers or instructions (in place of those there are), also while the server runs.
+    """Add items, classes, gold or instructions while the server runs.
 
-    Without --items, --gold is for items that are there, as long as nobody was asked about them.
+    Without --items, --gold is for items that are there, as long as nobody was asked about them. Instructions take the
+    place of those there are.
 
     Example: shortlist annotate add birds --items more/ --classes more.txt
     """
