@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
-from shortlist.study import keys, lines, paper
+from shortlist.study import keys, lines, paper, provenance
 from shortlist.study.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
 from shortlist.study.keys import canonical, key_of, settings_key
 from shortlist.study.lines import Line, trained_share
@@ -225,8 +225,9 @@ def test_a_wish_that_fits_nothing():
 def test_examples_in_docstrings():
     from shortlist.study import markdown
 
-    assert sum(doctest.testmod(module).attempted for module in (paper, lines, markdown)) >= 3
-    assert not sum(doctest.testmod(module).failed for module in (paper, lines, markdown))
+    found = [doctest.testmod(module) for module in (paper, lines, markdown, provenance)]
+    assert all(result.attempted for result in found)
+    assert not any(result.failed for result in found)
 
 
 def test_tables_are_those_of_the_views():

@@ -515,6 +515,17 @@ def test_an_empty_folder_is_one_clear_line(tmp_path):
     assert "No run yet." in report.text.read_text()
 
 
+def test_a_commit_is_counted_once_whichever_form_it_has(fashion, tmp_path):
+    long = "47da5edd1011fbf1edb2cb25ebb07137c4198eea"
+    commits = [long, long[:7], long[:12], long[:12] + "+", None]
+    rows = [{**row, "commit": commit} for row, commit in zip(fashion, commits, strict=False)]
+    report = write_report(write(tmp_path, rows))
+    for path in (report.text, report.page):
+        assert "commits: 47da5ed (3), 47da5ed+ (1), commit unknown (1)." in path.read_text()
+    assert long[:8] not in report.page.read_text()
+    assert Ledgers(tmp_path).of("fashion").rows()[0]["commit"] == long  # the ledger keeps what it has
+
+
 def test_over_trials():
     assert over_trials([0.9]) == (90.0, None)
     assert over_trials([0.9, None]) == (90.0, None)

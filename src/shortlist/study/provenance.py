@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
@@ -69,6 +70,16 @@ def commit() -> str | None:
         return os.environ.get(COMMIT)
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(PACKAGE))
     return f"{_git('rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
+
+
+def short(commit: str) -> str:
+    """Seven digits of a commit, whichever form it was stored in; a name that is no hash stays as it is.
+
+    >>> short("47da5edd1011fbf1edb2cb25ebb07137c4198eea"), short("466d8a8f0011+"), short("release-2")
+    ('47da5ed', '466d8a8+', 'release-2')
+    """
+    found = re.fullmatch(r"([0-9a-f]{7})[0-9a-f]{0,33}(\+?)", commit)
+    return commit if found is None else "".join(found.groups())
 
 
 def _git(*arguments: str) -> str | None:

@@ -15,6 +15,7 @@ from shortlist.study import claims, figures, gaps, glances, markdown, size_figur
 from shortlist.study.grid import Cell
 from shortlist.study.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
 from shortlist.study.lines import Line
+from shortlist.study.provenance import short
 from shortlist.study.recipes import CHOICE, Recipes
 from shortlist.study.sets import names, study_set
 from shortlist.study.summary import Results
@@ -121,7 +122,7 @@ def render(**content: Any) -> str:
     environment = Environment(
         loader=PackageLoader("shortlist.study", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters.update(number=_html_number, signed=markdown.signed, percent=_percent, plain=_plain)
+    environment.filters.update(number=_html_number, signed=markdown.signed, percent=_percent, plain=_plain, short=short)
     environment.globals["protocols"] = views.PROTOCOLS
     return environment.get_template("report.html").render(**content)
 
@@ -133,7 +134,7 @@ def provenance_text(rows: Sequence[Row]) -> str:
     hours = sum(row["seconds"] for row in rows) / 3600
     machines = _counted(row["hardware"] for row in rows)
     torch = _counted(f"torch {row['versions']['torch']}" for row in rows)
-    commits = _counted(row["commit"] or "commit unknown" for row in rows)
+    commits = _counted(short(row["commit"]) if row["commit"] else "commit unknown" for row in rows)
     days = sorted({row["date"][:10] for row in rows})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     return f"{len(rows)} runs, {hours:.2f} hours of computing, {span}; {machines}; {torch}; commits: {commits}."
