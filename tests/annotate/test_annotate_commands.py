@@ -50,3 +50,25 @@ def test_status_prints_slips_misses_and_strays(make_project):
     assert f"{30 + counts['gold']} answers, 0 None besides gold" in text
     misses = f"0 slips, {counts['shown']} misses of {counts['shown']} shown"
     assert f"gold {counts['gold']} ({misses}, {counts['strays']} strays of {counts['strays']} not shown)" in text
+
+
+def test_tasks_for_label_studio_say_that_their_lists_are_random(tmp_path):
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text\none\ntwo\nthree\n")
+    classes.write_text("a\nb\nc\nd\n")
+    for policy in ("adaptive", "uniform"):
+        project = tmp_path / policy
+        run("init", project, "--items", items, "--classes", classes, "--size", 2, "--policy", policy)
+        said = run("export", project, tmp_path / "tasks.json", "--format", "label-studio")
+        assert ("the lists of these tasks are random" in said) == (policy == "adaptive")
+        assert "random" not in run("export", project, tmp_path / "config.xml", "--format", "label-studio")
+
+
+def test_a_second_table_without_names_is_told_what_it_lacks(tmp_path):
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text\none\ntwo\n")
+    classes.write_text("a\nb\nc\n")
+    run("init", tmp_path / "project", "--items", items, "--classes", classes, "--size", 2)
+    said = run("add", tmp_path / "project", "--items", items)
+    assert "0 items added, 2 skipped" in said
+    assert "named by their number: give a second table that column" in said

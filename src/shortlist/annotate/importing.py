@@ -28,6 +28,8 @@ MAX_CLASSES = 100_000
 
 Progress = Callable[[int, int], None]
 
+ROW_NUMBER = " (rows without a column `item` are named by their number: give a second table that column)"
+
 
 @dataclass
 class Report:
@@ -155,7 +157,7 @@ def _check(
             if source.name in seen:
                 raise InputError("a duplicate id")
             if source.name in stored:
-                raise InputError("the project has an item of this name")
+                raise InputError(f"the project has an item of this name{ROW_NUMBER if source.name.isdigit() else ''}")
             if source.path is None:
                 check_text(source.text or "")
         except InputError as error:

@@ -279,7 +279,10 @@ def export(
 
     with Project.open(project) as opened:
         rows = export_file(opened, out, format_name)
+        chosen = opened.settings.live
     typer.echo(f"{rows} rows in {out}", err=True)
+    if format_name == "label-studio" and out.suffix == ".json" and chosen:
+        typer.echo("the lists of these tasks are random: a model chooses lists on Shortlist's own page only", err=True)
 
 
 @app.command(name="import")
