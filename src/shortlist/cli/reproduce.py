@@ -166,6 +166,7 @@ def _choices(
 
 
 def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
+    from shortlist.study.engines import Local
     from shortlist.study.packs import Pace, cut, groups
 
     if json:
@@ -182,11 +183,17 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
         ],
     )
     waiting, usual = groups(runs), 60 * study.budget.pack_minutes
-    pace = Pace(cuda=True)
-    sizes = [len(pack.runs) for group in waiting for pack in cut(group, pace, usual)]
+    gpu = Pace(cuda=True)
+    guess = f"about {gpu.all_seconds(waiting, usual) / 60:.1f} minutes on one H200"
+    if Local(study.device).cuda:
+        sizes = [len(pack.runs) for group in waiting for pack in cut(group, gpu, usual)]
+        note(
+            f"{len(runs)} runs are missing: {len(sizes)} packs of {min(sizes)} to {max(sizes)} runs, {guess} (a guess)"
+        )
+        return
+    here = Pace(cuda=False).all_seconds(waiting, usual) / 60
     note(
-        f"{len(runs)} runs are missing: {len(sizes)} packs of {min(sizes)} to {max(sizes)} runs,"
-        f" about {pace.all_seconds(waiting, usual) / 60:.1f} minutes on one H200 (a guess)"
+        f"{len(runs)} runs are missing: about {here:.1f} minutes on this CPU, one after another ({guess}; both guesses)"
     )
 
 
