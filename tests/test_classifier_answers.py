@@ -76,6 +76,21 @@ def test_a_mask_of_pandas_or_torch_is_a_mask():
         assert read_answers(INDEX, mask, None, 4)[0] == read_answers(INDEX, MASK, None, 4)[0]
 
 
+def test_a_frame_without_names_goes_by_position():
+    """Its numbering is no class, even where classes are numbers."""
+    labels, _ = read_answers([2, NONE, 1, NONE], pd.DataFrame(MASK), [2, 0, 1], 4)
+    assert np.array_equal(labels.shown, MASK)
+
+
+NEARLY = [(["cat", "ant", "Bee"], "'Bee' is none"), (["cat"] * 3, "'cat' is there twice")]
+
+
+@pytest.mark.parametrize(("columns", "said"), NEARLY)
+def test_columns_that_nearly_name_the_classes_are_refused(columns, said):
+    with pytest.raises(InputError, match=said):
+        read_answers(["ant", NONE, NONE, NONE], pd.DataFrame(MASK, columns=columns), NAMES, 4)
+
+
 def test_the_columns_of_a_frame_say_which_class_is_which():
     frame = pd.DataFrame(MASK, columns=NAMES)[["cat", "ant", "bee"]]
     assert same(read_answers(TEXT, frame, NAMES, 4))

@@ -1,7 +1,9 @@
+import errno
 import stat
 import subprocess
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -189,4 +191,17 @@ def test_a_restore_that_is_killed_leaves_no_project_and_can_be_run_again(make_pr
             named = connection.execute(select(Item.file)).scalars().all()
         assert all((again.media / file).is_file() for file in named)
         assert len(named) == 300
+    assert not (tmp_path / ".again.restoring").exists()
+
+
+def test_a_restore_that_cannot_end_leaves_nothing(make_project, tmp_path, monkeypatch):
+    """Its folder may be a mount point, over which nothing can be renamed."""
+    write_backup(make_project(items=3), tmp_path / "backup.zip")
+
+    def busy(self: Path, target: Path) -> Path:
+        raise OSError(errno.EBUSY, "busy")
+
+    monkeypatch.setattr(Path, "rename", busy)
+    with pytest.raises(InputError, match="cannot be made: busy; nothing was restored"):
+        restore_backup(tmp_path / "backup.zip", tmp_path / "again")
     assert not (tmp_path / ".again.restoring").exists()

@@ -270,6 +270,13 @@ def test_gold_from_a_file(make_project, tmp_path):
         read_gold(path)
 
 
+def test_two_gold_answers_for_one_item_are_refused(tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("item,gold\na,cat\nb,dog\na,dog\n")
+    with pytest.raises(InputError, match="item 'a' occurs twice"):
+        read_gold(path)
+
+
 def test_a_mistyped_gold_answer_is_reported_and_its_item_stays(make_project, tmp_path):
     path = tmp_path / "gold.csv"
     path.write_text("item,gold\na,clas 2\nb,class 2\n")

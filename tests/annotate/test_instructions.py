@@ -62,3 +62,9 @@ def test_a_backup_has_them(make_project, tmp_path):
     restore_backup(tmp_path / "a.zip", tmp_path / "again")
     with Project.open(tmp_path / "again") as again:
         assert instructions_of(again) == "Look\n\ntwice."
+
+
+def test_a_file_in_another_encoding_keeps_nobody_out(make_project):
+    project = make_project()
+    (project.folder / "instructions.txt").write_bytes("grün".encode("latin-1"))
+    assert instructions_of(project) == "gr\ufffdn"

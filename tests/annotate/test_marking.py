@@ -118,6 +118,8 @@ def test_by_the_command_line_and_the_api(make_site, tmp_path):
     assert reply == {"added": 1, "skipped": [{"item": "item 1", "reason": "a gold item already"}]}
     assert site.admin().post("/api/v1/items/gold", json={**body, "strict": True}).status_code == 422
     assert site.annotator("ada").post("/api/v1/items/gold", json=body).status_code == 403
+    twice = {"items": [body["items"][0], body["items"][0]]}
+    assert "an item occurs twice" in site.admin().post("/api/v1/items/gold", json=twice).text
     assert count_gold(site.project) == 2
 
 

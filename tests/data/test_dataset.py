@@ -37,6 +37,7 @@ def test_what_is_nearly_an_array_becomes_one(tmp_path):
     mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, (3, 1, 2, 2))
     assert isinstance(Split(mapped).x, np.memmap)
     assert Split(numbers, [2.0, 1.0, -1.0]).y.tolist() == [2, 1, UNLABELLED]
+    assert Split(numbers, np.array([2, 1.0, 0], object)).y.tolist() == [2, 1, 0]
     whole = np.array([2, 1, 0])
     assert Split(numbers, whole).y is whole
 
@@ -59,7 +60,7 @@ def test_what_is_no_input_is_refused(x, said):
 
 
 @pytest.mark.parametrize(
-    ("y", "wrong"), [([0, 3.5], 3.5), ([0.0, np.nan], np.nan), (["cat", "dog"], "cat"), ([None, 1], None)]
+    ("y", "wrong"), [([0, 3.5], 3.5), ([0.0, np.nan], np.nan), (["cat", "dog"], "cat"), ([1, None], None)]
 )
 def test_classes_that_are_no_whole_numbers_are_refused(y, wrong):
     """They were cut off: 3.5 became 3."""

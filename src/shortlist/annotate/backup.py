@@ -116,7 +116,8 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         made.rename(folder)
         sync_directory(folder.parent)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}; the project is in {made}") from error
+        Project.open(made).discard()  # the backup is still there, and a next try would remove it anyway
+        raise InputError(f"{folder}: cannot be made: {error.strerror}; nothing was restored") from error
     return count
 
 

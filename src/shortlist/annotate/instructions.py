@@ -7,7 +7,8 @@ from shortlist.annotate.sources import check_instructions
 def instructions_of(project: Project) -> str:
     """The text; empty where there is none."""
     try:
-        return (project.folder / INSTRUCTIONS).read_text(encoding="utf-8")
+        # edited by hand it may hold anything, and nobody could sign in
+        return (project.folder / INSTRUCTIONS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
 

@@ -155,10 +155,10 @@ def _read(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
-def _once(path: Path, names: list[str]) -> list[str]:
+def _once(path: Path, names: list[str], what: str = "class") -> list[str]:
     for name, times in Counter(names).items():
         if times > 1:
-            raise InputError(f"{path}: class {name!r} occurs {'twice' if times == 2 else f'{times} times'}")
+            raise InputError(f"{path}: {what} {name!r} occurs {'twice' if times == 2 else f'{times} times'}")
     return names
 
 
@@ -169,7 +169,7 @@ def read_gold(path: Path) -> dict[str, str]:
     table = read_table(path)
     if "item" not in table or "gold" not in table:
         raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")
-    items = item_names(table, path) or []
+    items = _once(path, item_names(table, path) or [], "item")
     for number, gold in enumerate(table["gold"], start=1):
         if gold in (None, ""):
             raise InputError(f"{path}: row {number} has no gold, expected a class name")

@@ -79,9 +79,21 @@ def _of_mask(
     classes = _classes_of(answers, mask.shape[1]) if stated is None else stated
     if mask.shape[1] != len(classes):
         raise InputError(f"shown: a mask of {mask.shape[1]} columns for {len(classes)} classes, expected one a class")
-    if set(columns) == set(classes.tolist()):  # they say which is which, whatever their order
-        mask = mask[:, [columns.index(label) for label in classes.tolist()]]
+    if columns != list(range(len(columns))):  # a frame's own numbering names nothing
+        mask = mask[:, _order_of(columns, classes)]
     return StochasticLabels(mask, answers.encode(classes), class_names=_names(classes)), classes
+
+
+def _order_of(columns: list[Any], classes: Classes) -> list[int]:
+    """The places of the classes among columns that name them; a name that nearly fits must not go by its position."""
+    known = classes.tolist()
+    for name in columns:
+        if name not in known or columns.count(name) > 1:
+            what = "there twice" if name in known else "none of them"
+            raise InputError(
+                f"shown: a data frame's columns name the classes, and {name!r} is {what}; an array goes by position"
+            )
+    return [columns.index(label) for label in known]
 
 
 def _of_lists(answers: Answers, lists: "_Lists", stated: Classes | None) -> tuple[StochasticLabels, Classes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -188,15 +189,17 @@ def as_inputs(x: Any) -> Inputs:
 def _whole(y: Any) -> NDArray[np.int64]:
     """Classes as int64; a float such as 3.5, or a name, would be cut off or fail later."""
     array = np.asarray(y)
+    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.flat):
+        array = array.astype(np.float64)  # numbers in a column that may hold anything
     if array.dtype.kind in "buif":
         with np.errstate(invalid="ignore"):
             whole = array.astype(np.int64, copy=False)
-        wrong = array[whole != array]
-        if not wrong.size:
+        wrong = array[whole != array].tolist()
+        if not wrong:
             return whole
     else:
-        wrong = array.ravel()[:1]
-    raise InputError(f"y: expected whole numbers that count the classes from 0, got {wrong.tolist()[:1]}")
+        wrong = [value for value in array.ravel().tolist() if not isinstance(value, Real)]
+    raise InputError(f"y: expected whole numbers that count the classes from 0, got {wrong[:1]}")
 
 
 def _shape(x: Inputs) -> str:

@@ -23,9 +23,9 @@ def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (25
     """
     if not isinstance(hidden, Iterable) or isinstance(hidden, str):
         raise InputError(f"mlp: hidden must be a list of widths such as (512, 256), got {hidden!r}")
-    if any(whole("mlp: a hidden width", width) < 1 for width in hidden):
-        raise InputError(f"mlp: hidden widths must be positive, got {tuple(hidden)}")
-    widths = [math.prod(in_shape), *hidden]
+    widths = [math.prod(in_shape), *(whole("mlp: a hidden width", width) for width in hidden)]
+    if min(widths[1:], default=1) < 1:
+        raise InputError(f"mlp: hidden widths must be positive, got {tuple(widths[1:])}")
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in itertools.pairwise(widths):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]

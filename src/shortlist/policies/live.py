@@ -69,7 +69,9 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Pat
     root.mkdir(parents=True, exist_ok=True)
     name = f"v{loop.version:08d}-{os.getpid()}"
     target = root / name
-    target.mkdir(exist_ok=True)  # a trainer killed here before had the same number, as in a container it may
+    # a trainer killed here before had the same number, as in a container it may: whoever reads that one keeps its files
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
     n, K = loop.state.num_items, loop.state.num_classes
     table = np.lib.format.open_memmap(target / "beliefs.npy", mode="w+", dtype=np.float16, shape=(n, K))
     for part in chunks(n, K):

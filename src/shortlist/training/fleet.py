@@ -30,7 +30,7 @@ from shortlist.training.fleet_objectives import compiled_slopes, groups_of, risk
 from shortlist.training.fleet_scores import accuracies, held_logits
 from shortlist.training.fleet_sets import Sets
 from shortlist.training.graph import captured
-from shortlist.training.loop import LAST, EpochScores, Interrupted, fit
+from shortlist.training.loop import LAST, EpochScores, Interrupted, check_score_every, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.schedules import learning_rates
 
@@ -66,6 +66,7 @@ def train_fleet(
     """
     from shortlist.training.fleet_pack import packs, train_pack
 
+    check_score_every(score_every)
     resolved = (engine or Engine()).resolve(sum(c.epochs for c in configs) * len(dataset.train))
     if not resolved.device.startswith("cuda"):
         return [_alone(dataset, config, resolved, score_every) for config in configs]
@@ -272,7 +273,7 @@ class Fleet:
             right = accuracies(self.net, self.tasks, self.sets, *self.test) if any(due) and self.test else None
             some_held = any(task.held is not None for task in self.tasks)
             held = held_logits(self.net, self.tasks, self.sets) if any(due) and some_held else None
-        risks = (self.risk / self.steps).tolist()  # the one wait for the device in an epoch
+        risks = (self.risk / self.steps).tolist()
         seconds = (time.perf_counter() - began) / len(self.tasks)
         for run, task in enumerate(self.tasks):
             scores = None

@@ -53,6 +53,12 @@ def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
     return class_probabilities(prepared.method, logits, prepared.smoothing)
 
 
+def check_score_every(epochs: int) -> None:
+    """Refuse a number of epochs between scores that is none."""
+    if epochs < 1:
+        raise InputError(f"score_every: expected at least 1, got {epochs}")
+
+
 def fit(
     prepared: Prepared,
     *,
@@ -77,8 +83,7 @@ def fit(
         DivergedError: the risk is no longer finite.
         InputError: the checkpoint belongs to another run, or cannot be written.
     """
-    if score_every < 1:
-        raise InputError(f"score_every: expected at least 1, got {score_every}")
+    check_score_every(score_every)
     run, epochs = prepared.run, prepared.run.config.epochs
     path = None if checkpoint is None else Path(checkpoint)
     history = _resume(prepared, path) if resume and path and path.exists() else []

@@ -19,15 +19,17 @@ def check_method(method: Method, feed: Feed) -> None:
     who = f"method {method.name!r}"
     if method.refresh not in get_args(Refresh):
         raise unknown_name(f"refresh of {who}", method.refresh, get_args(Refresh))
-    batch = feed.batch(torch.arange(min(2, len(feed))))
-    logits = torch.zeros(batch.shown.shape, requires_grad=True)
-    try:
-        risk = method.objective(logits, batch)
-        confidence = None if method.refresh == "never" else method.confidence(logits.detach(), batch)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{who} failed: {first_line(error)}") from error
+    # where the feed lies, and without a trace in the caller's random numbers
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        batch = feed.batch(torch.arange(min(2, len(feed))))
+        logits = torch.zeros(batch.shown.shape, requires_grad=True)
+        try:
+            risk = method.objective(logits, batch)
+            confidence = None if method.refresh == "never" else method.confidence(logits.detach(), batch)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{who} failed: {first_line(error)}") from error
     if not isinstance(risk, Tensor) or risk.shape:
         raise InputError(f"{who} must give one number for a batch, its objective gave {_what(risk)}")
     if not risk.requires_grad:

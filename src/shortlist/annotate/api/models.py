@@ -336,6 +336,13 @@ class GoldIn(In):
     items: Annotated[list[GoldAnswer], Field(min_length=1, max_length=10_000)]
     strict: bool = False
 
+    @model_validator(mode="after")
+    def one_answer_an_item(self) -> Self:
+        """Refuse two: gold is for good, and people are measured by it."""
+        if len({answer.item for answer in self.items}) < len(self.items):
+            raise ValueError("an item occurs twice")
+        return self
+
 
 class SkippedOut(BaseModel):
     """An item left out, and why."""

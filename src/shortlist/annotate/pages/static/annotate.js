@@ -35,6 +35,7 @@ let running = false;
 let failures = 0;
 let timer = null;
 let signedOut = false;
+let begun = false; // before it nothing is asked for: who still reads the instructions holds no question
 
 // -- showing ---------------------------------------------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ function send(entry) {
 // -- the one loop ----------------------------------------------------------------------------------------------------
 
 async function run() {
-  if (running || signedOut) return;
+  if (running || signedOut || !begun) return;
   running = true;
   clearTimeout(timer);
   try {
@@ -289,6 +290,7 @@ async function start() {
     failures = 0;
     notice(null);
     await introduce(who);
+    begun = true;
     run();
   } catch (error) {
     failed(error);
