@@ -30,8 +30,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from annotate_servers import Caller, Postgres, Server, about, free_port, make_project, make_tokens, postgres
-from shortlist.annotate.project import Project
-from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.project.project import Project
 
 ROOT = Path(__file__).parents[1]
 REFUSALS = {"slot_taken", "nothing_to_undo"}  # an undo may come too late; that is an answer, not an error

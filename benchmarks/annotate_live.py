@@ -40,16 +40,16 @@ import numpy as np
 from annotate_live_crowd import simulate_crowd
 from annotate_live_robots import Request, crowd
 from annotate_servers import Server, about, free_port, make_tokens
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.live import FOLDER, HISTORY, LivePlan
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.sources import Source, find_sources
+from shortlist.annotate.live.chooser import FOLDER, HISTORY, LivePlan
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.data import load
 from shortlist.files import atomic_write
-from shortlist.policies.curves import at_cost, mark
 from shortlist.policies.features import loop_data
 from shortlist.policies.loop import LoopSettings
-from shortlist.policies.simulate import Curve, Point, run_loop
+from shortlist.policies.simulation.curves import at_cost, mark
+from shortlist.policies.simulation.simulate import Curve, Point, run_loop
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "annotate_live.json"

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.label_checks import NONE
+from shortlist.labels.checks import NONE
 from shortlist.policies.choose import choose_one
 from shortlist.policies.features import LoopData
 from shortlist.policies.loop import Loop, LoopSettings
-from shortlist.policies.simulate import Curve, Point
+from shortlist.policies.simulation.simulate import Curve, Point
 from shortlist.policies.time_model import TimeModel, looked_at
 
 LAG = 0.1

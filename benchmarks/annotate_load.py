@@ -150,7 +150,7 @@ def shown_in_a_browser(times: int = 5) -> dict[str, Any] | None:
     """Seconds from starting the server to the first question painted in Chromium, which is open already."""
     import shutil
 
-    from shortlist.annotate.auth import Auth
+    from shortlist.annotate.web.auth import Auth
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     try:

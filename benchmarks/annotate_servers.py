@@ -20,10 +20,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.sources import Source
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.auth import Auth
 from shortlist.demo.provenance import provenance
 
 CLASSES = 20

@@ -28,9 +28,9 @@ from shortlist.methods import Batch, Method
 from shortlist.methods.base import restricted_softmax
 from shortlist.methods.rc import weighted_cross_entropy
 from shortlist.risks import batch_mean, likelihood_risk, nonnegative_risk
-from shortlist.study.provenance import provenance
+from shortlist.study.run.provenance import provenance
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import train_fleet
+from shortlist.training.fleet.fleet import train_fleet
 
 SPLIT_SEED = 7
 

@@ -19,7 +19,7 @@ import torch
 from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import train_fleet
+from shortlist.training.fleet.fleet import train_fleet
 from shortlist.training.inputs import Inputs
 from shortlist.training.loop import EpochScores, fit, mean_of_last
 from shortlist.training.prepare import prepare

@@ -27,7 +27,7 @@ from shortlist.data.dataset import Dataset, Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet_pack import fleet_of, plan_all
+from shortlist.training.fleet.packs import fleet_of, plan_all
 from shortlist.training.prepare import prepare
 from train_speed import reference
 

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from shortlist import models
-from shortlist.training.fleet_conv import ConvShape, NormBack, Receiver, add_mode, halo_of
-from shortlist.training.fleet_conv_cuda import (
+from shortlist.training.fleet.conv.by_cuda import (
     BACK_TILES,
     CONV_TILES,
     WEIGHT_TILES,
@@ -29,12 +28,13 @@ from shortlist.training.fleet_conv_cuda import (
     weight_constants,
     weight_memory,
 )
-from shortlist.training.fleet_layout import N1, ROWS2_BACK, Tiles
-from shortlist.training.fleet_lenet import LeNetFleet
-from shortlist.training.fleet_lenet_batch import resident_moments
-from shortlist.training.fleet_resnet import Normed, ResNetFleet
-from shortlist.training.fleet_resnet_layout import TILES, Conv
-from shortlist.training.kernels.nvrtc import compiled
+from shortlist.training.fleet.conv.conv import ConvShape, NormBack, Receiver, add_mode, halo_of
+from shortlist.training.fleet.kernels.nvrtc import compiled
+from shortlist.training.fleet.lenet.batch import resident_moments
+from shortlist.training.fleet.lenet.layout import N1, ROWS2_BACK, Tiles
+from shortlist.training.fleet.lenet.lenet import LeNetFleet
+from shortlist.training.fleet.resnet.layout import TILES, Conv
+from shortlist.training.fleet.resnet.resnet import Normed, ResNetFleet
 
 B, REPEATS = 256, 10
 CONVS = [

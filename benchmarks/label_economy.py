@@ -25,13 +25,13 @@ import numpy as np
 from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.policies.choose import Policy
-from shortlist.policies.curves import at_cost, by_way, curves_csv, summarise
-from shortlist.policies.economy import GOLD, aware
 from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.loop import LoopSettings
 from shortlist.policies.noise import Mistakes
-from shortlist.policies.plot import draw_curves
-from shortlist.policies.simulate import Curve, full_labels, random_shortlists, run_loop
+from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise
+from shortlist.policies.simulation.economy import GOLD, aware
+from shortlist.policies.simulation.plot import draw_curves
+from shortlist.policies.simulation.simulate import Curve, full_labels, random_shortlists, run_loop
 
 RESULTS = Path(__file__).parent.parent / "results"
 L2 = {"banking77": 0.1, "letter": 0.01, "digits": 0.03}

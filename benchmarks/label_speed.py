@@ -22,8 +22,9 @@ import numpy as np
 
 from shortlist.data import load
 from shortlist.files import atomic_write
-from shortlist.policies import economy, loop, simulate
+from shortlist.policies import loop
 from shortlist.policies.features import loop_data
+from shortlist.policies.simulation import economy, simulate
 
 RESULT = Path(__file__).parent.parent / "results" / "label_speed.json"
 ITEMS = 3000

@@ -18,7 +18,7 @@ from shortlist.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import loop_data
 from shortlist.policies.loop import LoopSettings
-from shortlist.policies.simulate import run_loop
+from shortlist.policies.simulation.simulate import run_loop
 
 RESULT = Path(__file__).parent.parent / "results" / "plan_items.json"
 ITEMS, SEEDS = (400, 800, 1600, 3200), 3

@@ -17,7 +17,7 @@ from shortlist.demo.page import labels_of, percent
 from shortlist.demo.report import Demo, run_demo, total_epochs
 from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
-from shortlist.study.provenance import commit
+from shortlist.study.run.provenance import commit
 from shortlist.training.loop import Interrupted
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,10 @@ import naive
 from shortlist import methods, theory
 from shortlist.methods import Batch
 
-ROOMS = ["draws", "errors", "files", "label_checks", "label_files", "label_join", "labels", "losses", "risks", "theory"]
+ROOMS = [
+    *("errors", "files", "losses", "risks", "theory"),
+    *(f"labels.{name}" for name in ("checks", "draw", "files", "join", "stochastic")),
+]
 METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]
 PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import unknown_name
-from shortlist.label_checks import NONE
+from shortlist.labels.checks import NONE
 from shortlist.losses import raised
 
 AllSum = Callable[[Tensor], Tensor]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.label_checks import NONE
+from shortlist.labels.checks import NONE
 
 FloatArray = NDArray[np.float64]
 Estimator = Literal["ordinary", "total", "unbiased"]

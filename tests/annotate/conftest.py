@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.sources import Source
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.auth import Auth
 
 _names = itertools.count()
 
@@ -113,7 +113,7 @@ class Site:
     """A running app in this process, with signed-in clients."""
 
     def __init__(self, project: Project, **options: Any) -> None:
-        from shortlist.annotate.app import create_app
+        from shortlist.annotate.web.app import create_app
 
         self.project = project
         self.app = create_app(project, **options)

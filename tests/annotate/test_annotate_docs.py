@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.annotate.project import Project
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file, make_invitation
-from shortlist.annotate.stats import Stats
 from shortlist.cli import app
 from shortlist.cli.annotate import app as annotate
 

@@ -4,7 +4,7 @@ import time
 import pytest
 from PIL import Image
 
-from shortlist.annotate.limits import Limits
+from shortlist.annotate.web.limits import Limits
 
 
 def test_the_whole_way_of_an_annotator(make_site, database):

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 from sqlalchemy import select
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.backup import restore_backup, write_backup
-from shortlist.annotate.importing import add_items
-from shortlist.annotate.project import Project
-from shortlist.annotate.schema import Item, tables
-from shortlist.annotate.sources import find_sources
+from shortlist.annotate.db.schema import Item, tables
+from shortlist.annotate.project.backup import restore_backup, write_backup
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import find_sources
+from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
 from .conftest import new_database, people

@@ -5,9 +5,9 @@ import csv
 import pytest
 from sqlalchemy import select
 
-from shortlist.annotate.importing import rename_class
+from shortlist.annotate.db.schema import Answer, Question
 from shortlist.annotate.problems import Conflict, NotFound
-from shortlist.annotate.schema import Answer, Question
+from shortlist.annotate.project.importing import rename_class
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 

@@ -10,8 +10,8 @@ import time
 
 from sqlalchemy import func, select
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.schema import Answer, Item, Question, Slot
+from shortlist.annotate.db.schema import Answer, Item, Question, Slot
+from shortlist.annotate.web.auth import Auth
 
 from .running import Caller, Server, free_port
 

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import select
 
 from shortlist.annotate import robots
-from shortlist.annotate.project import Project
+from shortlist.annotate.db.schema import Question, Slot
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.robots import Manner, decide
-from shortlist.annotate.schema import Question, Slot
-from shortlist.annotate.stats import Stats
 
 from .running import COMMAND
 

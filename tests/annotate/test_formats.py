@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from shortlist import NONE, StochasticLabels
+from shortlist.annotate.db.schema import Annotator, Item, Question, Slot, answers, questions
+from shortlist.annotate.db.statements import insert_id
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.rows import insert_id
-from shortlist.annotate.schema import Annotator, Item, Question, Slot, answers, questions
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
-from shortlist.annotate.sources import Source
-from shortlist.annotate.stats import Stats
 from shortlist.errors import InputError
 
 from .conftest import people

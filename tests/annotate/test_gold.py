@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import chisquare
 from sqlalchemy import select
 
-from shortlist.annotate.gold import choose_gold
-from shortlist.annotate.schema import Item, Question, Slot
+from shortlist.annotate.db.schema import Item, Question, Slot
+from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.queue.gold import choose_gold
 from shortlist.annotate.setup import export_file
-from shortlist.annotate.stats import Stats
 
 from .conftest import people
 

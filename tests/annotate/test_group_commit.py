@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import create_engine, event, text
 
-from shortlist.annotate import group_commit
-from shortlist.annotate import store as stores
-from shortlist.annotate.group_commit import GroupCommit
+from shortlist.annotate.db import group_commit
+from shortlist.annotate.db import store as stores
+from shortlist.annotate.db.group_commit import GroupCommit
 
 
 @pytest.fixture

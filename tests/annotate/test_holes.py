@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 from sqlalchemy import text
 
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.limits import Limits
-from shortlist.annotate.project import SECRET, SETTINGS, Project
-from shortlist.annotate.serve import Address
-from shortlist.annotate.sources import Source, find_sources
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import SECRET, SETTINGS, Project
+from shortlist.annotate.project.sources import Source, find_sources
+from shortlist.annotate.web.limits import Limits
+from shortlist.annotate.web.serve import Address
 from shortlist.errors import InputError
 
 PACKAGE = Path(__file__).parents[2] / "src" / "shortlist" / "annotate"
@@ -43,11 +43,11 @@ def test_names_and_texts_stay_text(make_site):
     assert answer.json()["questions"][0]["item"]["text"] == EVIL, "kept as it is, and escaped by whoever shows it"
     for path in ("/", "/join", "/admin"):
         assert EVIL not in admin.get(path).text
-    for module in (PACKAGE / "pages" / "static").glob("*.js"):
+    for module in (PACKAGE / "web" / "pages" / "static").glob("*.js"):
         content = module.read_text()
         for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval("):
             assert way not in content, f"{module.name} turns text into HTML"
-    for template in (PACKAGE / "pages").glob("*.html"):
+    for template in (PACKAGE / "web" / "pages").glob("*.html"):
         assert "|safe" not in template.read_text().replace(" ", "")
 
 
@@ -107,7 +107,7 @@ def test_the_policy_is_enforced_everywhere(make_site, path):
 
 
 def test_the_pages_need_nothing_the_policy_forbids():
-    for template in (PACKAGE / "pages").glob("*.html"):
+    for template in (PACKAGE / "web" / "pages").glob("*.html"):
         content = template.read_text()
         assert "style=" not in content
         assert " on" not in content.replace(" one", "").replace(" only", "") or "onclick" not in content
@@ -240,8 +240,8 @@ def test_the_admins_link_works_once(make_site):
 
 
 def test_links_and_sessions_end(make_project):
-    from shortlist.annotate.auth import DAY, Auth
     from shortlist.annotate.problems import Unauthorized
+    from shortlist.annotate.web.auth import DAY, Auth
 
     from .conftest import Clock
 
@@ -362,7 +362,8 @@ def test_nothing_is_unpickled(tmp_path):
         for way in ("import pickle", "joblib", "torch.load", "allow_pickle", "yaml.load", "marshal"):
             assert way not in content
     script = (
-        "import sys, shortlist.annotate.app, shortlist.annotate.serve, shortlist.annotate.formats.label_studio_answers;"
+        "import sys, shortlist.annotate.web.app, shortlist.annotate.web.serve\n"
+        "import shortlist.annotate.formats.label_studio_answers\n"
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ})

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 from sqlalchemy import func, select
 
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.media import audio_type
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.schema import Item, Slot
+from shortlist.annotate.db.schema import Item, Slot
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.media import audio_type
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold
 from shortlist.annotate.setup import add_to_project, init_project
-from shortlist.annotate.sources import Source, find_sources, read_classes, read_gold
 from shortlist.data import load
 from shortlist.errors import InputError
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from shortlist.annotate.backup import restore_backup, write_backup
-from shortlist.annotate.instructions import instructions_of, set_instructions
-from shortlist.annotate.project import Project
+from shortlist.annotate.project.backup import restore_backup, write_backup
+from shortlist.annotate.project.instructions import instructions_of, set_instructions
+from shortlist.annotate.project.project import Project
 
 from .test_annotate_commands import refused, run
 

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.live import FOLDER, HISTORY, LiveChooser, LivePlan, live_plan
-from shortlist.annotate.live_answers import AnswerLog, Given, rounds
-from shortlist.annotate.live_items import kind_of, read_project
-from shortlist.annotate.live_steward import stewarding
-from shortlist.annotate.live_trainer import Trainer
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.schema import Item, Question, Slot
-from shortlist.annotate.sources import Source
-from shortlist.annotate.stats import Stats
+from shortlist.annotate.db.schema import Item, Question, Slot
+from shortlist.annotate.live.answer_log import AnswerLog, Given, rounds
+from shortlist.annotate.live.chooser import FOLDER, HISTORY, LiveChooser, LivePlan, live_plan
+from shortlist.annotate.live.items import kind_of, read_project
+from shortlist.annotate.live.supervisor import stewarding
+from shortlist.annotate.live.trainer import Trainer
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
 from .conftest import people
@@ -522,8 +522,9 @@ def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(w
 def test_the_trainer_ends_when_the_server_is_killed(words):
     project = words(count=10)
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live import LivePlan\n"
-        "from shortlist.annotate.live_steward import Steward\nfrom shortlist.annotate.project import Project\n"
+        "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live.chooser import LivePlan\n"
+        "from shortlist.annotate.live.supervisor import Steward\n"
+        "from shortlist.annotate.project.project import Project\n"
         "p = Project.open(Path(sys.argv[1])); s = Steward(p, LivePlan(size=3, features=5, nice=0))\n"
         "s.start()\n"
         "while s.chooser.loaded is None: time.sleep(0.05)\n"

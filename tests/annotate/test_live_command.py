@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 from sqlalchemy import func, select
 
-from shortlist.annotate.importing import store_media
-from shortlist.annotate.live import LivePlan
-from shortlist.annotate.live_steward import Steward
-from shortlist.annotate.project import Project
-from shortlist.annotate.schema import LabelClass
+from shortlist.annotate.db.schema import LabelClass
+from shortlist.annotate.live.chooser import LivePlan
+from shortlist.annotate.live.supervisor import Steward
+from shortlist.annotate.project.importing import store_media
+from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
 
 
@@ -129,7 +129,7 @@ def test_pictures_do_not_join_texts_that_a_model_chooses_lists_for(birds):
 
 def test_a_trainer_that_cannot_go_on_says_one_line(birds):
     assert shortlist("init", "p", "--items", "texts.csv", "--classes", "classes.txt", folder=birds).returncode == 0
-    command = [sys.executable, "-m", "shortlist.annotate.live_trainer", str(birds / "p"), '{"test": "nowhere.csv"}']
+    command = [sys.executable, "-m", "shortlist.annotate.live.trainer", str(birds / "p"), '{"test": "nowhere.csv"}']
     trainer = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert trainer.wait(timeout=120) == 2  # with its input still open, as the server holds it
     _, said = trainer.communicate()

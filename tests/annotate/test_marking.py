@@ -6,11 +6,11 @@ from itertools import count
 
 from sqlalchemy import func, select
 
-from shortlist.annotate.live_items import shape
-from shortlist.annotate.marking import mark_gold
-from shortlist.annotate.schema import Item, Question, Slot
+from shortlist.annotate.db.schema import Item, Question, Slot
+from shortlist.annotate.live.items import shape
+from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
-from shortlist.annotate.stats import Stats
 
 from .conftest import people
 from .test_annotate_commands import refused, run

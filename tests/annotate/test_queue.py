@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select, text
 
-from shortlist.annotate.chooser import Choice, Front, UniformChooser
-from shortlist.annotate.importing import add_classes
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
-from shortlist.annotate.queue import Queue
-from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
-from shortlist.annotate.stats import Stats
+from shortlist.annotate.project.importing import add_classes
+from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.queue.chooser import Choice, Front, UniformChooser
+from shortlist.annotate.queue.queue import Queue
 
 from .conftest import Clock, people
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select, text
 
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
 from shortlist.annotate.problems import Conflict
-from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot
 
 from .conftest import Clock, people
 

@@ -7,7 +7,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-from shortlist.annotate.limits import Limits
+from shortlist.annotate.web.limits import Limits
 
 LIMITS = Limits(submits_per_second=1e9, failed_sign_ins_per_minute=1e9)
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]

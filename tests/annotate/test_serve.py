@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import StochasticLabels
-from shortlist.annotate.serve import Address, listen
+from shortlist.annotate.web.serve import Address, listen
 from shortlist.cli.annotate import app
 from shortlist.errors import InputError
 

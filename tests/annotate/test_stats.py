@@ -3,8 +3,8 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import insert, update
 
-from shortlist.annotate.schema import Item, Measure
-from shortlist.annotate.stats import Stats, agreement, gold_quality
+from shortlist.annotate.db.schema import Item, Measure
+from shortlist.annotate.project.stats import Stats, agreement, gold_quality
 
 from .conftest import people
 

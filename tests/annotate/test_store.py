@@ -3,8 +3,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, text
 
-from shortlist.annotate.schema import REVISION, Base, LabelClass
-from shortlist.annotate.store import Store, sqlite_url
+from shortlist.annotate.db.schema import REVISION, Base, LabelClass
+from shortlist.annotate.db.store import Store, sqlite_url
 from shortlist.errors import InputError
 
 
@@ -51,7 +51,7 @@ def test_migrations_go_back_down(tmp_path):
     from alembic import command
     from alembic.config import Config
 
-    from shortlist.annotate import migrations
+    from shortlist.annotate.db import migrations
 
     store = opened(None, tmp_path)
     config = Config()

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from shortlist import StochasticLabels
 from shortlist.cli import app
 from shortlist.data import load
-from shortlist.training.folder import load_folder
+from shortlist.training.saved.folder import load_folder
 
 from .conftest import WORDS, command, image_folder, text_rows, text_table
 

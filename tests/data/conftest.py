@@ -22,7 +22,7 @@ def real_folder(source):
 @pytest.fixture(scope="session")
 def cifar10_batches(tmp_path_factory):
     """The published binary batches, unpacked once a session from the packed planes (about 15 s)."""
-    from shortlist.data import cifar10
+    from shortlist.data.sources import cifar10
 
     folder = real_folder("cifar10")
     if not (folder / "green.xz").is_file():

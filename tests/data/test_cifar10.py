@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shortlist import data
-from shortlist.data import cifar10, cifar10_planes
-from shortlist.data.pickles import loads_arrays
-from shortlist.data.sources import RemoteFile
+from shortlist.data.sources import cifar10, cifar10_planes
+from shortlist.data.sources.pickles import loads_arrays
+from shortlist.data.sources.source import RemoteFile
 from shortlist.errors import InputError
 
 from .conftest import real_folder

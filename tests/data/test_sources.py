@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shortlist import data
-from shortlist.data import idx, letter
+from shortlist.data.sources import idx, letter
 from shortlist.errors import InputError
 
 from .conftest import real_folder

@@ -163,7 +163,7 @@ def test_time_model_is_found_again_in_a_log():
 def test_the_core_needs_neither_torch_nor_scipy():
     code = (
         "import sys, numpy as np\n"
-        "from shortlist.policies import beliefs, choose, items, live, loop, noise, state, time_model\n"
+        "from shortlist.policies import beliefs, choose, items, loop, noise, snapshot, state, time_model\n"
         "choose.choose_one(choose.Policy(epsilon=.1), np.ones(9) / 9, np.array([1]), 3)\n"
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules), 'heavy import'\n"
     )

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from shortlist.policies.curves import at_cost, band, by_way, curves_csv, mark, summarise
-from shortlist.policies.plot import draw_curves
-from shortlist.policies.simulate import Curve, Point
+from shortlist.policies.simulation.curves import at_cost, band, by_way, curves_csv, mark, summarise
+from shortlist.policies.simulation.plot import draw_curves
+from shortlist.policies.simulation.simulate import Curve, Point
 
 
 def _curve(way, seed, costs, accuracies):

@@ -7,14 +7,14 @@ import pytest
 from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.policies.choose import Policy
-from shortlist.policies.economy import Comparison, aware, compare, report
 from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
 from shortlist.policies.linear import Linear
-from shortlist.policies.live import current, publish
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
-from shortlist.policies.simulate import full_labels, random_shortlists, run_loop
+from shortlist.policies.simulation.economy import Comparison, aware, compare, report
+from shortlist.policies.simulation.simulate import full_labels, random_shortlists, run_loop
+from shortlist.policies.snapshot import current, publish
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
 

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.label_checks import NONE
-from shortlist.label_join import join
 from shortlist.labels import StochasticLabels
+from shortlist.labels.checks import NONE
+from shortlist.labels.join import join
 from shortlist.policies.noise import Mistakes, likelihood
 from shortlist.policies.state import LabelState
 

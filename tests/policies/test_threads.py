@@ -6,7 +6,7 @@ from shortlist.data import load
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, features, loop_data
 from shortlist.policies.loop import LoopSettings
-from shortlist.policies.simulate import full_labels, run_loop
+from shortlist.policies.simulation.simulate import full_labels, run_loop
 from shortlist.policies.threads import LARGE, few_threads
 
 

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.study.drive import row_of
-from shortlist.study.engines import Done
-from shortlist.study.work import result_of
-from shortlist.training.fleet import FleetResult
+from shortlist.study.run.driver import row_of
+from shortlist.study.run.engines import Done
+from shortlist.study.run.worker import result_of
+from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.loop import EpochScores
 
 PLACE = {"hardware": "nothing", "versions": {"torch": "0"}, "commit": "abc", "date": "2026-01-01T00:00:00Z"}
@@ -65,4 +65,4 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr("shortlist.study.drive.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("shortlist.study.run.driver.time.monotonic", lambda: self.now)

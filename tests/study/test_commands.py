@@ -14,14 +14,15 @@ import pytest
 
 from shortlist.cli import main
 from shortlist.errors import InputError
-from shortlist.study import search, tuning
+from shortlist.study.choose import sl_search as search
+from shortlist.study.choose import tuning
 from shortlist.study.commands import TUNED, Study
-from shortlist.study.drive import Budget
-from shortlist.study.grid import Wanted
-from shortlist.study.ledger import Ledger
-from shortlist.study.lines import Line
-from shortlist.study.recipes import Recipes, default_recipe
-from shortlist.study.sets import study_set
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import Wanted
+from shortlist.study.plan.recipes import Recipes, default_recipe
+from shortlist.study.plan.variants import Line
+from shortlist.study.run.driver import Budget
+from shortlist.study.run.ledger import Ledger
 
 from .conftest import FakeEngine
 
@@ -119,7 +120,7 @@ class TestTuning:
 
     def test_for_real(self, tmp_path):
         """Trained on digits: the choice is the better half of the grid, on validation alone."""
-        from shortlist.study.engines import Local
+        from shortlist.study.run.engines import Local
 
         study = Study(tmp_path, device="cpu")
         assert study.tune(["digits"], ["likelihood"], BOTH, Local("cpu"), epochs=3).stored == 4
@@ -232,8 +233,8 @@ def test_reproduce_and_reproduce_again(shortlist, tmp_path):
 
 
 def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
-    from shortlist.study.grid import Cell
-    from shortlist.study.summary import Results
+    from shortlist.study.plan.grid import Cell
+    from shortlist.study.report.results import Results
 
     words = [*WORDS, "--methods", "cc", "--epochs", "3"]
     assert shortlist(*words)[0] == 0
@@ -343,7 +344,7 @@ def test_kill_9_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path, monkey
 PRESS = """
 import os, signal, sys
 from shortlist.cli import main
-from shortlist.study import drive
+from shortlist.study.run import driver
 from shortlist.training.run import Run
 def press_after(owner, name, call):
     usual, calls = getattr(owner, name), []
@@ -359,7 +360,7 @@ main()
 MOMENTS = {
     "inside a run": "Run, 'train_epoch', 30",
     "in the last epoch": "Run, 'train_epoch', 40",
-    "between two runs": "drive, '_store', 1",
+    "between two runs": "driver, '_store', 1",
 }
 
 
@@ -384,7 +385,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, moment, deaf):
 
 def test_ctrl_c_while_a_run_diverges(monkeypatch):
     """It is not taken for a run that failed, after which the next one would begin."""
-    from shortlist.study.work import Order, work
+    from shortlist.study.run.worker import Order, work
     from shortlist.training.config import RunConfig
     from shortlist.training.run import Run
 

@@ -3,14 +3,25 @@
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import sets
-from shortlist.study.drive import Budget, drive, missing
-from shortlist.study.grid import Wanted, planned
-from shortlist.study.ledger import Ledger, Ledgers
-from shortlist.study.lines import passes
-from shortlist.study.packs import FEWEST, FIRST_START, GOOD, SMALL_BESIDE, Pace, Pack, cut, groups, items_of, next_pack
-from shortlist.study.recipes import Recipes
-from shortlist.study.work import mean_of_last
+from shortlist.study.plan import datasets as sets
+from shortlist.study.plan.grid import Wanted, planned
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.variants import passes
+from shortlist.study.run.batches import (
+    FEWEST,
+    FIRST_START,
+    GOOD,
+    SMALL_BESIDE,
+    Pace,
+    Pack,
+    cut,
+    groups,
+    items_of,
+    next_pack,
+)
+from shortlist.study.run.driver import Budget, drive, missing
+from shortlist.study.run.ledger import Ledger, Ledgers
+from shortlist.study.run.worker import mean_of_last
 
 from .conftest import Clock, FakeEngine
 
@@ -201,7 +212,7 @@ def test_a_real_run_and_a_real_failure(tmp_path):
     """Trained, not pretended: the accuracy is the single loop's, and a run that diverges is recorded."""
     from dataclasses import replace
 
-    from shortlist.study.work import Order, work
+    from shortlist.study.run.worker import Order, work
     from shortlist.training.config import Engine
     from shortlist.training.loop import fit
     from shortlist.training.prepare import prepare

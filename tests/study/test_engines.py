@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from shortlist.errors import InputError
-from shortlist.study.drive import Budget, drive
-from shortlist.study.engines import RETRIES, Local, Processes, make_engine
-from shortlist.study.grid import Wanted, planned
-from shortlist.study.ledger import Ledger
-from shortlist.study.recipes import Recipes
-from shortlist.study.work import Order
+from shortlist.study.plan.grid import Wanted, planned
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.run.driver import Budget, drive
+from shortlist.study.run.engines import RETRIES, Local, Processes, make_engine
+from shortlist.study.run.ledger import Ledger
+from shortlist.study.run.worker import Order
 
 RUNS = planned(Wanted(("table1",), ("digits",), methods=("sl", "cc"), trials=1, sizes=(5,), epochs=50), Recipes())
 assert len(RUNS) == 3  # sl; cc under the paper's protocol; the likelihood, which is cc under the fair one

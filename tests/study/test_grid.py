@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
-from shortlist.study import keys, lines, paper, provenance
-from shortlist.study.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
-from shortlist.study.keys import canonical, key_of, settings_key
-from shortlist.study.lines import Line, trained_share
-from shortlist.study.recipes import CHOICE, Recipe, Recipes, default_recipe
-from shortlist.study.sets import study_set
+from shortlist.study.plan import paper
+from shortlist.study.plan import run_keys as keys
+from shortlist.study.plan import variants as lines
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
+from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes, default_recipe
+from shortlist.study.plan.run_keys import canonical, key_of, settings_key
+from shortlist.study.plan.variants import Line, trained_share
+from shortlist.study.run import provenance
 from shortlist.training.config import RunConfig
 
 NONE_CHOSEN = Recipes()
@@ -223,7 +226,7 @@ def test_a_wish_that_fits_nothing():
 
 
 def test_examples_in_docstrings():
-    from shortlist.study import markdown
+    from shortlist.study.report import markdown
 
     found = [doctest.testmod(module) for module in (paper, lines, markdown, provenance)]
     assert all(result.attempted for result in found)
@@ -231,7 +234,8 @@ def test_examples_in_docstrings():
 
 
 def test_tables_are_those_of_the_views():
-    from shortlist.study import report, views
+    from shortlist.study.report import page as report
+    from shortlist.study.report import tables as views
 
     assert tuple(views.TITLES) == report.TABLES == tuple(t for t in TABLES if t != "figure2")
     assert keys.RESULTS_VERSION == 1

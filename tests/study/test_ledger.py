@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.study.ledger import Ledger, Ledgers
+from shortlist.study.run.ledger import Ledger, Ledgers
 
 ROOT = Path(__file__).parents[2]
 JSON = st.recursive(
@@ -174,7 +174,7 @@ WRITER = """
 import sys
 from pathlib import Path
 sys.modules["torch"] = None  # a ledger needs none, and starts faster
-from shortlist.study.ledger import Ledger
+from shortlist.study.run.ledger import Ledger
 path, name, count, shared = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 ledger = Ledger(path)
 print("ready", flush=True); sys.stdin.readline()

@@ -12,14 +12,28 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study import claims, figures, glances, size_figure, views
-from shortlist.study.grid import Cell, Wanted, cells, plan_run, planned
-from shortlist.study.ledger import Ledgers
-from shortlist.study.lines import Line
-from shortlist.study.paper import Figure
-from shortlist.study.recipes import CHOICE, Recipe, Recipes
-from shortlist.study.report import README_MARKS, settings_rows, write_report
-from shortlist.study.summary import Results, over_trials
+from shortlist.study.plan.grid import Cell, Wanted, cells, plan_run, planned
+from shortlist.study.plan.paper import Figure
+from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
+from shortlist.study.plan.variants import Line
+from shortlist.study.report import (
+    claims,
+)
+from shortlist.study.report import (
+    curves as figures,
+)
+from shortlist.study.report import (
+    overview as glances,
+)
+from shortlist.study.report import (
+    size_curves as size_figure,
+)
+from shortlist.study.report import (
+    tables as views,
+)
+from shortlist.study.report.page import README_MARKS, settings_rows, write_report
+from shortlist.study.report.results import Results, over_trials
+from shortlist.study.run.ledger import Ledgers
 
 from .conftest import fake_row
 

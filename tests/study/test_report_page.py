@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shortlist.study.grid import Wanted, planned
-from shortlist.study.ledger import Ledgers
-from shortlist.study.recipes import Recipes
-from shortlist.study.report import write_report
+from shortlist.study.plan.grid import Wanted, planned
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.report.page import write_report
+from shortlist.study.run.ledger import Ledgers
 
 from .conftest import fake_row
 

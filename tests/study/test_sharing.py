@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from shortlist.errors import InputError
-from shortlist.study import sharing
-from shortlist.study.drive import Budget, drive, missing
-from shortlist.study.grid import Wanted, planned
-from shortlist.study.ledger import Ledger
-from shortlist.study.recipes import Recipes
-from shortlist.study.sharing import Sharing
+from shortlist.study.plan.grid import Wanted, planned
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.run import run_locks as sharing
+from shortlist.study.run.driver import Budget, drive, missing
+from shortlist.study.run.ledger import Ledger
+from shortlist.study.run.run_locks import Sharing
 
 from .conftest import FakeEngine, fake_row
 

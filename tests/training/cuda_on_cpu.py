@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from shortlist.training import fleet_conv_cuda
+from shortlist.training.fleet.conv import by_cuda as fleet_conv_cuda
 
 HERE = Path(__file__).parent
 KERNELS = Path(fleet_conv_cuda.__file__).parent / "kernels"

@@ -19,17 +19,17 @@ from shortlist.data.dataset import Dataset
 from shortlist.models.resnet import BasicBlock
 from shortlist.training.augment import PADDING, move_images
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import Fleet
-from shortlist.training.fleet_conv_cuda import CudaConv
-from shortlist.training.fleet_layout import with_halo
-from shortlist.training.fleet_lenet import LeNetFleet
-from shortlist.training.fleet_lenet_cuda import CudaLayers
-from shortlist.training.fleet_pack import LeNetNet, fleet_of, plan_all
-from shortlist.training.fleet_resnet import ResNetFleet
-from shortlist.training.fleet_sets import Sets
+from shortlist.training.fleet.class_sets import Sets
+from shortlist.training.fleet.conv.by_cuda import CudaConv
+from shortlist.training.fleet.fleet import Fleet
+from shortlist.training.fleet.kernels import nvrtc
+from shortlist.training.fleet.lenet.by_cuda import CudaLayers
+from shortlist.training.fleet.lenet.layout import with_halo
+from shortlist.training.fleet.lenet.lenet import LeNetFleet
+from shortlist.training.fleet.packs import LeNetNet, fleet_of, plan_all
+from shortlist.training.fleet.resnet.resnet import ResNetFleet
+from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
-from shortlist.training.kernel_run import KernelRun
-from shortlist.training.kernels import nvrtc
 from shortlist.training.loop import fit
 from shortlist.training.prepare import plan, prepare
 
@@ -220,7 +220,7 @@ def cuda(errors: dict[str, float]) -> None:
 
 def sums(errors: dict[str, float]) -> None:
     """The LeNet's kernels that sum, over more than one block, beside plain sums."""
-    from shortlist.training.kernels import lenet as kernels
+    from shortlist.training.fleet.kernels import lenet as kernels
 
     B, items, width = 300, 40, 70
     index, moments, out = torch.randint(0, items, (R, B)), torch.randn(items, width), torch.zeros(R, width)

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import models
-from shortlist.training import fleet_conv_cuda
-from shortlist.training.fleet_conv import ConvShape
-from shortlist.training.fleet_conv_cuda import CudaTiles
-from shortlist.training.fleet_layout import second_shape
-from shortlist.training.fleet_resnet_layout import blocks_of
+from shortlist.training.fleet.conv import by_cuda as fleet_conv_cuda
+from shortlist.training.fleet.conv.by_cuda import CudaTiles
+from shortlist.training.fleet.conv.conv import ConvShape
+from shortlist.training.fleet.lenet.layout import second_shape
+from shortlist.training.fleet.resnet.layout import blocks_of
 
 from .cuda_on_cpu import COMPILER, compiled
 

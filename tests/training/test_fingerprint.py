@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix
 
 from shortlist.data.dataset import Split
 from shortlist.errors import InputError
-from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.config import RunConfig
-from shortlist.training.fingerprint import inputs_checksum
-from shortlist.training.job import Job, train
+from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit
 from shortlist.training.prepare import prepare
-from shortlist.training.source import DataSource
+from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.saved.fingerprint import inputs_checksum
+from shortlist.training.saved.source import DataSource
 
 from .conftest import CPU, blobs
 

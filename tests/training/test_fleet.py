@@ -10,8 +10,8 @@ from shortlist.data.dataset import Dataset
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import FleetResult, train_fleet
-from shortlist.training.fleet_pack import fleet_of, packs, plan_all, suits_kernels, train_pack
+from shortlist.training.fleet.fleet import FleetResult, train_fleet
+from shortlist.training.fleet.packs import fleet_of, packs, plan_all, suits_kernels, train_pack
 from shortlist.training.loop import fit
 from shortlist.training.prepare import plan, prepare
 
@@ -160,7 +160,7 @@ def test_without_a_gpu_one_after_another(digits: Dataset) -> None:
 
 def test_memory_that_runs_out_splits_the_pack(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is not ours to fill in a test: the fleet is told that more than two runs do not fit."""
-    import shortlist.training.fleet_pack as fleet_pack
+    import shortlist.training.fleet.packs as fleet_pack
 
     sizes: list[int] = []
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-import shortlist.training.fleet_scores as fleet_scores
+import shortlist.training.fleet.scoring as fleet_scores
 from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet import Fleet
-from shortlist.training.fleet_modules import ModuleFleet
-from shortlist.training.fleet_pack import fleet_of, plan_all
+from shortlist.training.fleet.fleet import Fleet
+from shortlist.training.fleet.modules import ModuleFleet
+from shortlist.training.fleet.packs import fleet_of, plan_all
 
 CPU = Engine(device="cpu").resolve(1)
 BASE = RunConfig(model="mlp", size=2, epochs=2, batch_size=32, lr=0.02, holdout=0.1)

@@ -11,17 +11,17 @@ import torch
 from shortlist.data.dataset import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
-from shortlist.training import folder as folders
 from shortlist.training.config import RunConfig
-from shortlist.training.confusion import confusion_svg
-from shortlist.training.defaults import defaults_for
 from shortlist.training.evaluation import predict_logits
-from shortlist.training.folder import Trained, load_folder, save_folder
-from shortlist.training.job import Job, train
+from shortlist.training.job.defaults import defaults_for
+from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit, probabilities
-from shortlist.training.measures import measure
 from shortlist.training.prepare import prepare
-from shortlist.training.source import DataSource, with_features
+from shortlist.training.saved import folder as folders
+from shortlist.training.saved.confusion import confusion_svg
+from shortlist.training.saved.folder import Trained, load_folder, save_folder
+from shortlist.training.saved.measures import measure
+from shortlist.training.saved.source import DataSource, with_features
 
 from .conftest import CPU, blobs
 

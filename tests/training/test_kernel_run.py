@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.fleet.single import VELOCITIES, KernelRun
 from shortlist.training.inputs import Inputs
-from shortlist.training.kernel_run import VELOCITIES, KernelRun
 from shortlist.training.prepare import plan
 
 from .conftest import blobs
@@ -41,7 +41,7 @@ from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
-from shortlist.training.kernel_run import KernelRun
+from shortlist.training.fleet.single import KernelRun
 from shortlist.training.prepare import plan, prepare
 
 digits = load("digits")

@@ -14,8 +14,8 @@ import pytest
 from shortlist.cli import main
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training.job import Job, train
-from shortlist.training.source import DataSource
+from shortlist.training.job.job import Job, train
+from shortlist.training.saved.source import DataSource
 
 from .conftest import blobs
 
@@ -124,7 +124,7 @@ def test_what_is_finished_is_not_tuned_again(tmp_path, monkeypatch):
     settings = {"size": 2, "epochs": 2, "model": "mlp"}
     job = Job(DataSource("own.npz"), tmp_path / "run", settings, tune="lr", device="cpu", resume=True)
     chosen = train(job).trained.config.lr
-    monkeypatch.setattr("shortlist.training.job.tune", None)
+    monkeypatch.setattr("shortlist.training.job.job.tune", None)
     again = train(job)
     assert again.again
     assert again.trained.config.lr == chosen

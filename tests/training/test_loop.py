@@ -10,10 +10,10 @@ from torch import nn
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import loop
-from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.config import RunConfig
 from shortlist.training.loop import Interrupted, fit, mean_of_last
 from shortlist.training.prepare import prepare
+from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 
 from .conftest import CPU, blobs
 from .test_run import Dropping, same

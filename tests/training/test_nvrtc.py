@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.training.kernels.nvrtc import kept
+from shortlist.training.fleet.kernels.nvrtc import kept
 
 
 def test_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

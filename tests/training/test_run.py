@@ -12,8 +12,8 @@ from shortlist import methods, models
 from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.training.config import Engine, RunConfig, generator, stream_seed
-from shortlist.training.defaults import defaults_for
 from shortlist.training.inputs import Inputs
+from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import fit
 from shortlist.training.prepare import _run, draw_labels, plan, prepare
 from shortlist.training.run import Run
@@ -237,8 +237,8 @@ def digits_of():
 
 
 def test_double_precision_does_not_go_to_the_kernels(monkeypatch):
-    monkeypatch.setattr("shortlist.training.fleet_pack.suits_kernels", lambda task, engine: True)
-    monkeypatch.setattr("shortlist.training.kernel_run.KernelRun", lambda task, inputs, engine: "single")
+    monkeypatch.setattr("shortlist.training.fleet.packs.suits_kernels", lambda task, engine: True)
+    monkeypatch.setattr("shortlist.training.fleet.single.KernelRun", lambda task, inputs, engine: "single")
     data, engine = blobs(shape=(1, 8, 8)), Engine("cpu", amp=False, compile=False, graph=False, kernels=True)
     task, inputs = plan(data, RunConfig(size=2, model="lenet")), Inputs(data.train.x, "cpu")
     assert _run(task, inputs, engine, None) == "single"

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from shortlist.annotate.api.admin import join_link
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.live import LivePlan, live_plan
-from shortlist.annotate.project import Project, Settings
+from shortlist.annotate.db.schema import Annotator
+from shortlist.annotate.live.chooser import LivePlan, live_plan
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.robots import Manner, reader, run_crowd
-from shortlist.annotate.schema import Annotator
-from shortlist.annotate.serve import Address, admin_url, listen, serve
-from shortlist.annotate.sources import find_sources
+from shortlist.annotate.web.api.admin import join_link
+from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.web.serve import Address, admin_url, listen, serve
 
 # words, so that a class is not taken for the key beside it
 CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -46,7 +46,7 @@ class Digits:
 
 def load_digits() -> Digits:
     """1,437 pictures to ask about and 360 to score on."""
-    from shortlist.data.digits import read
+    from shortlist.data.sources.digits import read
 
     data = read()
     assert data.train.y is not None  # of digits everything is known

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from shortlist.annotate.api.admin import join_link
-from shortlist.annotate.auth import Auth
+from shortlist.annotate.db.schema import Annotator, LabelClass
 from shortlist.annotate.formats import EXPORTS
-from shortlist.annotate.importing import Progress, Report, add_classes, add_items, kinds, rename_class
-from shortlist.annotate.instructions import set_instructions
-from shortlist.annotate.live import LivePlan
-from shortlist.annotate.live_items import check_added, check_live
-from shortlist.annotate.marking import mark_gold
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.schema import Annotator, LabelClass
-from shortlist.annotate.sources import find_sources, read_classes, read_gold, read_instructions
+from shortlist.annotate.live.chooser import LivePlan
+from shortlist.annotate.live.items import check_added, check_live
+from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.importing import Progress, Report, add_classes, add_items, kinds, rename_class
+from shortlist.annotate.project.instructions import set_instructions
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import find_sources, read_classes, read_gold, read_instructions
+from shortlist.annotate.web.api.admin import join_link
+from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
 

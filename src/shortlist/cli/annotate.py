@@ -75,10 +75,10 @@ def init(
 
     Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5
     """
-    from shortlist.annotate.live import live_plan
-    from shortlist.annotate.project import Settings
+    from shortlist.annotate.live.chooser import live_plan
+    from shortlist.annotate.project.project import Settings
+    from shortlist.annotate.project.sources import read_classes
     from shortlist.annotate.setup import init_project
-    from shortlist.annotate.sources import read_classes
 
     number = len(read_classes(classes))
     if size is not None and size > number:
@@ -130,7 +130,7 @@ def add(
 
     Example: shortlist annotate add birds --items more/ --classes more.txt
     """
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.project import Project
     from shortlist.annotate.setup import add_to_project
 
     with Project.open(project) as opened, _progress("importing") as progress:
@@ -161,7 +161,7 @@ def rename(
 
     Example: shortlist annotate rename birds "pelikan" "pelican"
     """
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.project import Project
     from shortlist.annotate.setup import rename_by_name
 
     with Project.open(project) as opened:
@@ -189,11 +189,11 @@ def serve(
 
     Example: shortlist annotate serve birds --policy adaptive
     """
-    from shortlist.annotate.live import live_plan
-    from shortlist.annotate.live_items import check_live
-    from shortlist.annotate.project import Project
-    from shortlist.annotate.serve import Address, admin_url, listen
-    from shortlist.annotate.serve import serve as run
+    from shortlist.annotate.live.chooser import live_plan
+    from shortlist.annotate.live.items import check_live
+    from shortlist.annotate.project.project import Project
+    from shortlist.annotate.web.serve import Address, admin_url, listen
+    from shortlist.annotate.web.serve import serve as run
 
     wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
@@ -218,7 +218,7 @@ def invite(
 
     Example: shortlist annotate invite birds ada
     """
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.project import Project
     from shortlist.annotate.setup import make_invitation
 
     with Project.open(project) as opened:
@@ -232,8 +232,8 @@ def status(project: Folder, as_json: AsJson = False) -> None:
 
     Example: shortlist annotate status birds --json
     """
-    from shortlist.annotate.project import Project
-    from shortlist.annotate.stats import Stats
+    from shortlist.annotate.project.project import Project
+    from shortlist.annotate.project.stats import Stats
 
     with Project.open(project) as opened:
         found = Stats(opened.store).status()
@@ -274,7 +274,7 @@ def export(
 
     Example: shortlist annotate export birds answers.parquet
     """
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.project import Project
     from shortlist.annotate.setup import export_file
 
     with Project.open(project) as opened:
@@ -297,7 +297,7 @@ def import_answers(
     Example: shortlist annotate import birds project-1.json
     """
     from shortlist.annotate.formats.label_studio_answers import import_file
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.project import Project
 
     with Project.open(project) as opened:
         report = import_file(opened, file, strict=strict)
@@ -316,8 +316,8 @@ def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip t
 
     Example: shortlist annotate backup birds birds.zip
     """
-    from shortlist.annotate.backup import write_backup
-    from shortlist.annotate.project import Project
+    from shortlist.annotate.project.backup import write_backup
+    from shortlist.annotate.project.project import Project
 
     with Project.open(project) as opened:
         saved = write_backup(opened, out)
@@ -340,7 +340,7 @@ def restore(
 
     Example: shortlist annotate restore birds.zip birds-again
     """
-    from shortlist.annotate.backup import restore_backup
+    from shortlist.annotate.project.backup import restore_backup
 
     typer.echo(f"{restore_backup(source, project, database)} rows in {project}", err=True)
 

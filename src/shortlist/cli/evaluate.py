@@ -38,8 +38,8 @@ def evaluate(
 
     Example: shortlist evaluate runs/digits digits --json
     """
-    from shortlist.training.folder import load_folder
-    from shortlist.training.use import evaluate_on
+    from shortlist.training.saved.folder import load_folder
+    from shortlist.training.saved.predict import evaluate_on
 
     with progress(None, "evaluating"):
         trained = load_folder(folder, device)

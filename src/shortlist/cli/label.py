@@ -47,10 +47,10 @@ def label(
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies.choose import Policy
-    from shortlist.policies.economy import Comparison, compare, report, ways
     from shortlist.policies.features import loop_data
     from shortlist.policies.loop import LoopSettings
     from shortlist.policies.noise import Mistakes
+    from shortlist.policies.simulation.economy import Comparison, compare, report, ways
     from shortlist.policies.time_model import TimeModel
 
     if seeds < 1:
@@ -115,8 +115,8 @@ def _write(folder: Path, curves: list[Any], result: dict[str, Any]) -> None:
     import json
 
     from shortlist.files import atomic_write
-    from shortlist.policies.curves import curves_csv
-    from shortlist.policies.plot import draw_curves
+    from shortlist.policies.simulation.curves import curves_csv
+    from shortlist.policies.simulation.plot import draw_curves
 
     atomic_write(folder / "curve.csv", curves_csv(curves))
     atomic_write(folder / "curve.json", json.dumps(result, indent=1) + "\n")

@@ -36,9 +36,9 @@ def predict(
 
     Example: echo "my card is lost" | shortlist predict runs/banking -
     """
-    from shortlist.training.folder import load_folder
-    from shortlist.training.predictions import Predictions
-    from shortlist.training.use import read_items
+    from shortlist.training.saved.folder import load_folder
+    from shortlist.training.saved.predict import read_items
+    from shortlist.training.saved.predictions import Predictions
 
     with progress(None, "predicting"):
         trained = load_folder(folder, device)

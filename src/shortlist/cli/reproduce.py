@@ -9,9 +9,9 @@ from shortlist.cli.options import AsJson, Device, note, print_json, print_table
 
 if TYPE_CHECKING:
     from shortlist.study.commands import Study
-    from shortlist.study.drive import Report
-    from shortlist.study.grid import PlannedRun, Wanted
-    from shortlist.study.paper import Figure
+    from shortlist.study.plan.grid import PlannedRun, Wanted
+    from shortlist.study.plan.paper import Figure
+    from shortlist.study.run.driver import Report
 
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
@@ -54,7 +54,7 @@ def reproduce(
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """
     from shortlist.study.commands import Study
-    from shortlist.study.drive import Budget
+    from shortlist.study.run.driver import Budget
 
     names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
     folder = results or Path("results-quick" if quick else "results")
@@ -88,8 +88,8 @@ def _wanted(
     quick: bool,
 ) -> "Wanted":
     from shortlist.errors import unknown_name
-    from shortlist.study.grid import BEYOND, TABLES, TRIALS, Wanted
-    from shortlist.study.lines import checked_protocols
+    from shortlist.study.plan.grid import BEYOND, TABLES, TRIALS, Wanted
+    from shortlist.study.plan.variants import checked_protocols
 
     parts = [*TABLES, BEYOND]
     if what not in (*parts, "all"):
@@ -120,8 +120,8 @@ def _whole(word: str, what: str) -> int:
 
 
 def _with_engine(work: dict[str, Any], do: Any) -> "Report":
-    from shortlist.study.drive import listening
-    from shortlist.study.engines import make_engine
+    from shortlist.study.run.driver import listening
+    from shortlist.study.run.engines import make_engine
 
     made = make_engine(work["engine"], work["device"], work["processes"], work["address"])
     clean = False
@@ -146,7 +146,7 @@ def _choose(
     epochs: int | None,
     work: dict[str, Any],
 ) -> "Report":
-    from shortlist.study.lines import checked_protocols
+    from shortlist.study.plan.variants import checked_protocols
 
     if what == "search":
         return _with_engine(work, lambda made: study.search(names, made, epochs))
@@ -158,7 +158,7 @@ def _choose(
 def _choices(
     study: "Study", what: str, names: list[str], methods: str | None, protocol: str, epochs: int | None
 ) -> "list[PlannedRun]":
-    from shortlist.study.lines import checked_protocols
+    from shortlist.study.plan.variants import checked_protocols
 
     if what == "search":
         return study.unsearched(names, epochs)
@@ -166,8 +166,8 @@ def _choices(
 
 
 def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
-    from shortlist.study.engines import Local
-    from shortlist.study.packs import Pace, cut, groups
+    from shortlist.study.run.batches import Pace, cut, groups
+    from shortlist.study.run.engines import Local
 
     if json:
         print_json({"runs": [{"key": run.key, **run.cell.to_dict(), "trial": run.trial} for run in runs]})
@@ -199,8 +199,8 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
 
 def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
     """What the ledger now holds of the cells asked for."""
-    from shortlist.study.grid import cells
-    from shortlist.study.summary import Results
+    from shortlist.study.plan.grid import cells
+    from shortlist.study.report.results import Results
 
     ours = Results([row for name in wanted.datasets for row in study.ledgers.of(name).rows()], study.recipes)
     stored = _stored(study, wanted)
@@ -226,8 +226,8 @@ def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
 
 def _stored(study: "Study", wanted: "Wanted") -> Any:
     """What the folder that the settings came from holds of the same cells, for one's own run to be held against."""
-    from shortlist.study.ledger import Ledgers
-    from shortlist.study.summary import Results
+    from shortlist.study.report.results import Results
+    from shortlist.study.run.ledger import Ledgers
 
     if study.recipes_from is None or study.recipes_from.resolve() == study.results.resolve():
         return None

@@ -27,7 +27,7 @@ from shortlist.cli.options import (
 from shortlist.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
-    from shortlist.training.job import Finished, Job, Listeners
+    from shortlist.training.job.job import Finished, Job, Listeners
 
 
 def train(
@@ -79,8 +79,8 @@ def train(
 
     Example: shortlist train digits --size 5 --seed 0 --epochs 20 --out runs/digits
     """
-    from shortlist.training.job import Job
-    from shortlist.training.source import DataSource
+    from shortlist.training.job.job import Job
+    from shortlist.training.saved.source import DataSource
 
     stated: dict[str, Any] = {
         "size": size,
@@ -116,9 +116,9 @@ def train(
 
 
 def _run(job: "Job", json: bool) -> None:
-    from shortlist.training.folder import CHECKPOINT
-    from shortlist.training.job import train as work
+    from shortlist.training.job.job import train as work
     from shortlist.training.loop import Interrupted
+    from shortlist.training.saved.folder import CHECKPOINT
 
     first = os.environ.get("RANK", "0") == "0"
     with progress(None, "training", quiet=not first) as bar:
@@ -135,7 +135,7 @@ def _run(job: "Job", json: bool) -> None:
 
 
 def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
-    from shortlist.training.job import Listeners
+    from shortlist.training.job.job import Listeners
     from shortlist.training.loop import EpochScores
     from shortlist.training.prepare import Prepared
     from shortlist.training.selection import TuneRow
@@ -179,8 +179,8 @@ def _go_on() -> str:
 
 
 def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> None:
-    from shortlist.training.card import HELD_OUT
     from shortlist.training.loop import mean_of_last
+    from shortlist.training.saved.card import HELD_OUT
 
     trained, measures = finished.trained, finished.measures
     last = trained.history[-1]

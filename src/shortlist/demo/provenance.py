@@ -5,7 +5,7 @@ import platform
 from datetime import UTC, datetime
 from typing import Any
 
-from shortlist.study.provenance import commit, cpu_name, versions
+from shortlist.study.run.provenance import commit, cpu_name, versions
 
 
 def provenance() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from shortlist.methods.likelihood import Likelihood
 from shortlist.methods.log import LOG
 from shortlist.methods.lw import LW
 from shortlist.methods.ol import OL
-from shortlist.methods.own import own_method
+from shortlist.methods.plugins import own_method
 from shortlist.methods.proden import PRODEN
 from shortlist.methods.rc import RC
 from shortlist.methods.sl import SL

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from torch import nn
 
 from shortlist.errors import InputError
-from shortlist.label_checks import whole
+from shortlist.labels.checks import whole
 
 
 def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Module:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shortlist.errors import InputError, first_line, unknown_name
-from shortlist.own import own_object
+from shortlist.plugins import own_object
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,6 +1,6 @@
 """Annotators' mistakes: what an answer says about the true class, simulating them, and estimating their rates.
 
-P(answer | y, shown) for a list of l classes, as `shortlist.draws` simulates it:
+P(answer | y, shown) for a list of l classes, as `shortlist.labels.draw` simulates it:
 
     y shown:      None with `miss`, each wrong class shown with slip/(l - 1), y with 1 - miss - slip
     y not shown:  each class shown with (slip + anchor)/l, None with 1 - slip - anchor
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.draws import answer_shortlists
 from shortlist.errors import InputError
-from shortlist.label_checks import NONE
+from shortlist.labels.checks import NONE
+from shortlist.labels.draw import answer_shortlists
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -41,7 +41,7 @@ def propensity_risk(
     """
     import torch
 
-    from shortlist.label_checks import NONE
+    from shortlist.labels.checks import NONE
     from shortlist.losses import raised
     from shortlist.risks import picked_loss
 

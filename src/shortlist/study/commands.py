@@ -7,17 +7,18 @@ from pathlib import Path
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
 from shortlist.methods import Protocol
-from shortlist.study import search, tuning
-from shortlist.study.drive import Budget, Report, Say, drive, missing
-from shortlist.study.engines import StudyEngine
-from shortlist.study.grid import PlannedRun, Wanted, planned
-from shortlist.study.ledger import SEARCH, TUNING, Ledger, Ledgers
-from shortlist.study.lines import Line
-from shortlist.study.packs import Pace
-from shortlist.study.paper import METHODS
-from shortlist.study.recipes import Recipes
-from shortlist.study.search import Point, Scored
-from shortlist.study.sets import study_set
+from shortlist.study.choose import sl_search as search
+from shortlist.study.choose import tuning
+from shortlist.study.choose.sl_search import Point, Scored
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import PlannedRun, Wanted, planned
+from shortlist.study.plan.paper import METHODS
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.variants import Line
+from shortlist.study.run.batches import Pace
+from shortlist.study.run.driver import Budget, Report, Say, drive, missing
+from shortlist.study.run.engines import StudyEngine
+from shortlist.study.run.ledger import SEARCH, TUNING, Ledger, Ledgers
 
 TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
 """What is tuned where nothing is stated: every line of the tables."""

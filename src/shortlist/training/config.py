@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.label_checks import number, whole
+from shortlist.labels.checks import number, whole
 from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam"]

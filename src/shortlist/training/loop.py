@@ -13,10 +13,10 @@ import numpy as np
 from torch import Tensor
 
 from shortlist.errors import InputError
-from shortlist.training.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
-from shortlist.training.fingerprint import Fingerprint
 from shortlist.training.prepare import Prepared
+from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.saved.fingerprint import Fingerprint
 
 CHECKPOINT_SECONDS = 1.0
 """Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""

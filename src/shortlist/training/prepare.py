@@ -17,10 +17,10 @@ from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.distributed import Processes
-from shortlist.training.fingerprint import Fingerprint, inputs_checksum, labels_checksum
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.method_check import check_method
 from shortlist.training.run import Run
+from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
 
 
 @dataclass
@@ -202,8 +202,8 @@ def prepare(
 def _run(task: Task, inputs: Inputs, engine: Engine, group: Processes | None) -> Run:
     single = all(parameter.dtype == torch.float32 for parameter in task.model.parameters())
     if engine.kernels and single and (group is None or group.world == 1):
-        from shortlist.training.fleet_pack import suits_kernels
-        from shortlist.training.kernel_run import KernelRun
+        from shortlist.training.fleet.packs import suits_kernels
+        from shortlist.training.fleet.single import KernelRun
 
         if suits_kernels(task, engine):
             return KernelRun(task, inputs, engine)

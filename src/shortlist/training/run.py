@@ -17,8 +17,8 @@ from shortlist.methods import Batch, Feed, Method
 from shortlist.training.augment import draw_moves, move_images
 from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.cuda_graph import captured
 from shortlist.training.distributed import Processes
-from shortlist.training.graph import captured
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shortlist.annotate.project import Project
+from shortlist.annotate.project.project import Project
 
 from ..running import Server, free_port
 from .person import Person

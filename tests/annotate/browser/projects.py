@@ -10,12 +10,12 @@ from typing import Any
 from PIL import Image
 from sqlalchemy import select
 
+from shortlist.annotate.db.schema import Answer, Item, Question
 from shortlist.annotate.demo import CLASSES as DIGITS
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.project import Project, Settings
-from shortlist.annotate.schema import Answer, Item, Question
-from shortlist.annotate.sources import Source
-from shortlist.data.digits import read as read_digits
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source
+from shortlist.data.sources.digits import read as read_digits
 
 CLASSES = ["cat", "dog", "emu", "fox", "gnu", "hen"]
 

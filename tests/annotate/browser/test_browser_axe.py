@@ -2,9 +2,9 @@
 
 import pytest
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_items
-from shortlist.annotate.sources import Source
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.auth import Auth
 
 pytestmark = pytest.mark.browser
 

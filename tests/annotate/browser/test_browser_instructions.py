@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import func, select
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.instructions import instructions_of, set_instructions
-from shortlist.annotate.schema import Question
+from shortlist.annotate.db.schema import Question
+from shortlist.annotate.project.instructions import instructions_of, set_instructions
+from shortlist.annotate.web.auth import Auth
 
 from .projects import stored
 from .test_browser_axe import check

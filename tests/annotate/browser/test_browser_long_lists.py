@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.sources import Source
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.auth import Auth
 
 from .conftest import CHROMIUM, arguments
 from .person import Person

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.annotate.auth import Auth
+from shortlist.annotate.web.auth import Auth
 
 from .projects import stored
 

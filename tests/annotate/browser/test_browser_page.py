@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import update
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes, add_items
-from shortlist.annotate.schema import Slot
-from shortlist.annotate.sources import Source
+from shortlist.annotate.db.schema import Slot
+from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.auth import Auth
 
 from .projects import CLASSES, stored
 

@@ -2,7 +2,7 @@
 
 from PIL import Image
 
-from shortlist.annotate.auth import Auth
+from shortlist.annotate.web.auth import Auth
 
 WIDTH = "image => image.naturalWidth"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shortlist.annotate.auth import Auth
-from shortlist.annotate.importing import add_classes
+from shortlist.annotate.project.importing import add_classes
+from shortlist.annotate.web.auth import Auth
 
 from .projects import stored
 

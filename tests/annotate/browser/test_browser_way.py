@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shortlist import StochasticLabels
-from shortlist.annotate.importing import add_items
-from shortlist.annotate.sources import find_sources
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.sources import find_sources
 
 from .projects import DIGITS, digit_pictures, item_name, stored
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shortlist.annotate.formats import answers, crowd_kit, label_studio, labels
-from shortlist.annotate.project import Project
+from shortlist.annotate.project.project import Project
 
 EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "answers.csv": answers.write_csv,

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, exists, select
 from sqlalchemy.orm import aliased
 
-from shortlist.annotate.project import Project
-from shortlist.annotate.rows import class_names
-from shortlist.annotate.schema import Annotator, Answer, Item, Question
-from shortlist.label_files import join_names, split_names
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
+from shortlist.annotate.db.statements import class_names
+from shortlist.annotate.project.project import Project
+from shortlist.labels.files import join_names, split_names
 
 COLUMNS = (
     "item",

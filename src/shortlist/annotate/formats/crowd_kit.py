@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shortlist.annotate.formats.answers import live_answers
 from shortlist.annotate.formats.labels import voices
-from shortlist.annotate.project import Project
+from shortlist.annotate.project.project import Project
 
 NONE_LABEL = "__none__"
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, false, select
 
-from shortlist.annotate.chooser import Choice, UniformChooser
-from shortlist.annotate.project import Project
-from shortlist.annotate.queue import SEED_BITS
-from shortlist.annotate.rows import all_descriptions, class_names
-from shortlist.annotate.schema import Item, Slot
+from shortlist.annotate.db.schema import Item, Slot
+from shortlist.annotate.db.statements import all_descriptions, class_names
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.queue.chooser import Choice, UniformChooser
+from shortlist.annotate.queue.queue import SEED_BITS
 from shortlist.errors import InputError
 
 NONE_ALIAS = "__none__"

@@ -15,12 +15,12 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from shortlist.annotate.auth import insert_annotator
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, questions, slots
+from shortlist.annotate.db.statements import class_names, count_answer, insert_id, set_slot, settle_item
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
-from shortlist.annotate.project import Project
-from shortlist.annotate.rows import class_names, count_answer, insert_id, set_slot, settle_item
-from shortlist.annotate.schema import Annotator, Answer, Item, Question, Slot, questions, slots
-from shortlist.annotate.sources import check_name
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import check_name
+from shortlist.annotate.web.auth import insert_annotator
 from shortlist.errors import InputError
 
 

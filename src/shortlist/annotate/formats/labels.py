@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.formats.answers import live_answers
-from shortlist.annotate.project import Project
-from shortlist.annotate.rows import class_names
-from shortlist.label_files import split_names
+from shortlist.annotate.project.project import Project
+from shortlist.labels.files import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
 

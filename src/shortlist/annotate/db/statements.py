@@ -1,0 +1,136 @@
+"""Small reads and writes on the tables that the queue, the importer and the formats share."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, RowMapping, Table, bindparam, case, func, insert, select, update
+
+from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
+
+Row = TypeVar("Row")
+
+_LAST_CLASS = select(func.max(classes.c.id))
+_CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
+_DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
+_SHOWN_CLASSES = select(classes).where(classes.c.id.in_(bindparam("shown", expanding=True)))
+_LAST_RANK = select(func.max(slots.c.rank))
+_REFUSED = (
+    select(questions.c.shortlist)
+    .join(answers, answers.c.question_id == questions.c.id)
+    .where(questions.c.slot_id == bindparam("slot"), questions.c.state == "answered")
+    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer")
+)
+_PENDING = items.c.pending + bindparam("change")
+_SETTLE = (
+    update(items)
+    .where(items.c.id == bindparam("item"))
+    .values(
+        pending=_PENDING,
+        state=case((items.c.state == "closed", "closed"), (_PENDING == 0, "done"), else_="open"),
+    )
+)
+_COUNT = (
+    update(annotators)
+    .where(annotators.c.id == bindparam("annotator"))
+    .values(
+        answers=annotators.c.answers + bindparam("answer"),
+        nones=annotators.c.nones + bindparam("none"),
+        skips=annotators.c.skips + bindparam("skip"),
+    )
+)
+SET_SLOT = (
+    update(slots)
+    .where(slots.c.id == bindparam("slot"))
+    .values(
+        state=bindparam("to_state"),
+        annotator_id=bindparam("holder"),
+        lease_until=bindparam("until"),
+        turn=bindparam("to_turn"),
+    )
+)
+_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"))
+
+
+def batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
+    """`rows` cut into pieces of at most `size`."""
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def count_classes(connection: Connection) -> int:
+    """How many classes there are now."""
+    last = connection.execute(_LAST_CLASS).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+def class_names(connection: Connection) -> list[str]:
+    """Every class name, in the order of the ids."""
+    return list(connection.execute(_CLASS_NAMES).scalars())
+
+
+def shown_classes(connection: Connection, shown: set[int]) -> dict[int, RowMapping]:
+    """The name and the description of each: as they are now, since a lead changes them while people work."""
+    rows = connection.execute(_SHOWN_CLASSES, {"shown": list(shown)}).mappings()
+    return {row["id"]: row for row in rows}
+
+
+def all_descriptions(connection: Connection) -> dict[int, str]:
+    """What classes mean, where that is said."""
+    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS)}
+
+
+def next_rank(connection: Connection) -> int:
+    """The rank behind every slot there is."""
+    last = connection.execute(_LAST_RANK).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+_INSERTS: dict[str, Any] = {}
+
+
+def insert_id(connection: Connection, table: Table, values: dict[str, Any]) -> int:
+    """Insert one row and return its id."""
+    statement = _INSERTS.get(table.name)
+    if statement is None:
+        statement = _INSERTS[table.name] = insert(table)
+    key = connection.execute(statement, values).inserted_primary_key
+    assert key is not None  # every table of ours has a counted id
+    return int(key[0])
+
+
+def set_slot(
+    connection: Connection, slot_id: int, state: str, turn: int, holder: int | None = None, until: float | None = None
+) -> None:
+    """Move a slot to another state."""
+    values = {"slot": slot_id, "to_state": state, "to_turn": turn, "holder": holder, "until": until}
+    connection.execute(SET_SLOT, values)
+
+
+def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
+    """Put a slot back: to the end of the queue, so that nobody's place in it has to be looked at again.
+
+    A gold slot belongs to one annotator and is not passed on.
+    """
+    if slot["gold"]:
+        set_slot(connection, slot["slot_id"], "closed", turn, slot["annotator_id"])
+        return
+    values = {"slot": slot["slot_id"], "to_state": "free", "to_turn": turn, "holder": None, "until": None}
+    connection.execute(_FREE_SLOT, values | {"to_rank": next_rank(connection)})
+
+
+def settle_item(connection: Connection, item_id: int, change: int) -> None:
+    """Count an item's waiting slots down (-1) or up (+1); at none left it is done."""
+    connection.execute(_SETTLE, {"item": item_id, "change": change})
+
+
+def count_answer(connection: Connection, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
+    """Keep an annotator's counters, so that no page has to count the answers."""
+    answered = change if kind == "answer" else 0
+    counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
+    connection.execute(_COUNT, {"annotator": annotator_id, **counts})
+
+
+def refused_classes(connection: Connection, slot_id: int) -> list[int]:
+    """The classes that were shown in this slot and answered None; other answers end a slot."""
+    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
+    return sorted({k for shown in lists for k in shown})

@@ -1,0 +1,142 @@
+"""The database: SQLite (WAL, synchronous=FULL, BEGIN IMMEDIATE for every writer) or PostgreSQL, one face."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVarTuple
+
+from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from shortlist.annotate.db.group_commit import GroupCommit
+from shortlist.annotate.db.schema import REVISION
+from shortlist.errors import InputError
+
+BUSY_SECONDS = 30  # how long a writer waits for another process's write (`annotate add` while the server runs)
+
+
+Columns = TypeVarTuple("Columns")
+
+
+class Store:
+    """Transactions on one database: `with store.write() as connection` is durable when the block is left."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self._writing = engine.execution_options(shortlist_write=True)
+        # One writer at a time is SQLite's rule; waiting in a lock is fair and cheap, polling a busy file is neither.
+        self._sqlite = GroupCommit(self._writing) if self.is_sqlite else None
+
+    @classmethod
+    def open(cls, url: str) -> "Store":
+        """Connect, bringing the tables up to date first."""
+        store = cls(_engine(url))
+        try:
+            store._migrate()
+        except BaseException as error:
+            store.close()
+            if isinstance(error, OperationalError):
+                raise InputError(f"cannot open the database {_shown(url)}: {_first_line(error)}") from error
+            raise
+        return store
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A writing transaction; committed to the disk when the block ends, rolled back when it raises."""
+        with self._sqlite.write() if self._sqlite is not None else self._writing.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A reading transaction: one consistent moment of the database."""
+        engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="REPEATABLE READ")
+        with engine.begin() as connection:
+            yield connection
+
+    def locked(self, statement: "Select[*Columns]", of: Any, skip: bool = False) -> "Select[*Columns]":
+        """`statement` with its rows locked where the database locks rows; SQLite's writer already has it all."""
+        return statement if self.is_sqlite else statement.with_for_update(of=of, skip_locked=skip)
+
+    def check(self) -> list[str]:
+        """What the database's own integrity check finds wrong; empty when it is sound."""
+        if not self.is_sqlite:
+            return []
+        with self.read() as connection:
+            found = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
+            broken = connection.execute(text("PRAGMA foreign_key_check")).all()
+        return [line for line in found if line != "ok"] + [f"broken reference {tuple(row)}" for row in broken]
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        if self._sqlite is not None:
+            self._sqlite.close()
+        self.engine.dispose()
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            known = inspect(connection).has_table("alembic_version")
+            at = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if known else None
+        if at is not None and at > REVISION:  # they are counted: 0001, 0002, ...
+            raise InputError(
+                f"the database is of a newer Shortlist (revision {at}, this one knows {REVISION}): upgrade"
+            )
+        if at != REVISION:
+            from shortlist.annotate.db.migrations import upgrade
+
+            upgrade(self)
+
+
+def _engine(url: str) -> Engine:
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = create_engine(parsed, pool_size=32, max_overflow=64)
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(parsed, pool_size=16, max_overflow=24, pool_pre_ping=True)
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InputError("the database is not a URL: expected postgresql://user@host/name") from error
+    backend = parsed.get_backend_name()
+    if backend == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend == "sqlite" and parsed.database:
+        return parsed
+    raise InputError(f"unknown database {backend!r}: expected postgresql://user@host/name (or none, for SQLite)")
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves: the driver's own would be deferred
+    for pragma in (
+        f"busy_timeout = {BUSY_SECONDS * 1000}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A deferred transaction that turns from read to write ignores busy_timeout, so a writer says so at once.
+    writing = connection.get_execution_options().get("shortlist_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a SQLite file."""
+    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+
+
+def _shown(url: str) -> str:
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def _first_line(error: OperationalError) -> str:
+    return str(error.orig).strip().splitlines()[0]

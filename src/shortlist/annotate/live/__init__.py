@@ -1,0 +1,1 @@
+"""Lists that a model chooses while people answer."""

@@ -1,0 +1,106 @@
+"""The answers so far, as the trainer reads them: new ones only, all again after an undo. It writes nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, exists, func, select
+from sqlalchemy.orm import aliased
+
+from shortlist.annotate.db.schema import Answer, Item, Question, Slot
+from shortlist.labels.checks import NONE
+from shortlist.policies.noise import IntArray, Lists, Log
+
+
+@dataclass(frozen=True)
+class Given:
+    """One live answer; `truth` is the known class of a gold item."""
+
+    item_id: int
+    shortlist: tuple[int, ...]
+    answer: int
+    truth: int | None = None
+
+
+@dataclass
+class AnswerLog:
+    """Where the trainer is in the log. `count` rows up to id `last` were read, of any kind."""
+
+    last: int = 0
+    count: int = 0
+
+    def read(self, connection: Connection) -> tuple[list[Given], bool]:
+        """The live answers since the last call; or all of them, and True, where an earlier one was taken back.
+
+        All again also where a row turns up behind one already read: on PostgreSQL a lower id may be committed later.
+        """
+        new = connection.execute(select(func.max(Answer.id), func.count()).where(Answer.id > self.last)).one()
+        top, added = (new[0] or self.last), int(new[1])
+        before = connection.execute(select(func.count()).where(Answer.id <= self.last)).scalar_one()
+        if not added and before == self.count:
+            return [], False
+        undone = (
+            select(func.count())
+            .select_from(Answer)
+            .where(Answer.id > self.last, Answer.supersedes.is_not(None), Answer.supersedes <= self.last)
+        )
+        again = before != self.count or bool(connection.execute(undone).scalar_one())
+        rows = _live(connection, 0 if again else self.last, top)
+        self.last, self.count = top, before + added
+        return rows, again
+
+    def waiting(self, connection: Connection) -> int:
+        """How many rows came since the last `read`."""
+        return int(connection.execute(select(func.count()).where(Answer.id > self.last)).scalar_one())
+
+
+def _live(connection: Connection, after: int, up_to: int) -> list[Given]:
+    undo = aliased(Answer)
+    statement = (
+        select(Question.item_id, Question.shortlist, Answer.class_id, Slot.gold, Item.gold)
+        .join(Question, Question.id == Answer.question_id)
+        .join(Slot, Slot.id == Question.slot_id)
+        .join(Item, Item.id == Question.item_id)
+        .where(Answer.id > after, Answer.id <= up_to, Answer.kind == "answer")
+        .where(~exists().where(undo.supersedes == Answer.id))
+        .order_by(Answer.id)
+    )
+    return [
+        Given(item, tuple(shown), NONE if picked is None else picked, truth if gold else None)
+        for item, shown, picked, gold, truth in connection.execute(statement)
+    ]
+
+
+def rounds(given: Sequence[Given], place: dict[int, int]) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray]]:
+    """(rows, lists, sizes, answers) for `Loop.record`: the first answer of each item, then the second of each, ...
+
+    Answers on items that are not in `place` (item id -> row) are left out.
+    """
+    turns: list[list[Given]] = []
+    asked: dict[int, int] = {}
+    for one in given:
+        if one.item_id in place and one.shortlist:
+            turn = asked.get(one.item_id, 0)
+            asked[one.item_id] = turn + 1
+            if turn == len(turns):
+                turns.append([])
+            turns[turn].append(one)
+    for part in turns:
+        rows = np.array([place[one.item_id] for one in part], np.int64)
+        yield (rows, *_arrays(part))
+
+
+def gold_log(given: Sequence[Given]) -> tuple[Log, IntArray]:
+    """The answers on gold items, and their known classes: `Loop.record_gold`."""
+    known = [one for one in given if one.truth is not None and one.shortlist]
+    truth = np.array([one.truth for one in known], np.int64)
+    return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known)), truth
+
+
+def _arrays(given: Sequence[Given]) -> tuple[Lists, IntArray, IntArray]:
+    """(lists, sizes, answers), short lists filled up with -1."""
+    sizes = np.array([len(one.shortlist) for one in given], np.int64)
+    lists = np.full((len(given), int(sizes.max(initial=1))), -1, np.int32)
+    for row, one in enumerate(given):
+        lists[row, : len(one.shortlist)] = one.shortlist
+    return lists, sizes, np.array([one.answer for one in given], np.int64)

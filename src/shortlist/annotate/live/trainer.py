@@ -1,0 +1,175 @@
+"""The trainer's process: reads the answers, trains, publishes; started, watched and ended by the server.
+
+    python -m shortlist.annotate.live.trainer PROJECT '{"policy": "adaptive", ...}'
+
+It only reads the database: on SQLite a reader keeps no writer waiting, so however long it trains, the queue does not
+notice. It has the lowest priority and one thread. What it has learned is not stored: after a crash it reads all answers
+again. It ends when its input does, that is, with the server, however that ended.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shortlist.annotate.live.answer_log import AnswerLog, Given, gold_log, rounds
+from shortlist.annotate.live.chooser import FOLDER, HISTORY, LivePlan, write_items
+from shortlist.annotate.live.items import LiveItems, read_project, shape
+from shortlist.annotate.project.project import Project
+from shortlist.errors import InputError
+from shortlist.policies.loop import Loop
+from shortlist.policies.snapshot import current, publish
+
+POLL_SECONDS = 0.05
+HELD_OUT = 10
+"""Of the answers that are there at the start, one in so many (the latest) is held out for the temperature."""
+
+
+class Trainer:
+    """The loop of one project, fed from its database."""
+
+    def __init__(self, project: Project, plan: LivePlan) -> None:
+        self.project, self.plan = project, plan
+        self.folder = project.folder / FOLDER
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.shape = (0, 0, 0)
+        self.items: LiveItems
+        self.loop: Loop
+        self.trained_at = self.took = 0.0
+        self.answers = 0
+
+    def step(self) -> bool:
+        """Train and publish if it is time to; False where there was nothing to do."""
+        with self.project.store.read() as connection:
+            changed = shape(connection) != self.shape
+            if not changed and not self._due(connection):
+                return False
+        begun = time.time()
+        if changed:
+            self._begin()  # making features is not training: no rest after it
+        else:
+            with self.project.store.read() as connection:
+                given, again = self.log.read(connection)
+            self._replay(given) if again else self._record(given)
+            self.loop.retrain()
+        self._publish(begun)
+        self.trained_at, self.took = time.monotonic(), 0.0 if changed else time.time() - begun
+        return True
+
+    def _due(self, connection: Any) -> bool:
+        waiting = self.log.waiting(connection)
+        if not waiting:
+            return False
+        rested = time.monotonic() - self.trained_at
+        if rested < self.took:
+            return False  # at most half of the time: others want the machine and the disk, too
+        return waiting >= self.loop.batch_size() or rested > self.plan.seconds
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Everything from the start: the items as features, all answers so far."""
+        plan = self.plan
+        with self.project.store.read() as connection:
+            self.shape = shape(connection)
+            self.items = read_project(connection, self.project.media, plan.features, plan.seed, plan.test)
+            self.log = AnswerLog()
+            given, _ = self.log.read(connection)
+        self.place = {item_id: row for row, item_id in enumerate(self.items.ids)}
+        write_items(self.folder, self.items.names, self.items.ids)
+        self._replay(given)
+
+    def _replay(self, given: list[Given]) -> None:
+        """A new loop that learns the earlier answers, then is calibrated on the latest ones."""
+        before = _version(self.folder)
+        self.loop = Loop(self.items.x, self.items.num_classes, self.plan.settings(), self.plan.seed)
+        self.answers = 0
+        cut = len(given) - len(given) // HELD_OUT
+        self._record(given[:cut])
+        if given:
+            self.loop.retrain()
+        if given[cut:]:
+            self._record(given[cut:])
+            self.loop.retrain()
+        self.loop.version = max(self.loop.version, before + 1)
+
+    def _record(self, given: list[Given]) -> None:
+        self.answers += len(given)
+        self.loop.record_gold(*gold_log(given))
+        for rows, lists, sizes, answer in rounds([one for one in given if one.truth is None], self.place):
+            self.loop.record(rows, lists, sizes, answer)
+
+    # -- what others see ---------------------------------------------------------------------------------------------
+
+    def _publish(self, begun: float) -> None:
+        publish(self.loop, self.folder)
+        state = self.loop.state
+        line = {
+            "version": self.loop.version,
+            "answers": self.answers,
+            "questions": state.questions,
+            "reads": state.reads,
+            "accuracy": self._accuracy(),
+            "scored_on": self.items.scored_on,
+            "resolved": 1 - len(self.loop.open_items()) / state.num_items,
+            "temperature": self.loop.temperature,
+            "begun": begun,
+            "ended": time.time(),
+        }
+        with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _accuracy(self) -> float | None:
+        """On items that are never trained on; None where there are none, or before the first answer."""
+        if not len(self.items.y_score) or not self.loop.state.questions:
+            return None
+        return float(np.mean(self.loop.model.predict(self.items.x_score) == self.items.y_score))
+
+
+def _version(folder: Path) -> int:
+    """The version that was published last; -1 where there is none, or a damaged one."""
+    try:
+        published = current(folder)
+    except (InputError, OSError, KeyError, TypeError, ValueError):
+        return -1
+    return -1 if published is None else published.version
+
+
+def run(folder: Path, plan: LivePlan) -> None:
+    """Train for ever."""
+    with Project.open(folder) as project:
+        trainer = Trainer(project, plan)
+        while True:
+            if not trainer.step():
+                time.sleep(POLL_SECONDS)
+
+
+def _end_with_input() -> None:
+    """The server holds the other end; when it is gone, however it went, so are we."""
+    while sys.stdin.buffer.read(1 << 16):
+        pass
+    os._exit(0)
+
+
+def main() -> None:
+    """The process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the server decides
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    folder, content = sys.argv[1:]
+    try:
+        plan = LivePlan.parse(json.loads(content))
+        os.nice(plan.nice)
+        run(Path(folder), plan)
+    except InputError as error:
+        print(f"trainer: {error}", file=sys.stderr, flush=True)
+        os._exit(2)  # not sys.exit: the thread that reads our input holds its lock, on which Python would abort
+
+
+if __name__ == "__main__":
+    main()

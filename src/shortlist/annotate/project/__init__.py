@@ -1,0 +1,1 @@
+"""A project: its folder, its items and what is told about it."""

@@ -1,0 +1,179 @@
+"""Everything of a project in one .zip: the settings, the secret, the rows of every table, the media.
+
+The rows are read in one transaction, so a running server may go on; they are plain JSON lines, so a backup from SQLite
+can be restored to PostgreSQL and the other way round.
+"""
+
+import io
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table, func, insert, select
+
+from shortlist.annotate.db.schema import REVISION, Item, tables
+from shortlist.annotate.project.instructions import instructions_of, set_instructions
+from shortlist.annotate.project.project import (
+    INSTRUCTIONS,
+    SECRET,
+    SETTINGS,
+    Project,
+    parse_settings,
+    private_file,
+    remove_files,
+)
+from shortlist.errors import InputError
+from shortlist.files import sync_directory
+
+FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
+READABLE = ("0001", REVISION)  # what came since may be empty, so that older rows are still rows
+_MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
+_BATCH = 2000
+
+
+@dataclass
+class Saved:
+    """What a backup holds: how many rows; and the names of the items whose pictures or sounds could not be read."""
+
+    rows: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+def write_backup(project: Project, out: Path) -> Saved:
+    """Write the backup, readable by its owner only.
+
+    A file that is gone or cannot be read is left out and named: the answers are what cannot be made again.
+    """
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent}: no such folder")
+    saved = Saved()
+    with private_file(out) as written, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("backup.json", json.dumps(FORMAT))
+        archive.write(project.folder / SETTINGS, SETTINGS)
+        archive.write(project.folder / SECRET, SECRET)
+        if words := instructions_of(project):
+            archive.writestr(INSTRUCTIONS, words)
+        with project.store.read() as connection:
+            for table in tables():
+                saved.rows += _dump(connection, table, archive)
+            files = select(Item.name, Item.file).where(Item.file.is_not(None)).order_by(Item.id)
+            for name, file in connection.execute(files):
+                try:
+                    content = (project.media / str(file)).read_bytes()
+                except OSError:
+                    saved.missing.append(name)
+                    continue
+                archive.writestr(f"media/{file}", content, zipfile.ZIP_STORED)
+    return saved
+
+
+def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile) -> int:
+    count = 0
+    statement = select(table).order_by(*table.primary_key.columns)
+    with archive.open(f"tables/{table.name}.jsonl", "w", force_zip64=True) as file:
+        for row in connection.execute(statement, execution_options={"yield_per": _BATCH}).mappings():
+            file.write(json.dumps(dict(row)).encode() + b"\n")
+            count += 1
+    return count
+
+
+def restore_backup(source: Path, folder: Path, database: str | None = None) -> int:
+    """Make a project from a backup; returns the number of rows.
+
+    It is made beside `folder` under another name and takes its place when it is whole: killed in between, there is no
+    project. What is left then is cleared away by the next try.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there already: expected a new folder, or an empty one")
+    folder = folder.resolve()
+    made = folder.with_name(f".{folder.name}.restoring")
+    try:
+        archive = zipfile.ZipFile(source)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{source}: not a backup: {error}") from error
+    with archive:
+        settings, secret = _read_head(archive, source)
+        remove_files(made)
+        project = Project.create(made, replace(settings, database=database), secret)
+        try:
+            _extract_media(project, archive)
+            if INSTRUCTIONS in archive.namelist():
+                set_instructions(project, archive.read(INSTRUCTIONS).decode())
+            count = _load(project, archive)
+        except BaseException as error:
+            project.discard()
+            if isinstance(error, (KeyError, ValueError, TypeError, zipfile.BadZipFile)):
+                raise InputError(f"{source}: a damaged backup: {error}") from error
+            raise
+        project.close()
+    try:
+        made.rename(folder)
+        sync_directory(folder.parent)
+    except OSError as error:
+        Project.open(made).discard()  # the backup is still there, and a next try would remove it anyway
+        raise InputError(f"{folder}: cannot be made: {error.strerror}; nothing was restored") from error
+    return count
+
+
+def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
+    try:
+        head = json.loads(archive.read("backup.json"))
+        if head.get("format") != FORMAT["format"] or head.get("revision") not in READABLE:
+            known, found = " or ".join(READABLE), head.get("revision")
+            raise InputError(f"{source}: expected a backup of revision {known}, got {found}: of a newer Shortlist?")
+        return parse_settings(archive.read(SETTINGS).decode(), source), archive.read(SECRET)
+    except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{source}: not a backup of ours: {error}") from error
+
+
+def _load(project: Project, archive: zipfile.ZipFile) -> int:
+    count = 0
+    with project.store.write() as connection:
+        for table in tables():
+            with archive.open(f"tables/{table.name}.jsonl") as file:
+                for batch in _batches(file):
+                    connection.execute(insert(table), batch)
+                    count += len(batch)
+            if not project.store.is_sqlite and table.autoincrement_column is not None:
+                _advance(connection, table)
+    return count
+
+
+def _batches(file: Any) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    for line in io.TextIOWrapper(file, "utf-8"):
+        batch.append(json.loads(line))
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _advance(connection: Connection, table: Table) -> None:
+    """PostgreSQL counts ids in a sequence, which explicit ids do not move."""
+    last = connection.execute(select(func.max(table.c.id))).scalar()
+    if last is not None:
+        connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last)))
+
+
+def _extract_media(project: Project, archive: zipfile.ZipFile) -> None:
+    """Only names that we could have written: a backup from a stranger must not write elsewhere."""
+    for name in archive.namelist():
+        if not name.startswith("media/"):
+            continue
+        if not _MEDIA_NAME.fullmatch(name):
+            raise InputError(f"a damaged backup: the name {name!r} is not one of ours")
+        target = project.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(name) as packed, target.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+    os.sync()

@@ -1,0 +1,192 @@
+"""A project folder: project.json, the secret, the SQLite file (unless the database is elsewhere) and the media.
+
+And the instructions for annotators, where there are some.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import delete, select
+
+from shortlist.annotate.db.schema import LabelClass, tables
+from shortlist.annotate.db.store import Store, sqlite_url
+from shortlist.annotate.queue.chooser import Chooser, UniformChooser
+from shortlist.annotate.queue.queue import Queue
+from shortlist.errors import InputError
+from shortlist.files import sync_directory
+
+SETTINGS, SECRET, DATABASE, MEDIA = "project.json", "secret.key", "annotations.db", "media"
+INSTRUCTIONS = "instructions.txt"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `init` was told. `database` is None for the SQLite file in the folder, `live` for uniform shortlists."""
+
+    title: str
+    size: int
+    overlap: int = 1
+    gold_every: int = 10
+    database: str | None = None
+    live: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.title.strip():
+            raise InputError("title: expected some text")
+        for name, least in (("size", 1), ("overlap", 1), ("gold_every", 2)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= 1_000_000:
+                raise InputError(f"{name} {value!r}: expected a whole number of at least {least}")
+
+
+@dataclass(frozen=True)
+class Project:
+    """An open project."""
+
+    folder: Path
+    settings: Settings
+    store: Store
+    secret: bytes
+
+    @property
+    def media(self) -> Path:
+        """The one root below which item files are."""
+        return self.folder / MEDIA
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
+        """Make the folder (it may exist, but not hold a project) with a fresh secret and empty tables."""
+        if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
+            raise InputError(
+                f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
+            )
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / MEDIA).mkdir()
+            _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
+            store = _open_empty(_url(folder, settings))
+            # the settings make it a project, so they come last; they may hold the database's password
+            _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+        except BaseException:
+            remove_files(folder)
+            raise
+        return cls(folder, settings, store, _secret(folder))
+
+    @classmethod
+    def open(cls, folder: Path) -> "Project":
+        """Open what `create` made."""
+        settings = read_settings(folder)
+        return cls(folder, settings, Store.open(_url(folder, settings)), _secret(folder))
+
+    def queue(self, chooser: Chooser | None = None, **options: Any) -> Queue:
+        """The queue, with uniform shortlists unless another chooser is given."""
+        chooser = chooser or UniformChooser(self.settings.size)
+        return Queue(self.store, chooser, gold_every=self.settings.gold_every, **options)
+
+    def discard(self) -> None:
+        """Take back what `create` made and what came in since."""
+        with self.store.write() as connection:
+            for table in reversed(tables()):
+                connection.execute(delete(table))
+        self.close()
+        remove_files(self.folder)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.store.close()
+
+    def __enter__(self) -> "Project":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open_empty(url: str) -> Store:
+    store = Store.open(url)
+    with store.read() as connection:
+        taken = connection.execute(select(LabelClass.id).limit(1)).scalar() is not None
+    if taken:
+        store.close()
+        raise InputError("this database already holds a project: give another one")
+    return store
+
+
+def remove_files(folder: Path) -> None:
+    """Take away what makes `folder` a project, and the folder if nothing else is in it."""
+    shutil.rmtree(folder / MEDIA, ignore_errors=True)
+    for name in (SETTINGS, SECRET, INSTRUCTIONS, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # it is not empty: it was there before
+        folder.rmdir()
+
+
+def read_settings(folder: Path) -> Settings:
+    """The settings of the project in `folder`."""
+    path = folder / SETTINGS
+    try:
+        return parse_settings(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError as error:
+        raise InputError(f"{folder} holds no project: make one with `shortlist annotate init`") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def parse_settings(content: str, where: Path) -> Settings:
+    """The settings written in `content`."""
+    try:
+        return Settings(**json.loads(content))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where}: not the settings of a project: {error}") from error
+
+
+def _url(folder: Path, settings: Settings) -> str:
+    return settings.database or sqlite_url((folder / DATABASE).resolve())
+
+
+def _secret(folder: Path) -> bytes:
+    """The signing secret; made anew if it was removed (which ends every invite link), never guessable."""
+    path = folder / SECRET
+    if not path.exists():
+        _write_private(path, secrets.token_hex(32).encode())
+    if path.stat().st_mode & 0o077:
+        raise InputError(f"{path} can be read by others: expected mode 0600 (chmod 600 {path})")
+    value = path.read_bytes().strip()
+    if len(value) < 32:
+        raise InputError(f"{path} is too short for a secret: remove it and a new one is made")
+    return value
+
+
+@contextmanager
+def private_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file for the owner's eyes only, from the first byte on, that takes its place when the block ends well.
+
+    `files.atomic_path` gives its files the usual mode, which for a moment is too open for a secret.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")  # mode 0600
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    with private_file(path) as file:
+        file.write(content)

@@ -1,0 +1,176 @@
+"""Where items come from: a folder of images and sounds, or a table with a column of texts or of image paths."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
+from shortlist.data.own.readers import TABLES
+from shortlist.data.own.table import item_names, read_table
+from shortlist.errors import InputError
+
+MAX_TEXT = 100_000
+MAX_NAME = 500
+MAX_INSTRUCTIONS = 10_000
+# C0 and C1 controls other than tab and line ends, lone surrogates: they break databases, terminals and screen readers
+_BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """An item as found: where (for messages), its name, and either a text or a file; gold as a class name."""
+
+    where: str
+    name: str
+    text: str | None = None
+    path: Path | None = None
+    gold: str | None = None
+    problem: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """text, image or audio, as far as a name tells."""
+        if self.path is None:
+            return "text"
+        return "audio" if self.path.suffix.lower() in AUDIO_ENDINGS else "image"
+
+
+def check_name(name: str, what: str = "name") -> str:
+    """`name` if it can be a name: some characters, one line, not too long."""
+    if not name.strip() or len(name) > MAX_NAME or _BAD.search(name) or "\n" in name or "\r" in name:
+        raise InputError(f"{what} {name[:40]!r}: expected one line of 1 to {MAX_NAME} printable characters")
+    return name
+
+
+def check_text(text: str, most: int = MAX_TEXT) -> str:
+    """`text` if it can be shown."""
+    if not text.strip():
+        raise InputError("an empty text")
+    if len(text) > most:
+        raise InputError(f"a text of {len(text)} characters: expected at most {most}")
+    if _BAD.search(text):
+        raise InputError("a text with control characters")
+    return text
+
+
+def check_instructions(text: str) -> str:
+    """`text`, its line ends as ours, if annotators can be shown it; it may be empty."""
+    clean = "\n".join(text.strip().splitlines())
+    return check_text(clean, MAX_INSTRUCTIONS) if clean else ""
+
+
+def read_instructions(path: Path) -> str:
+    """What annotators are told: plain text, paragraphs apart by an empty line."""
+    content = _read(path)
+    try:
+        text = check_instructions(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if not text:
+        raise InputError(f"{path}: an empty text")
+    return text
+
+
+def find_sources(path: Path, text_column: str | None = None, item_column: str | None = None) -> Iterator[Source]:
+    """Every item below a folder, or in a table; they are named as `shortlist train` names them."""
+    if path.is_dir():
+        return _from_folder(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file or folder")
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLES)})")
+    return _from_table(path, text_column, item_column)
+
+
+def _from_folder(folder: Path) -> Iterator[Source]:
+    """Files by name, in the order of the names; links are not followed."""
+    endings = IMAGE_ENDINGS | AUDIO_ENDINGS
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        inside = path.relative_to(folder)
+        if any(part.startswith(".") for part in inside.parts):  # .DS_Store and its like
+            continue
+        name, problem = inside.as_posix(), None
+        if path.is_symlink():
+            problem = "a link: links are not followed"
+        elif path.suffix.lower() not in endings:
+            problem = "not an image or a sound of a known type"
+        yield Source(name, name, path=path, problem=problem)
+
+
+def _from_table(path: Path, text_column: str | None, item_column: str | None) -> Iterator[Source]:
+    """A row an item: the text, or the image at the path in the column `image`."""
+    table = read_table(path)
+    column = text_column or ("image" if "image" in table and "text" not in table else "text")
+    if column not in table:
+        raise InputError(f"{path} has no column {column!r} (its columns: {', '.join(table)}): give --text-column")
+    as_path = text_column is None and column == "image"
+    values = table[column]
+    names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
+    golds = table.get("gold", [None] * len(values))
+    for number, (value, name, gold) in enumerate(zip(values, names, golds, strict=True), start=1):
+        words = isinstance(value, str)
+        yield Source(
+            f"row {number} ({name[:40]})",
+            name,
+            text=None if as_path else value if words else "",
+            path=path.parent / value if as_path and words else None,
+            gold=str(gold) if gold not in (None, "") else None,
+            problem=None if words else f"the {column} is {type(value).__name__}, expected characters",
+        )
+
+
+def read_classes(path: Path) -> dict[str, str | None]:
+    """The class names in order, each with what it means: None where the file does not say, empty where it says nothing.
+
+    classes.txt has one name a line (blank lines do not count), a table the columns class and, if wanted, description.
+    """
+    if path.suffix.lower() not in TABLES:
+        return dict.fromkeys(_once(path, _lines(path)))
+    table = read_table(path)
+    if "class" not in table:
+        raise InputError(f"{path}: expected the column class, and description if wanted, got {', '.join(table)}")
+    names = ["" if name is None else str(name).strip() for name in table["class"]]
+    if "" in names:
+        raise InputError(f"{path}: row {names.index('') + 1} has no class")
+    if "description" not in table:
+        return dict.fromkeys(_once(path, names))
+    described = ["" if words is None else str(words).strip() for words in table["description"]]
+    return dict(zip(_once(path, names), described, strict=True))
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in _read(path).splitlines() if line.strip()]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+
+def _once(path: Path, names: list[str], what: str = "class") -> list[str]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InputError(f"{path}: {what} {name!r} occurs {'twice' if times == 2 else f'{times} times'}")
+    return names
+
+
+def read_gold(path: Path) -> dict[str, str]:
+    """Known answers: a table with the columns item and gold (a class name)."""
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"{path}: expected a table ({', '.join(TABLES)}) with the columns item and gold")
+    table = read_table(path)
+    if "item" not in table or "gold" not in table:
+        raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")
+    items = _once(path, item_names(table, path) or [], "item")
+    for number, gold in enumerate(table["gold"], start=1):
+        if gold in (None, ""):
+            raise InputError(f"{path}: row {number} has no gold, expected a class name")
+    return dict(zip(items, map(str, table["gold"]), strict=True))

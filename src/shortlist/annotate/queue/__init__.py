@@ -1,0 +1,1 @@
+"""Who is asked what next, and what an answer changes."""

@@ -1,0 +1,32 @@
+"""Shortlists for gold items, whose class is known: made to measure annotators, not to learn from."""
+
+import numpy as np
+
+from shortlist.annotate.queue.chooser import Choice
+
+HOLDS = 0.5
+
+
+def choose_gold(truth: int, size: int, num_classes: int, seed: int) -> Choice:
+    """A list that holds the right class as often as not (oftener where a uniform list of this size does).
+
+    A miss can only be seen where the class is shown, and of 5 of 150 classes a uniform list shows it once in 30 times.
+    Among the lists that hold it every one is as likely as any other, and so among those that do not: rates counted on
+    each kind apart, as `stats.gold_quality` and `policies.noise` count them, are those of uniform lists. Both kinds
+    taken together are not uniform: the list depends on the class. So nothing is trained on their answers
+    (`formats.answers`).
+
+    >>> choice = choose_gold(truth=2, size=2, num_classes=8, seed=7)
+    >>> len(choice.shortlist), choice.policy
+    (2, 'gold')
+    """
+    holds = max(HOLDS, size / num_classes)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    others = np.delete(np.arange(num_classes), truth)
+    if rng.random() < holds:
+        drawn = rng.permutation([truth, *rng.choice(others, size - 1, replace=False)])
+    else:
+        drawn = rng.choice(others, size, replace=False)
+    other = (size - holds) / max(num_classes - 1, 1)
+    shortlist = tuple(int(k) for k in drawn)
+    return Choice(shortlist, tuple(holds if k == truth else other for k in shortlist), "gold", "1")

@@ -1,0 +1,289 @@
+"""Who gets which question next. Every step costs the same whatever the number of items and answers."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
+
+from shortlist.annotate.db.schema import annotators, items, questions, slots
+from shortlist.annotate.db.statements import (
+    count_classes,
+    free_slot,
+    insert_id,
+    next_rank,
+    refused_classes,
+    set_slot,
+    shown_classes,
+)
+from shortlist.annotate.db.store import Store
+from shortlist.annotate.queue.chooser import Choice, Chooser
+from shortlist.annotate.queue.gold import choose_gold
+
+RECLAIM_AT_ONCE = 16
+HINT_SECONDS = 60.0
+LOWEST = -(1 << 62)  # before every rank
+WANTED_AT_ONCE, LOOKS = 32, 8  # so many of a policy's items are looked at together, so often in one request
+
+_Q, _S, _I = questions.c, slots.c, items.c
+_MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
+_SHOWN = (_I.kind, _I.text, _I.media_type)
+_LOCK_HELD = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
+_HELD = (
+    select(_Q.id, _Q.slot_id, _Q.item_id, _Q.attempt, _Q.shortlist, _Q.served_at, *_SHOWN)
+    .add_columns(_S.gold, _S.turn, _S.annotator_id)
+    .join(slots, _S.id == _Q.slot_id)
+    .join(items, _I.id == _Q.item_id)
+    .where(*_MINE)
+    .order_by(_Q.id)
+)
+_RENEW = update(slots).where(_S.id.in_(bindparam("held", expanding=True))).values(lease_until=bindparam("until"))
+# of no item that the annotator spoke about in another slot, or in this turn of this slot
+_SPOKEN = exists().where(
+    _Q.annotator_id == bindparam("annotator"),
+    _Q.item_id == _S.item_id,
+    _Q.state != "expired",
+    or_(_Q.slot_id != _S.id, _Q.turn == _S.turn),
+)
+_FIND = (
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.rank, _S.gold, _I.name, *_SHOWN)
+    .join(items, _I.id == _S.item_id)
+    .where(_S.gold == false(), _S.state == "free", _S.rank >= bindparam("start"), ~_SPOKEN)
+    .order_by(_S.rank)
+    .limit(1)
+)
+# of items that a policy wants (no gold ones), closed ones among them: it has changed its mind. Said in a way that lets
+# SQLite look the items up instead of walking through all free slots
+_WAITING = (_S.state != "leased", _S.state != "done")
+_WANTED = (
+    select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
+    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), *_WAITING)
+    .order_by(_S.rank.desc())
+)
+_TAKE = (
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, _I.name, *_SHOWN)
+    .join(items, _I.id == _S.item_id)
+    .where(_S.id == bindparam("slot"), *_WAITING)
+)
+_REOPEN = (
+    update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed").values(state="free"),
+    update(items).where(_I.id == bindparam("item"), _I.state == "closed").values(state="open"),
+)
+_EXPIRED = (
+    select(_S.id.label("slot_id"), _S.gold, _S.turn, _S.annotator_id)
+    .where(_S.state == "leased", _S.lease_until <= bindparam("now"))
+    .order_by(_S.lease_until)
+    .limit(RECLAIM_AT_ONCE)
+)
+_EXPIRE = update(questions).where(_Q.slot_id == bindparam("slot"), _Q.state == "open").values(state="expired")
+_GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("annotator"))
+_NEXT_GOLD = (
+    select(_I.id.label("item_id"), _I.gold.label("truth"), *_SHOWN)
+    .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
+    # items become gold later, too: then some of those behind were seen already
+    .where(~exists().where(_S.item_id == _I.id, _S.annotator_id == bindparam("annotator")))
+    .order_by(_I.id)
+    .limit(1)
+)
+_SEE_GOLD = update(annotators).where(annotators.c.id == bindparam("annotator")).values(gold_seen=bindparam("item"))
+
+
+@dataclass(frozen=True)
+class Served:
+    """A question as an annotator may see it: no item name (it may give the class away), no gold class."""
+
+    id: int
+    attempt: int
+    item_id: int
+    kind: Literal["image", "text", "audio"]
+    text: str | None
+    media_type: str | None
+    shortlist: list[int]
+    names: list[str]
+    descriptions: list[str | None]
+    turn: int
+    served_at: float
+    lease_until: float
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One transaction's wish for questions: by whom, when, and where seeds come from."""
+
+    connection: Connection
+    annotator_id: int
+    now: float
+    seeds: Callable[[], int]
+    num_classes: int
+
+
+class Leases:
+    """Gives out slots by rank and takes back those whose lease ran out."""
+
+    def __init__(self, store: Store, chooser: Chooser, gold_every: int, lease_seconds: float) -> None:
+        self.store = store
+        self.chooser = chooser
+        self.gold_every = gold_every
+        self.lease_seconds = lease_seconds
+        self._find_slot = store.locked(_FIND, of=slots, skip=True)
+        self._take_slot = store.locked(_TAKE, of=slots, skip=True)
+        self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
+        # Below this rank there is nothing for this annotator: a freed slot goes to the end, and of an item's free slots
+        # the one of the lowest rank is taken first. Only a hint, forgotten after a minute, because on PostgreSQL a rank
+        # may become visible after a higher one.
+        self._hints: dict[int, tuple[int, float]] = {}
+
+    def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
+        """The annotator's open questions with their slots, oldest first, the slots locked."""
+        mine = {"annotator": annotator_id}
+        if not self.store.is_sqlite:
+            # First lock, then read: a row read before the wait for its lock would show the past.
+            connection.execute(_LOCK_HELD, mine).all()
+        return list(connection.execute(_HELD, mine).mappings())
+
+    def top_up(
+        self, connection: Connection, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
+    ) -> list[Served]:
+        """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
+        until = now + self.lease_seconds
+        ask = Ask(connection, annotator_id, now, seeds, count_classes(connection))
+        rows: list[Mapping[Any, Any]] = list(self.held(connection, annotator_id))
+        if rows:
+            connection.execute(_RENEW, {"held": [row["slot_id"] for row in rows], "until": until})
+        hold = min(hold, self.chooser.most_held)
+        while len(rows) < hold and (row := self._lease(ask)) is not None:
+            rows.append(row)
+        shown = shown_classes(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
+        return [_served(row, [shown[k] for k in row["shortlist"]], until) for row in rows]
+
+    def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
+        while True:
+            freed = self._reclaim(ask)
+            wanted = self._find_wanted(ask)
+            slot = wanted or self._find(ask)
+            if slot is None:
+                if freed < RECLAIM_AT_ONCE:
+                    return None
+                continue
+            seed = ask.seeds()
+            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
+            choice = self.chooser.choose(slot["name"], ask.num_classes, refused, seed)
+            if choice is None:
+                self._close(ask.connection, slot["item_id"])
+                continue
+            # as many classes as on the list in whose place it comes: nobody is to tell the two apart
+            gold = self._lease_gold(ask, len(choice.shortlist), seed) if seed % self.gold_every == 0 else None
+            if gold is not None:
+                if wanted is not None:
+                    self.chooser.front.put(wanted["item_id"])
+                return gold
+            until = ask.now + self.lease_seconds
+            set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
+            return {**slot, **_insert_question(ask, slot, choice, seed)}
+
+    def _find_wanted(self, ask: Ask) -> RowMapping | None:
+        """A slot of the first item at the policy's front that this annotator may have."""
+        front, start = self.chooser.front, 0
+        for _ in range(LOOKS):
+            head = front.head(start, WANTED_AT_ONCE)
+            if not head:
+                return None
+            rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).all()
+            mine = {row.item_id: row.id for row in rows if not row.spoken}  # of an item's slots the first one is last
+            gone = set(head) - {row.item_id for row in rows}
+            found = next(filter(None, (self._take(ask, mine[item]) for item in head if item in mine)), None)
+            front.drop(gone if found is None else {*gone, found["item_id"]}, start + len(head))
+            if found is not None:
+                return found
+            start += len(head) - len(gone)
+        return None
+
+    def _take(self, ask: Ask, slot_id: int) -> RowMapping | None:
+        """The slot, if nobody else has it by now."""
+        found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
+        if found is not None and found["state"] == "closed":
+            self.reopen(ask.connection, found["item_id"])
+        return found
+
+    def _find(self, ask: Ask) -> RowMapping | None:
+        """The first free slot by rank that this annotator may have."""
+        start, made = self._hints.get(ask.annotator_id, (LOWEST, 0.0))
+        if time.monotonic() - made > HINT_SECONDS:
+            start, made = LOWEST, time.monotonic()
+        wanted = {"annotator": ask.annotator_id, "start": start}
+        found = ask.connection.execute(self._find_slot, wanted).mappings().first()
+        self._hints[ask.annotator_id] = (next_rank(ask.connection) if found is None else found["rank"], made)
+        return found
+
+    def _reclaim(self, ask: Ask) -> int:
+        """Take back some leases that ran out; returns how many."""
+        rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
+        for row in rows:
+            self.expire(ask.connection, row)
+        return len(rows)
+
+    def expire(self, connection: Connection, slot: RowMapping) -> None:
+        """End a slot's open question and put the slot back."""
+        connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
+        # who does not hold the item any more may have its other slots, also those passed over before
+        self._hints.pop(slot["annotator_id"], None)
+        free_slot(connection, slot, slot["turn"])
+
+    def reopen(self, connection: Connection, item_id: int) -> None:
+        """Ask an item again that the policy had closed."""
+        for statement in _REOPEN:
+            connection.execute(statement, {"item": item_id})
+
+    def _lease_gold(self, ask: Ask, size: int, seed: int) -> Mapping[Any, Any] | None:
+        """Ask the annotator's next gold item, in a slot made for them alone."""
+        seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
+        item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
+        if item is None:
+            return None
+        choice = choose_gold(item["truth"], size, ask.num_classes, seed)
+        slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
+        slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
+        slot["slot_id"] = insert_id(ask.connection, slots, slot)
+        ask.connection.execute(_SEE_GOLD, {"annotator": ask.annotator_id, "item": item["item_id"]})
+        return {**item, **_insert_question(ask, slot, choice, seed)}
+
+    def _close(self, connection: Connection, item_id: int) -> None:
+        """The policy asks this item no more: its free slots leave the queue."""
+        connection.execute(update(items).where(_I.id == item_id).values(state="closed"))
+        connection.execute(update(slots).where(_S.item_id == item_id, _S.state == "free").values(state="closed"))
+
+
+def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: int) -> dict[str, Any]:
+    values = {
+        "slot_id": slot["slot_id"],
+        "item_id": slot["item_id"],
+        "annotator_id": ask.annotator_id,
+        "turn": slot["turn"],
+        "shortlist": list(choice.shortlist),
+        "policy": choice.policy,
+        "policy_version": choice.policy_version,
+        "probabilities": list(choice.probabilities),
+        "seed": seed,
+        "state": "open",
+        "attempt": 0,
+        "served_at": ask.now,
+    }
+    return {**values, "id": insert_id(ask.connection, questions, values)}
+
+
+def _served(row: Mapping[Any, Any], shown: Sequence[RowMapping], until: float) -> Served:
+    return Served(
+        id=row["id"],
+        attempt=row["attempt"],
+        item_id=row["item_id"],
+        kind=row["kind"],
+        text=row["text"],
+        media_type=row["media_type"],
+        shortlist=row["shortlist"],
+        names=[one["name"] for one in shown],
+        descriptions=[one["description"] for one in shown],
+        turn=row["turn"],
+        served_at=row["served_at"],
+        lease_until=until,
+    )

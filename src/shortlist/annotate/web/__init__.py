@@ -1,0 +1,1 @@
+"""The web server: pages, API, sign-in."""

@@ -1,0 +1,130 @@
+"""What every route needs: the services of the app, and who is asking."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from shortlist.annotate.problems import Forbidden, Unauthorized
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.queue.queue import Queue
+from shortlist.annotate.web.api.models import ErrorOut
+from shortlist.annotate.web.auth import Auth, Principal
+from shortlist.annotate.web.limits import Limits, Rate
+
+_bearer = HTTPBearer(auto_error=False, description="a program's token")
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+@dataclass(frozen=True)
+class Services:
+    """The parts behind the routes."""
+
+    project: Project
+    queue: Queue
+    auth: Auth
+    stats: Stats
+    limits: Limits
+    sign_ins: Rate
+    submits: Rate
+    tls: bool
+    public_url: str | None
+
+
+# FastAPI sends every plain `def` through a thread, which costs more than most of these do.
+
+
+async def services(request: Request) -> Services:
+    """The app's services."""
+    found: Services = request.app.state.services
+    return found
+
+
+App = Annotated[Services, Depends(services)]
+
+
+def cookie_name(app: Services, role: str) -> str:
+    """One for each role, so that an admin who tries an invite link in the same browser stays an admin.
+
+    And for each project: browsers send the cookies of a host to all of its ports.
+    """
+    return f"shortlist_{role}_{app.auth.tag}"
+
+
+async def annotator_cookie(app: App, request: Request) -> str | None:
+    """The secret of an annotator's session in this browser."""
+    return request.cookies.get(cookie_name(app, "annotator"))
+
+
+async def admin_cookie(app: App, request: Request) -> str | None:
+    """The secret of an admin's session in this browser."""
+    return request.cookies.get(cookie_name(app, "admin"))
+
+
+AnnotatorCookie = Annotated[str | None, Depends(annotator_cookie)]
+AdminCookie = Annotated[str | None, Depends(admin_cookie)]
+
+
+async def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:
+    """Whoever is signed in; a token comes before a cookie, an annotator before an admin."""
+    return await _quickly(app, bearer, annotator, admin)
+
+
+async def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
+    """The same where admins belong."""
+    return await _quickly(app, bearer, admin, annotator)
+
+
+async def _quickly(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
+    """In a thread only where the database has to be asked."""
+    first = next(filter(None, sessions), "")
+    known = app.auth.remembered(bearer.credentials, "token") if bearer else app.auth.remembered(first, "session")
+    return known if known is not None else await run_in_threadpool(identify, app, bearer, *sessions)
+
+
+def identify(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
+    """Who holds the token, or else the first of the sessions that still holds."""
+    if bearer is not None:
+        return app.auth.who(bearer.credentials, "token")
+    problem = Unauthorized("signed_out", "sign in with your link")
+    for secret in filter(None, sessions):
+        try:
+            return app.auth.who(secret, "session")
+        except Unauthorized as error:
+            problem = error
+    raise problem
+
+
+Anyone = Annotated[Principal, Depends(principal)]
+
+
+async def annotator(who: Anyone) -> int:
+    """The id of the annotator who is asking."""
+    if who.annotator_id is None:
+        raise Forbidden("annotators_only", "only an annotator can do this: an admin has no questions")
+    return who.annotator_id
+
+
+async def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) -> int:
+    """The same, held to the rate of submitting."""
+    app.submits.spend(str(annotator_id))
+    return annotator_id
+
+
+async def admin(who: Annotated[Principal, Depends(administrator)]) -> Principal:
+    """The admin who is asking."""
+    if who.role != "admin":
+        raise Forbidden("admins_only", "only an admin can do this")
+    return who
+
+
+Submitter = Annotated[int, Depends(submitter)]
+Admin = Annotated[Principal, Depends(admin)]
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals of a route, for the OpenAPI document."""
+    return {status: {"model": ErrorOut} for status in (400, 413, 422, *statuses)}

@@ -1,0 +1,113 @@
+"""What an annotator does: ask, answer, skip, undo, keep the lease. Every one may be sent again without harm."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import FileResponse
+from sqlalchemy import exists, select
+
+from shortlist.annotate.db.schema import Item, Question
+from shortlist.annotate.problems import NotFound
+from shortlist.annotate.queue.leases import Served
+from shortlist.annotate.queue.queue import Stored
+from shortlist.annotate.web.api.access import Anyone, App, Services, Submitter, refusals
+from shortlist.annotate.web.api.models import (
+    MAX_ID,
+    AnswerIn,
+    NextIn,
+    Progress,
+    QuestionOut,
+    Questions,
+    Saved,
+    ShownClass,
+    ShownItem,
+    SkipIn,
+    StoredOut,
+    UndoIn,
+)
+
+router = APIRouter(tags=["answering"], responses=refusals(401, 403, 404, 429))
+_CONFLICT = refusals(409)
+
+
+@router.post("/next", response_model=Questions)
+def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
+    """The open questions, topped up to `hold`: the same ones again until they are answered. Renews their leases."""
+    return _reply(Questions(questions=_shown(app, app.queue.next(annotator, body.hold)), progress=_progress(app)))
+
+
+@router.post("/answers", response_model=Saved, responses=_CONFLICT)
+def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
+    """Store an answer. It is on the disk when this returns; a different answer to the same showing is a 409."""
+    stored, held = app.queue.answer(annotator, body.question, body.attempt, body.answer, body.seconds, body.hold)
+    return _saved(app, stored, held)
+
+
+@router.post("/skips", response_model=Saved, responses=_CONFLICT)
+def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
+    """Leave a question to somebody else. Not the same as None."""
+    stored, held = app.queue.skip(annotator, body.question, body.attempt, body.seconds, body.hold)
+    return _saved(app, stored, held)
+
+
+@router.post("/undos", response_model=Saved, responses=_CONFLICT)
+def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
+    """Take back an answer or a skip; the question is open again at the next attempt."""
+    stored, held = app.queue.undo(annotator, body.question, body.attempt, body.hold)
+    return _saved(app, stored, held)
+
+
+@router.get("/media/{item}", response_class=FileResponse, responses={200: {"content": {"image/*": {}, "audio/*": {}}}})
+def media(app: App, who: Anyone, item: Annotated[int, Path(ge=1, le=MAX_ID)]) -> FileResponse:
+    """The image or sound of an item that the annotator was asked about (of any item, for an admin)."""
+    with app.project.store.read() as connection:
+        row = connection.execute(select(Item.file, Item.media_type).where(Item.id == item)).first()
+        asked = exists().where(Question.annotator_id == who.annotator_id, Question.item_id == item)
+        allowed = who.role == "admin" or connection.execute(select(asked)).scalar()
+    root = app.project.media.resolve()
+    if row is None or row.file is None or not allowed:
+        raise NotFound("no_media", f"there is no media of an item {item} for you")
+    path = root / row.file
+    # resolve() follows links: a path that changes by it has one, or leaves the root
+    if path.resolve() != path or not path.is_relative_to(root) or not path.is_file():
+        raise NotFound("no_media", f"the media of item {item} is not there")
+    headers = {"cache-control": "private, max-age=86400", "content-security-policy": "default-src 'none'; sandbox"}
+    return FileResponse(path, media_type=row.media_type, headers=headers)
+
+
+def _progress(app: Services) -> Progress:
+    return Progress(**app.stats.progress(app.queue.settled))
+
+
+def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:
+    return _reply(Saved(saved=StoredOut(**asdict(stored)), questions=_shown(app, held), progress=_progress(app)))
+
+
+def _reply(content: Questions) -> Response:
+    """Written here, in the route's thread: FastAPI would check our own model again, in another one."""
+    return Response(content.model_dump_json(by_alias=True), media_type="application/json")
+
+
+def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
+    return [
+        QuestionOut(
+            id=question.id,
+            attempt=question.attempt,
+            item=ShownItem(
+                kind=question.kind,
+                text=question.text,
+                # browsers keep it by its address: another project at this one has other items of the same numbers
+                media=None if question.media_type is None else f"/api/v1/media/{question.item_id}?of={app.auth.tag}",
+                media_type=question.media_type,
+            ),
+            shortlist=[
+                ShownClass(class_id=k, name=name, description=words)
+                for k, name, words in zip(question.shortlist, question.names, question.descriptions, strict=True)
+            ],
+            again=question.turn > 0,
+            served_at=question.served_at,
+            lease_until=question.lease_until,
+        )
+        for question in held
+    ]

@@ -1,0 +1,162 @@
+"""What an admin does with data: classes and items in while the app runs, answers out."""
+
+import os
+import tempfile
+from pathlib import Path as FilePath
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Body, Path, Query
+from fastapi.responses import FileResponse
+from sqlalchemy import select
+from starlette.background import BackgroundTask
+
+from shortlist.annotate.db.schema import Item, LabelClass
+from shortlist.annotate.db.statements import all_descriptions, class_names
+from shortlist.annotate.formats import EXPORTS, MEDIA_TYPES
+from shortlist.annotate.formats.label_studio_answers import import_answers
+from shortlist.annotate.problems import Invalid
+from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.importing import Report, add_classes, add_items, rename_class, store_media
+from shortlist.annotate.project.sources import Source
+from shortlist.annotate.web.api.access import Admin, App, refusals
+from shortlist.annotate.web.api.models import (
+    MAX_ID,
+    AnswersImported,
+    ClassCounts,
+    ClassesIn,
+    ClassesOut,
+    GoldIn,
+    ImportOut,
+    ItemOut,
+    ItemsIn,
+    ItemsOut,
+    Name,
+    RenameIn,
+    SkippedOut,
+)
+
+router = APIRouter(tags=["data"], responses=refusals(401, 403, 404, 409))
+ExportName = Literal[
+    "answers.csv",
+    "answers.jsonl",
+    "answers.parquet",
+    "gold-answers.csv",
+    "labels.csv",
+    "crowd-kit.csv",
+    "label-studio.json",
+    "label-studio.xml",
+]
+RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
+
+
+@router.get("/classes")
+def classes(app: App, who: Admin) -> ClassesOut:
+    """Every class, in the order of the ids."""
+    with app.project.store.read() as connection:
+        names, said = class_names(connection), all_descriptions(connection)
+    return ClassesOut(names=names, descriptions=[said.get(k) for k in range(len(names))])
+
+
+@router.post("/classes", status_code=201)
+def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
+    """Add classes, which are on the shortlists of the questions to come; or say what those there are mean."""
+    names = body.names if body.descriptions is None else dict(zip(body.names, body.descriptions, strict=True))
+    add_classes(app.project, names)
+    return classes(app, who)
+
+
+@router.patch("/classes/{class_id}")
+def rename(app: App, who: Admin, class_id: Annotated[int, Path(ge=0, le=2**31 - 1)], body: RenameIn) -> ClassesOut:
+    """Call a class something else, say to mend a typo. Answers are kept by the number of the class: they stay."""
+    rename_class(app.project, class_id, body.name)
+    return classes(app, who)
+
+
+@router.get("/classes/counts")
+def counts(app: App, who: Admin) -> ClassCounts:
+    """How often each class was picked so far."""
+    with app.project.store.read() as connection:
+        names = class_names(connection)
+    found = app.stats.class_counts()
+    return ClassCounts(names=names, answers=[found.get(k, 0) for k in range(len(names))], none=found.get(None, 0))
+
+
+@router.get("/items")
+def items(
+    app: App,
+    who: Admin,
+    after: Annotated[int, Query(ge=0, le=MAX_ID)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> ItemsOut:
+    """The items by id, a page at a time."""
+    columns = (Item.id, Item.name, Item.kind, Item.state, Item.gold, Item.pending)
+    with app.project.store.read() as connection:
+        statement = select(*columns).where(Item.id > after).order_by(Item.id).limit(limit)
+        rows = [ItemOut(**row) for row in connection.execute(statement).mappings()]
+    return ItemsOut(items=rows, after=rows[-1].id if len(rows) == limit else None)
+
+
+@router.post("/items", status_code=201)
+def more_items(app: App, who: Admin, body: ItemsIn) -> ImportOut:
+    """Add texts."""
+    sources = [Source(item.name, item.name, text=item.text, gold=item.gold) for item in body.items]
+    return _report(add_items(app.project, sources, strict=body.strict))
+
+
+@router.post("/items/gold")
+def more_gold(app: App, who: Admin, body: GoldIn) -> ImportOut:
+    """Make gold items of items that nobody was asked about yet."""
+    return _report(mark_gold(app.project, {one.item: one.gold for one in body.items}, strict=body.strict))
+
+
+@router.post("/items/media", status_code=201)
+def more_media(
+    app: App,
+    who: Admin,
+    body: RawBody,
+    name: Annotated[Name, Query()],
+    gold: Annotated[Name | None, Query(description="the known class name")] = None,
+) -> ImportOut:
+    """Add one image or sound: its bytes are the body. The type is told by the bytes."""
+    known = None
+    if gold is not None:
+        with app.project.store.read() as connection:
+            known = connection.execute(select(LabelClass.id).where(LabelClass.name == gold)).scalar()
+        if known is None:
+            raise Invalid("no_class", f"the gold answer {gold!r} is not a class")
+    store_media(app.project, name, body, known)
+    return ImportOut(added=1, skipped=[])
+
+
+@router.get(
+    "/export/{name}",
+    response_class=FileResponse,
+    responses={200: {"content": {kind.split(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
+)
+def export(app: App, who: Admin, name: ExportName) -> FileResponse:
+    """The live answers as a file, or the waiting questions as Label Studio tasks."""
+    handle, temporary = tempfile.mkstemp(prefix="shortlist-export-", suffix=FilePath(name).suffix)
+    os.close(handle)
+    path = FilePath(temporary)
+    try:
+        EXPORTS[name](app.project, path)
+    except BaseException:
+        path.unlink()
+        raise
+    clean_up = BackgroundTask(path.unlink)
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], filename=name, background=clean_up)
+
+
+@router.post("/import/label-studio")
+def import_label_studio(
+    app: App, who: Admin, body: RawBody, kind: Literal["json", "csv"] = "json", strict: bool = False
+) -> AnswersImported:
+    """Label Studio's answers: the body is its JSON, JSON_MIN or CSV export. Safe to send twice."""
+    report = import_answers(app.project, body, is_csv=kind == "csv", strict=strict)
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
+    return AnswersImported(added=report.added, known=report.known, skipped=skipped)
+
+
+def _report(report: Report) -> ImportOut:
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
+    return ImportOut(added=report.added, skipped=skipped)

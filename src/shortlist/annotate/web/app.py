@@ -1,0 +1,110 @@
+"""The web app of one project."""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from shortlist.annotate.problems import Problem
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.web.api import admin, answering, data, session
+from shortlist.annotate.web.api.access import Services
+from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.web.guard import Guard
+from shortlist.annotate.web.limits import Limits, Rate
+from shortlist.errors import InputError
+
+PAGES = Path(__file__).parent / "pages"
+API = "/api/v1"
+HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
+MISSING = "missing.html"
+
+
+def create_app(
+    project: Project,
+    *,
+    limits: Limits | None = None,
+    tls: bool = False,
+    public_url: str | None = None,
+    clock: Callable[[], float] = time.time,
+    **queue_options: Any,
+) -> FastAPI:
+    """The app with its services; `queue_options` are those of `Queue`."""
+    limits = limits or Limits()
+    app = FastAPI(
+        title="Shortlist annotation",
+        version="1",
+        # the usual documentation pages load scripts from elsewhere; the document itself is enough for tools
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{API}/openapi.json",
+    )
+    app.state.services = Services(
+        project=project,
+        queue=project.queue(clock=clock, **queue_options),
+        auth=Auth(project, clock),
+        stats=Stats(project.store),
+        limits=limits,
+        sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
+        submits=Rate(limits.submits_per_second, 2 * limits.submits_per_second),
+        tls=tls,
+        public_url=public_url,
+    )
+    for room in (session, answering, admin, data):
+        app.include_router(room.router, prefix=API)
+    templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
+    _add_pages(app, templates)
+    _add_refusals(app, templates.get_template(MISSING).render())
+    app.add_middleware(Guard, limits=limits, tls=tls, public_url=public_url)
+    return app
+
+
+def _add_pages(app: FastAPI, templates: Environment) -> None:
+    """The pages are shells without any data: what they show, they ask the API for."""
+    for path, name in HOMES.items():
+        html = templates.get_template(name).render()
+        app.add_api_route(path, _page(html), include_in_schema=False, response_model=None)
+    app.mount("/static", StaticFiles(directory=PAGES / "static"), name="static")
+
+
+def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
+    async def page() -> HTMLResponse:
+        return HTMLResponse(html)
+
+    return page
+
+
+def _add_refusals(app: FastAPI, missing: str) -> None:
+    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets one, `missing`."""
+
+    def answer(status: int, code: str, message: str, **options: Any) -> JSONResponse:
+        return JSONResponse({"code": code, "message": message}, status_code=status, **options)
+
+    @app.exception_handler(Problem)
+    async def problem(_: Request, error: Problem) -> JSONResponse:
+        return answer(error.status, error.code, error.message)
+
+    @app.exception_handler(InputError)
+    async def bad_input(_: Request, error: InputError) -> JSONResponse:
+        return answer(422, "bad_input", str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return answer(422, "invalid", f"{place}: {first['msg']}"[:500])
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        browser = "text/html" in request.headers.get("accept", "")
+        if error.status_code == 404 and browser and not request.url.path.startswith("/api/"):
+            return HTMLResponse(missing, status_code=404)
+        return answer(error.status_code, "http", str(error.detail), headers=error.headers)

@@ -1,0 +1,109 @@
+"""Running the server: where it may listen, and uvicorn's settings."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from shortlist.annotate.live.chooser import LivePlan
+from shortlist.annotate.live.supervisor import stewarding
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.web.api.admin import join_link
+from shortlist.annotate.web.app import create_app
+from shortlist.annotate.web.auth import Auth
+from shortlist.errors import InputError
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen; `public_url` is how people reach it, where that differs (a proxy in front)."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    certificate: Path | None = None
+    key: Path | None = None
+    allow_plain_http: bool = False
+    public_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise InputError("TLS needs both a certificate and a key")
+        for path in (self.certificate, self.key):
+            if path is not None and not path.is_file():
+                raise InputError(f"{path}: no such file")
+        if not (self.tls or self.allow_plain_http or is_local(self.host)):
+            raise InputError(
+                f"{self.host} is a public address: give --certificate and --key, or say --allow-plain-http "
+                "(behind a proxy that does TLS, or on a network you trust)"
+            )
+
+    @property
+    def tls(self) -> bool:
+        """Whether the server itself speaks TLS."""
+        return self.certificate is not None
+
+    @property
+    def secure(self) -> bool:
+        """Whether people reach it by TLS, so that cookies may insist on it."""
+        return self.tls or (self.public_url or "").startswith("https://")
+
+    @property
+    def url(self) -> str:
+        """What people open."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.public_url or f"{'https' if self.tls else 'http'}://{host}:{self.port}").rstrip("/")
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def admin_url(project: Project, address: Address) -> str:
+    """A fresh one-time link for the admin."""
+    return join_link(address.url, Auth(project).admin_link())
+
+
+def listen(address: Address) -> tuple[socket.socket, Address]:
+    """Take the port, before anything is promised; port 0 takes any, and the address returned says which."""
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((address.host, address.port), family=family, backlog=2048)
+        # asyncio sets this only on sockets that say they are TCP, which create_server's do not; without it every reply
+        # waits 40 ms for the client's delayed acknowledgement of its first half
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        raise InputError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
+    return listener, replace(address, port=listener.getsockname()[1])
+
+
+def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
+    """Serve until told to stop; with `live`, a trainer runs beside it and chooses the shortlists."""
+    with stewarding(project, live) as steward:
+        chooser = None if steward is None else steward.chooser
+        app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)
+        if steward is not None:
+            steward.start()
+        _run(app, address, listener)
+
+
+def _run(app: FastAPI, address: Address, listener: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,  # a header must not decide who counts as whom for the limits
+        timeout_keep_alive=75,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,65 @@
+"""A folder of images: one folder a class, the folder's name being the class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.own.images import SUFFIXES, read_images
+from shortlist.data.own.readers import RawSplit, assemble
+from shortlist.errors import InputError
+
+
+def load_folder(
+    path: Path,
+    test: Path | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Dataset:
+    """The images under `path`, by class folder, or under its train/ and test/ where it has exactly these.
+
+    Images that lie in `path` itself, in no class folder, are items whose class is not known. An item is named by
+    the path of its image relative to the folder that holds the class folders, such as "cat/001.png".
+    """
+    folders = {child.name for child in _folders(path)}
+    train = path
+    if "train" in folders and folders <= {"train", "test"}:
+        if test is not None and "test" in folders:
+            raise InputError(f"{path} has a test folder already, and the test data {test} is stated too")
+        train = path / "train"
+        test = path / "test" if "test" in folders else test
+    roots = [train] if test is None else [train, test]
+    listed = [_list(root) for root in roots]
+    for root, (files, _) in zip(roots, listed, strict=True):
+        if not files:
+            raise InputError(f"{root} holds no images (looked for {', '.join(sorted(SUFFIXES))})")
+    x = read_images([file for files, _ in listed for file in files], image_size)
+    raws = []
+    for root, (files, labels) in zip(roots, listed, strict=True):
+        items = [file.relative_to(root).as_posix() for file in files]
+        raws.append(RawSplit(x[: len(files)], labels, items, str(root)))
+        x = x[len(files) :]
+    return assemble(path.resolve().name, "image", raws[0], raws[1] if len(raws) > 1 else None, class_names)
+
+
+def _list(root: Path) -> tuple[list[Path], list[str | None]]:
+    """Every image under `root` and its class, None for those in no class folder."""
+    files: list[Path] = _images(root.iterdir())
+    labels: list[str | None] = [None] * len(files)
+    for folder in _folders(root):
+        found = _images(folder.rglob("*"))
+        files += found
+        labels += [folder.name] * len(found)
+    return files, labels
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
+
+
+def _images(paths: object) -> list[Path]:
+    assert hasattr(paths, "__iter__")
+    return sorted(
+        path for path in paths if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+    )

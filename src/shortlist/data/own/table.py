@@ -1,0 +1,220 @@
+"""Tables: a row an item, with a column of texts or of image paths."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.own.readers import RawSplit, assemble
+from shortlist.errors import InputError
+from shortlist.files import allow_long_fields
+
+Table = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns; None where the user stated none and the usual one is meant."""
+
+    text: str | None = None
+    image: str | None = None
+    label: str | None = None
+    item: str | None = None
+
+
+def load_table(
+    path: Path,
+    test: Path | None = None,
+    columns: Columns | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Dataset:
+    """The rows of a .csv, .tsv, .jsonl or .parquet file as a dataset of texts or images."""
+    columns = columns or Columns()
+    files = [path] if test is None else [path, test]
+    tables = [read_table(file) for file in files]
+    kinds = [_input_column(table, file, columns) for table, file in zip(tables, files, strict=True)]
+    if len(set(kinds)) > 1:
+        raise InputError(f"{test} has the column {kinds[1][1]!r}, {path} has {kinds[0][1]!r}: they must agree")
+    kind, column = kinds[0]
+    if kind == "text":
+        raws = [
+            RawSplit(
+                _texts(table[column], file),
+                _labels(table, file, columns),
+                item_names(table, file, columns.item),
+                str(file),
+            )
+            for table, file in zip(tables, files, strict=True)
+        ]
+    else:
+        raws = _image_splits(tables, files, column, columns, image_size)
+    return assemble(path.stem, kind, raws[0], raws[1] if len(raws) > 1 else None, class_names)  # type: ignore[arg-type]
+
+
+def read_table(path: Path) -> Table:
+    """The columns of a file, each a list of its rows' values."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix in (".csv", ".tsv"):
+            return _read_csv(path, "\t" if suffix == ".tsv" else ",")
+        if suffix == ".jsonl":
+            return _read_jsonl(path)
+        return _read_parquet(path)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _read_csv(path: Path, delimiter: str) -> Table:
+    allow_long_fields()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle, delimiter=delimiter, strict=True)
+            header = next(reader, None)
+            if not header:
+                raise InputError(f"{path} is empty, expected a line of column names")
+            if len(set(header)) != len(header):
+                raise InputError(f"{path} names a column twice: {', '.join(header)}")
+            rows = []
+            for row in reader:
+                if not row:  # an empty line
+                    continue
+                if len(row) != len(header):
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: {len(row)} values, the first line names {len(header)}"
+                    )
+                rows.append(row)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from error
+    return {name: [row[i] for row in rows] for i, name in enumerate(header)}
+
+
+def _read_jsonl(path: Path) -> Table:
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    with path.open(encoding="utf-8-sig") as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise InputError(f"{path}, line {number} is not JSON: {error.msg}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{path}, line {number} must be a JSON object, got {type(row).__name__}")
+            rows.append(row)
+            names.update(dict.fromkeys(row))
+    if not rows:
+        raise InputError(f"{path} holds no items")
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _read_parquet(path: Path) -> Table:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} is not a Parquet file, or is damaged: {reason}") from error
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]:
+    """("text" or "image", the name of the column that holds it)."""
+    if columns.text is not None and columns.image is not None:
+        raise InputError("state a text column or an image column, not both")
+    stated = columns.text or columns.image
+    if stated is not None:
+        _require(table, path, stated)
+        return ("text" if columns.text else "image"), stated
+    present = [name for name in ("text", "image") if name in table]
+    if len(present) == 1:
+        return present[0], present[0]
+    what = "both a text and an image column" if present else "no column 'text' or 'image'"
+    raise InputError(
+        f"{path} has {what} (its columns: {', '.join(table)}): "
+        "state which by text_column or image_column (--text-column, --image-column)"
+    )
+
+
+def _require(table: Table, path: Path, name: str) -> None:
+    if name not in table:
+        raise InputError(f"{path} has no column {name!r} (its columns: {', '.join(table)})")
+
+
+def _texts(values: list[Any], path: Path) -> list[str]:
+    for row, value in enumerate(values, 1):
+        if not isinstance(value, str):
+            raise InputError(f"{path}: row {row} has no text, got {value!r}")
+    return values
+
+
+def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
+    if columns.label is not None:
+        _require(table, path, columns.label)
+    name = columns.label or "label"
+    if name not in table:
+        return [None] * len(next(iter(table.values()), []))
+    labels = [_label(value, path, row) for row, value in enumerate(table[name], 1)]
+    # pandas writes whole numbers beside missing ones as 3.0 to a CSV: the class is 3 all the same
+    if all(label is None or re.fullmatch(r"-?[0-9]+\.0", label) for label in labels):
+        return [label and label.removesuffix(".0") for label in labels]
+    return labels
+
+
+def _label(value: Any, path: Path, row: int) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    raise InputError(f"{path}: row {row} has the label {value!r}, expected a class name or number")
+
+
+def item_names(table: Table, path: Path, column: str | None = None) -> list[str] | None:
+    """The names of the rows by the column stated, or else `item`; None where there is none: row numbers from 0."""
+    if column is not None:
+        _require(table, path, column)
+    values = table.get(column or "item")
+    if values is None:
+        return None
+    items = [_label(value, path, row) for row, value in enumerate(values, 1)]
+    if None in items:
+        raise InputError(f"{path}: row {items.index(None) + 1} has no item name")
+    return [item for item in items if item is not None]
+
+
+def _image_splits(
+    tables: list[Table],
+    files: list[Path],
+    column: str,
+    columns: Columns,
+    image_size: int | tuple[int, int] | None,
+) -> list[RawSplit]:
+    from shortlist.data.own.images import read_images
+
+    # all images at once, so that training and test images agree in size and channels
+    paths = [
+        file.parent / name for table, file in zip(tables, files, strict=True) for name in _texts(table[column], file)
+    ]
+    x = read_images(paths, image_size)
+    raws = []
+    for table, file in zip(tables, files, strict=True):
+        n = len(table[column])
+        raws.append(RawSplit(x[:n], _labels(table, file, columns), item_names(table, file, columns.item), str(file)))
+        x = x[n:]
+    return raws

@@ -1,0 +1,21 @@
+"""Methods from a module of one's own, named `package.module:Class` as models are."""
+
+from shortlist.errors import InputError
+from shortlist.methods.base import Method
+from shortlist.plugins import own_object
+
+
+def own_method(path: str) -> type[Method]:
+    """The class that `package.module:Class` names; modules in the current folder count too.
+
+    Raises:
+        InputError: the module cannot be imported, or the name is no finished method.
+    """
+    found = own_object("method", path, "Class")
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        module_name, _, name = path.partition(":")
+        raise InputError(f"method {path!r}: module {module_name!r} has no Method called {name!r}")
+    left = sorted(found.__abstractmethods__) + [name for name in ("name", "title") if not hasattr(found, name)]
+    if left:
+        raise InputError(f"method {path!r} does not define {', '.join(left)}")
+    return found

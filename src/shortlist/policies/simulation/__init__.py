@@ -1,0 +1,1 @@
+"""The labelling loop on labelled data, its answers simulated."""

@@ -1,0 +1,107 @@
+"""Several runs of several ways to label: means and bands on a common axis, the mark of equal accuracy, files."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.policies.simulation.simulate import Curve
+
+Axis = Literal["reads", "seconds"]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Band:
+    """The runs of one way to label on a common axis."""
+
+    way: str
+    cost: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def band(curves: Sequence[Curve], axis: Axis, field: str = "accuracy", *, steps: int = 400) -> Band:
+    """Mean, least and largest value over the seeds at each cost; a run that ended keeps its last value.
+
+    Between two trainings a run's value is that of the earlier one: what was in hand at that cost.
+    """
+    last = max(curve.column(axis)[-1] for curve in curves)
+    first = max(curve.column(axis)[0] for curve in curves)
+    cost = np.linspace(first, last, steps)
+    values = np.stack([at_cost(curve, axis, cost, field) for curve in curves])
+    return Band(curves[0].way, cost, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+
+
+def at_cost(curve: Curve, axis: Axis, cost: FloatArray, field: str = "accuracy") -> FloatArray:
+    """The field at each cost: that of the last training at or before it (the first one before any)."""
+    place = np.searchsorted(curve.column(axis), cost, side="right") - 1
+    return curve.column(field)[np.maximum(place, 0)]
+
+
+def mark(curves: Sequence[Curve], axis: Axis, target: float) -> float | None:
+    """The cost from which on the mean accuracy over the seeds stays at or above `target`; None: never."""
+    mean = band(curves, axis, steps=4000)
+    below = np.nonzero(mean.mean < target)[0]
+    place = below[-1] + 1 if len(below) else 0
+    return float(mean.cost[place]) if place < len(mean.cost) else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one way to label cost, as shares of full labels, and where it ended (means over the seeds)."""
+
+    way: str
+    seeds: int
+    accuracy: float
+    reads: float
+    seconds: float
+    questions: float
+    resolved: float
+    mark_reads: float | None
+    """Share of the full-label reads from which on the accuracy stays at 99 % of that of full labels."""
+    mark_seconds: float | None
+
+
+def summarise(curves: Sequence[Curve], full: Sequence[Curve], *, share: float = 0.99) -> Summary:
+    """One way to label against full labels (the last point of `full` is all items labelled)."""
+    reference = float(np.mean([curve.points[-1].accuracy for curve in full]))
+    all_reads = float(np.mean([curve.points[-1].reads for curve in full]))
+    all_seconds = float(np.mean([curve.points[-1].seconds for curve in full]))
+    ends = [curve.points[-1] for curve in curves]
+    marks = [mark(curves, axis, share * reference) for axis in ("reads", "seconds")]
+    return Summary(
+        curves[0].way,
+        len(curves),
+        float(np.mean([end.accuracy for end in ends])),
+        float(np.mean([end.reads for end in ends])) / all_reads,
+        float(np.mean([end.seconds for end in ends])) / all_seconds,
+        float(np.mean([end.questions for end in ends])),
+        float(np.mean([end.resolved for end in ends])),
+        None if marks[0] is None else marks[0] / all_reads,
+        None if marks[1] is None else marks[1] / all_seconds,
+    )
+
+
+def curves_csv(curves: Sequence[Curve]) -> str:
+    """Every point of every run, one row each."""
+    rows: list[dict[str, Any]] = [row for curve in curves for row in curve.rows()]
+    handle = io.StringIO()
+    writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
+    return handle.getvalue()
+
+
+def by_way(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
+    """The runs of each way, in the order of first sight."""
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(curve.way, []).append(curve)
+    return groups

@@ -1,0 +1,1 @@
+"""What the study is: the paper's figures, the datasets, the method variants and the grid of runs."""

@@ -1,0 +1,223 @@
+"""The grid: which cells a table has, and which run each trial of a cell is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.methods import Protocol
+from shortlist.study.plan import paper
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.recipes import Recipe, Recipes
+from shortlist.study.plan.run_keys import canonical, key_of
+from shortlist.study.plan.variants import EMA, Line
+from shortlist.training.config import RunConfig
+
+TABLES = ("table1", "table2", "table3", "table4", "table5", "figure2")
+SIZES = {"table1": (8, 7, 6, 5, 4, 3), "table2": (8, 7, 6, 5), "figure2": (8, 7, 6, 5)}
+BEYOND = "beyond"
+"""The part that is not in the paper: every method with augmentation, every answer, and the improved likelihood."""
+IMPROVED = "likelihood+aug+ema"
+TRIALS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table: what its trials share, beside the settings."""
+
+    dataset: str
+    classes: str
+    """As in the paper, counted from 1: `1-10`, `4-9`."""
+    size: int | None
+    line: Line
+
+    @property
+    def name(self) -> str:
+        """For people: `fashion, classes 1-10, size 5, SL (paper)`."""
+        size = "ordinary labels" if self.size is None else f"size {self.size}"
+        return f"{self.dataset}, classes {self.classes}, {size}, {self.line.title} ({self.line.protocol})"
+
+    def canonical(self) -> Self:
+        """The cell that is run for it."""
+        return replace(self, line=self.line.canonical())
+
+    @property
+    def class_indices(self) -> tuple[int, ...] | None:
+        """Counted from 0; None for all."""
+        low, high = class_range(self.classes)
+        whole = (low, high) == (1, study_set(self.dataset).num_classes)
+        return None if whole else tuple(range(low - 1, high))
+
+    @property
+    def num_classes(self) -> int:
+        """How many."""
+        low, high = class_range(self.classes)
+        return high - low + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a row of the ledger."""
+        return {
+            "dataset": self.dataset,
+            "classes": self.classes,
+            "size": self.size,
+            **self.line.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Self:
+        """Undo `to_dict`."""
+        return cls(row["dataset"], row["classes"], row["size"], Line.of_row(row))
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A trial of a cell as it will be run."""
+
+    cell: Cell
+    """Canonical."""
+    trial: int
+    config: RunConfig
+    source: str
+    """Of the recipe."""
+
+    @property
+    def key(self) -> str:
+        """In the ledger."""
+        return key_of(self.cell.dataset, self.config)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of the grid is asked for; None: all there is."""
+
+    tables: tuple[str, ...] = TABLES
+    datasets: tuple[str, ...] = ("mnist", "fashion", "kuzushiji", "cifar10")
+    methods: tuple[str, ...] | None = None
+    sizes: tuple[int, ...] | None = None
+    classes: tuple[str, ...] | None = None
+    protocols: tuple[Protocol, ...] = ("paper", "fair")
+    trials: int = TRIALS
+    epochs: int | None = None
+    """Instead of the paper's number."""
+
+    def __post_init__(self) -> None:
+        for name in self.tables:
+            if name not in (*TABLES, BEYOND):
+                raise unknown_name("table", name, (*TABLES, BEYOND))
+        for name in self.datasets:
+            study_set(name)
+        for text in self.methods or ():
+            Line.parse(text)
+        for text in self.classes or ():
+            class_range(text)
+        for size in self.sizes or ():
+            if not 1 <= size <= 9:
+                raise InputError(f"size: expected 1..9 of 10 classes, got {size}")
+        if self.trials < 1:
+            raise InputError(f"trials: expected at least 1, got {self.trials}")
+        if self.epochs is not None and self.epochs < 1:
+            raise InputError(f"epochs: expected at least 1, got {self.epochs}")
+
+
+def class_range(text: str) -> tuple[int, int]:
+    """`4-9` -> (4, 9)."""
+    low, dash, high = text.partition("-")
+    if not (dash and low.isdigit() and high.isdigit() and 1 <= int(low) < int(high) <= 10):
+        raise InputError(f"classes {text!r}: expected a range such as 4-9, counted from 1")
+    return int(low), int(high)
+
+
+def cells(wanted: Wanted) -> list[Cell]:
+    """Every cell asked for, as the tables name it, each once; where nothing fits, an `InputError`."""
+    found: dict[Cell, None] = {}
+    for dataset in wanted.datasets:
+        for table in wanted.tables:
+            for cell in _cells_of(table, dataset, wanted):
+                found[cell] = None
+    if not found:
+        raise InputError("no cell of the grid is asked for: check --methods, --sizes and --classes against the table")
+    return list(found)
+
+
+def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
+    found = []
+    for classes, size in _places(table, wanted):
+        for text in _methods(table, size, wanted.methods):
+            for protocol in ("fair",) if table == BEYOND else wanted.protocols:
+                line = Line.parse(text, protocol)
+                if line.ordinary == (size is None):
+                    found.append(Cell(dataset, classes, size, line))
+    return found
+
+
+def _places(table: str, wanted: Wanted) -> list[tuple[str, int | None]]:
+    """Classes and sizes of a table, restricted to what is wanted; ordinary labels have no size."""
+    if table in paper.SUBSETS:
+        places: list[tuple[str, int | None]] = [(c, paper.subset_size(c)) for c in paper.SUBSETS[table]]
+    else:
+        # a size the paper does not have is run all the same if it is asked for
+        sizes = SIZES.get(table, SIZES["table1"]) if wanted.sizes is None else wanted.sizes
+        places = [(paper.ALL_CLASSES, size) for size in sizes]
+        if table != "table1" or any(Line.parse(text).ordinary for text in wanted.methods or ()):
+            places.append((paper.ALL_CLASSES, None))
+    return [
+        (classes, size)
+        for classes, size in places
+        if (wanted.classes is None or classes in wanted.classes)
+        and (wanted.sizes is None or size is None or size in wanted.sizes)
+    ]
+
+
+def _methods(table: str, size: int | None, stated: Sequence[str] | None) -> tuple[str, ...]:
+    if stated is not None:
+        return tuple(stated)
+    if table == BEYOND:
+        return ("ol+aug",) if size is None else beyond_methods()
+    if size is None:
+        return ("ol", "ol-ovr")
+    if table == "table2":
+        return ("sl", "likelihood")
+    return (*paper.METHODS, "likelihood")
+
+
+def beyond_methods() -> tuple[str, ...]:
+    """Those that are shown lists; fed with every answer CC is the likelihood."""
+    rivals = [name for name in paper.METHODS if name not in ("sl", "cc")]
+    return (IMPROVED, "likelihood+aug", "sl+aug", *(f"{name}+aug" for name in rivals))
+
+
+def config_of(cell: Cell, trial: int, recipe: Recipe, epochs: int | None = None, holdout: float = 0.0) -> RunConfig:
+    """The run of a trial: the same cell, trial and recipe give the same configuration always."""
+    of = study_set(cell.dataset)
+    config = RunConfig(
+        method=cell.line.method,
+        protocol=cell.line.protocol,
+        size=cell.size,
+        classes=cell.class_indices,
+        model=of.model,
+        epochs=epochs or of.epochs,
+        momentum=0.9,
+        augment=cell.line.augment,
+        ema=EMA if cell.line.ema else 0.0,
+        holdout=holdout,
+        seed=trial,
+        **recipe.settings(),
+    )
+    return canonical(config, of.num_classes)
+
+
+def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
+    """The runs of all cells, each once: cells that share a run (SL under both protocols) ask for it together."""
+    found: dict[str, PlannedRun] = {}
+    for cell in cells(wanted):
+        for trial in range(wanted.trials):
+            run = plan_run(cell, trial, recipes, wanted.epochs)
+            found.setdefault(run.key, run)
+    return list(found.values())
+
+
+def plan_run(cell: Cell, trial: int, recipes: Recipes, epochs: int | None = None) -> PlannedRun:
+    """One trial of a cell, by the recipe of the line that is run for it."""
+    run_for = cell.canonical()
+    recipe = recipes.of(study_set(run_for.dataset), run_for.line)
+    return PlannedRun(run_for, trial, config_of(run_for, trial, recipe, epochs), recipe.source)

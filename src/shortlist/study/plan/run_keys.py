@@ -1,0 +1,57 @@
+"""One name for one result: a run's key is a hash of everything that decides it."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shortlist.study.plan.variants import Line, default_options
+from shortlist.training.config import RunConfig
+
+RESULTS_VERSION = 1
+"""Raised when a change of the code changes results: then everything is run again."""
+_ALWAYS = (
+    "method", "method_options", "protocol", "size", "classes", "model", "model_options", "epochs", "batch_size",
+    "optimiser", "lr", "weight_decay", "momentum", "schedule", "augment", "holdout", "seed",
+)  # fmt: skip
+"""Settings that are always part of the key; one that is added to `RunConfig` later is so only off its default, and the
+keys of earlier runs stay what they were."""
+
+
+def canonical(config: RunConfig, num_classes: int) -> RunConfig:
+    """The configuration that stands for all that give the same result."""
+    line = Line(config.method, config.protocol).canonical()
+    classes = config.classes
+    if classes is not None and classes == tuple(range(num_classes)):
+        classes = None
+    usual = default_options(line.name)
+    options = config.method_options if line.name == config.method else {}
+    return dataclasses.replace(
+        config,
+        method=line.name,
+        protocol=line.protocol,
+        method_options={name: options[name] for name in sorted(options) if options[name] != usual.get(name)},
+        classes=classes,
+    )
+
+
+def key_of(dataset: str, config: RunConfig) -> str:
+    """The key of a canonical configuration on a dataset of the study."""
+    return digest({"version": RESULTS_VERSION, "dataset": dataset, **_deciding(config.to_dict())})
+
+
+def settings_key(row: Mapping[str, Any]) -> str:
+    """What the trials of a cell share: everything but the seed."""
+    return digest({"dataset": row["dataset"], **{k: v for k, v in _deciding(row["config"]).items() if k != "seed"}})
+
+
+def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = RunConfig().to_dict()
+    return {name: value for name, value in values.items() if name in _ALWAYS or value != defaults.get(name)}
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """16 hex digits of a mapping, whatever its order."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

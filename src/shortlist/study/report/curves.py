@@ -1,0 +1,160 @@
+"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, a panel for each size and protocol.
+
+Colours are Okabe and Ito's, told apart by the colour-blind, and every line has a stroke and a marker of its own:
+nothing hangs on colour alone.
+"""
+
+import io
+import re
+from collections.abc import Iterable
+from itertools import cycle
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from shortlist.methods import Protocol
+from shortlist.study.plan import paper
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import SIZES, Cell
+from shortlist.study.plan.variants import Line
+from shortlist.study.report.results import CellResult, Results
+from shortlist.study.report.tables import PROTOCOLS, added
+
+Look = tuple[str, Any, str]
+"""Colour, stroke, marker."""
+LOOKS: dict[str, Look] = {
+    "sl": ("#D55E00", "-", "^"),
+    "likelihood": ("#0072B2", "-", "o"),
+    "cc": ("#009E73", "--", "D"),
+    "rc": ("#CC79A7", "-.", "v"),
+    "proden": ("#56B4E9", "--", "P"),
+    "log": ("#E69F00", ":", "s"),
+    "exp": ("#8C6D00", (0, (5, 1)), "X"),
+    "lw": ("#7F7F7F", (0, (3, 1, 1, 1)), "*"),
+    "ol": ("#000000", "-", "s"),
+}
+SPARE: tuple[Look, ...] = (
+    ("#332288", (0, (1, 1)), "h"),
+    ("#882255", (0, (4, 2, 1, 2)), "<"),
+    ("#117733", (0, (6, 2)), ">"),
+)
+"""For lines that the paper has not, such as a method of one's own, in their order."""
+COLLAPSED = 15
+"""Points below the best: a curve that ends there is not drawn for, as it would flatten all the others."""
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "path.simplify": True,
+}
+
+
+def figure2(dataset: str, results: Results) -> str | None:
+    """The panels of a dataset; None where it has no curve."""
+    looks = _looks(dataset, results)
+    panels = [
+        (protocol, size, _curves(dataset, size, protocol, results, looks))
+        for protocol in PROTOCOLS
+        for size in SIZES["figure2"]
+    ]
+    if not any(curves for _, _, curves in panels):
+        return None
+    columns = [size for size in SIZES["figure2"] if any(curves for _, of, curves in panels if of == size)]
+    title = study_set(dataset).title
+    with mpl.rc_context({**STYLE, "svg.hashsalt": dataset}):
+        drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
+        axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
+        handles: dict[str, Any] = {}
+        heights: list[NDArray[np.float64]] = []
+        for protocol, size, curves in panels:
+            if size not in columns:
+                continue
+            panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
+            for text, curve in curves.items():
+                handles.setdefault(
+                    Line.parse(text).title, _draw(panel, list(looks).index(text) / len(looks), looks[text], curve)
+                )
+                heights.append(curve.mean(0)[len(curve[0]) // 5 :])
+            panel.set_title(f"size {size}, {protocol}")
+        for panel in axes.flat:
+            panel.set_ylim(*_range(heights))
+        for row, protocol in enumerate(PROTOCOLS):
+            axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
+        for panel in axes[-1]:
+            panel.set_xlabel("epoch")
+        drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
+        drawing.suptitle(f"{title}: mean of the trials by epoch, band of one standard deviation")
+        return svg_text(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
+
+
+def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
+    """What is drawn of 0..100, so that methods a point apart can be told apart: from where most curves run after their
+    first fifth and from the lowest end of all but those that collapsed, up to the highest."""
+    high = max(float(curve.max()) for curve in heights)
+    ends = [float(curve[-1]) for curve in heights if curve[-1] > high - COLLAPSED]
+    low = min([*ends, float(np.percentile([curve.min() for curve in heights], 25))])
+    margin = max(0.1 * (high - low), 0.25)
+    return max(0.0, low - margin), min(100.0, high + margin)
+
+
+def _looks(dataset: str, results: Results) -> dict[str, Look]:
+    """Of every line that is drawn: the paper's, likelihood, OL, and what else was run without additions."""
+    others = [text for text in added(dataset, results) if "+" not in text]
+    return {**LOOKS, **dict(zip(others, cycle(SPARE), strict=False))}
+
+
+def _curves(
+    dataset: str, size: int, protocol: Protocol, results: Results, texts: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
+    """(trials, epochs) in percent, for each line that has runs."""
+    found = {}
+    for text in texts:
+        line = Line.parse(text, protocol)
+        if text == "cc" and protocol == "fair":
+            continue  # it is the likelihood
+        curve = _curve(results.of(Cell(dataset, paper.ALL_CLASSES, None if line.ordinary else size, line)))
+        if curve is not None:
+            found[text] = curve
+    return found if any(text != "ol" for text in found) else {}
+
+
+def _curve(result: CellResult) -> NDArray[np.float64] | None:
+    rows = [row["accuracy"] for row in result.finished if row["accuracy"] and None not in row["accuracy"]]
+    return 100 * np.array(rows, np.float64) if rows else None
+
+
+def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> Any:
+    """A curve; `shift` (0 to below 1) moves its markers, so that those of two lines do not lie on each other."""
+    colour, stroke, marker = look
+    epochs = np.arange(1, curve.shape[1] + 1)
+    every = max(1, len(epochs) // 6)
+    mean = curve.mean(0)
+    spread = curve.std(0, ddof=1) if len(curve) > 1 else np.zeros_like(mean)
+    (handle,) = panel.plot(
+        epochs,
+        mean.round(3),
+        color=colour,
+        linestyle=stroke,
+        marker=marker,
+        markevery=(int(shift * every), every),
+        ms=4,
+        lw=1.4,
+    )
+    panel.fill_between(epochs, (mean - spread).round(3), (mean + spread).round(3), color=colour, alpha=0.15, lw=0)
+    return handle
+
+
+def svg_text(drawing: Figure, title: str) -> str:
+    """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
+    buffer = io.StringIO()
+    drawing.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = buffer.getvalue()
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text[text.index("<svg") :])  # a hundredth of a point is enough
+    return re.sub(r"(<svg[^>]*)>", rf'\1 role="img" aria-label="{title}">', text, count=1)

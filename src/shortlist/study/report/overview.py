@@ -1,0 +1,160 @@
+"""The report's tables in a few rows: Table 1 at a glance, and what goes beyond the paper."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shortlist.methods import Protocol
+from shortlist.study.plan import paper
+from shortlist.study.plan.datasets import StudySet, study_set
+from shortlist.study.plan.grid import IMPROVED, SIZES, Cell, beyond_methods
+from shortlist.study.plan.paper import Figure
+from shortlist.study.plan.variants import Line
+from shortlist.study.report.results import CellResult, Results
+from shortlist.study.report.tables import added
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood, one's own method."""
+
+    title: str
+    sizes: tuple[int, ...]
+    rows: tuple[tuple[str, tuple[Figure | None, ...]], ...]
+    remarks: tuple[str, ...] = ()
+    """What the table says, in words."""
+
+
+def glance(dataset: str, results: Results) -> Glance | None:
+    """None where Table 1 was not run; the best rival is the one with the best mean of its cell."""
+    of, sizes = study_set(dataset), SIZES["table1"]
+    rivals = [name for name in paper.METHODS if name != "sl"]
+
+    used: list[CellResult] = []
+
+    def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
+        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol)))
+        used.append(found)
+        return found.last
+
+    def best(figures: Sequence[Figure | None]) -> Figure | None:
+        return max((figure for figure in figures if figure is not None), key=lambda figure: figure.mean, default=None)
+
+    reported = of.title if of.in_paper else None
+    rows: list[tuple[str, list[Figure | None]]] = [
+        ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
+        ("SL, ours", [ours("sl", size) for size in sizes]),
+        ("best rival, the paper reports", [
+            best([paper.figure(reported, paper.ALL_CLASSES, name, size) for name in rivals]) for size in sizes
+        ]),
+        ("best rival, ours, None answers only", [best([ours(n, size, "paper") for n in rivals]) for size in sizes]),
+        ("likelihood (CC with every answer), ours", [ours("likelihood", size) for size in sizes]),
+        ("best other rival, ours, every answer", [
+            best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
+        ]),
+        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+        ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
+        ("OL, all labels, augmented, ours", [ours("ol+aug", None)] * len(sizes)),
+    ]  # fmt: skip
+    for line in _own(dataset, results):
+        if line.kind.baseline:
+            rows += [(f"{line.title}, None answers only", [ours(line.text, size, "paper") for size in sizes])]
+        rows += [(f"{line.title}, every answer", [ours(line.text, size) for size in sizes])]
+    run = [any(result.rows and result.cell.size == size for result in used) for size in sizes]
+    if not any(run):
+        return None
+    if not of.in_paper:  # the paper's sizes are to be compared with; here a column without a run says nothing
+        rows = [(name, [figure for figure, was in zip(figures, run, strict=True) if was]) for name, figures in rows]
+        sizes = tuple(size for size, was in zip(sizes, run, strict=True) if was)
+    shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
+    note = [f"{of.note[:1].upper()}{of.note[1:]}."] if of.note else []
+    return Glance(of.title, sizes, shown, (*note, _lengths(of, used), *_divergences(used)))
+
+
+def _own(dataset: str, results: Results) -> list[Line]:
+    """Methods of the user's own that were run."""
+    return [line for text in added(dataset, results) if (line := Line.parse(text)).own]
+
+
+def _lengths(of: StudySet, found: Iterable[CellResult]) -> str:
+    """How long the runs of these cells were, and how many there are of each."""
+    shown = [result for result in found if result.rows]
+    epochs = sorted({result.epochs for result in shown if result.epochs})
+    papers = f" (the paper's: {of.epochs})" if of.in_paper and epochs != [of.epochs] else ""
+    trials = _listed(sorted({len(result.rows) for result in shown}))
+    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} trials a cell."
+
+
+def _divergences(found: Iterable[CellResult]) -> list[str]:
+    """Which means are of fewer trials than were run: a remark, or none."""
+    broken = {result.cell.canonical(): result for result in found if result.failed}
+    told = [
+        f"{cell.line.title}{f' ({cell.line.protocol})' if cell.line.kind.baseline else ''}"
+        f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
+        for cell, result in broken.items()
+    ]
+    return [f"Trials that diverged and are not in the mean: {'; '.join(told)}."] if told else []
+
+
+def beyond(dataset: str, results: Results) -> Glance | None:
+    """Methods with augmentation and every answer, against ordinary labels for all; None where none was run."""
+    methods = ["ol+aug", *beyond_methods()]
+    of = {
+        (text, size): results.of(Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, Line.parse(text)))
+        for text in methods
+        for size in SIZES["table1"]
+    }
+    sizes = tuple(s for s in SIZES["table1"] if any(of[(text, s)].rows for text in methods[1:]))
+    texts = [text for text in methods if any(of[(text, size)].rows for size in sizes)]
+    if not sizes:
+        return None
+    rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
+    remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
+    absent = [Line.parse(text).title for text in methods if text not in texts]
+    remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
+    used = [result for (_, size), result in of.items() if size in sizes]
+    remarks += [_lengths(study_set(dataset), used), *_divergences(used)]
+    return Glance(study_set(dataset).title, sizes, rows, tuple(filter(None, remarks)))
+
+
+def _listed(values: Iterable[object], word: str = "or") -> str:
+    """
+    >>> _listed([1, 3, 5])
+    '1, 3 or 5'
+    """
+    *first, last = map(str, values)
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
+    """Which is best at a size, and by how much; nothing where there is nothing to compare."""
+    ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
+    if len(ranked) < 2:
+        return ""
+    best, rest = ranked[0], ranked[1:]
+    level = [text for text in rest if _level(figures[best], figures[text])]
+    told = f"Size {size}: {_short(best)} is best"
+    if level:
+        told += f", and within a standard deviation of it {_listed(map(_short, level), 'and')}"
+    for text in dict.fromkeys([rest[0], *(t for t in rest if t == "likelihood+aug")]):
+        if text not in level:
+            told += f"; {figures[best].mean - figures[text].mean:.2f} above {_short(text)}"
+    if "ol+aug" in figures:
+        told += f"; {figures[best].mean - figures['ol+aug'].mean:+.2f} to ordinary labels for all"
+    if IMPROVED in figures and "likelihood+aug" in figures:
+        gain = figures[IMPROVED].mean - figures["likelihood+aug"].mean
+        told += f"; averaged weights change the likelihood by {gain:+.2f}"
+    return told + "."
+
+
+def _level(best: Figure, other: Figure) -> bool:
+    """Whether they differ by no more than the larger of their deviations; a single trial has none."""
+    return best.mean - other.mean <= max(best.std or 0.0, other.std or 0.0)
+
+
+def _short(text: str) -> str:
+    """Among lines that are all augmented.
+
+    >>> _short("likelihood+aug+ema")
+    'likelihood with averaged weights'
+    """
+    return Line.parse(text).title.replace(", augmented", "").replace(", averaged", " with averaged")

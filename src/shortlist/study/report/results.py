@@ -1,0 +1,139 @@
+"""From rows to figures: which runs stand for a cell, their mean and spread."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+import numpy as np
+
+from shortlist.study.plan.datasets import paper_title, study_set
+from shortlist.study.plan.grid import Cell, plan_run
+from shortlist.study.plan.paper import Figure, figure
+from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.run_keys import settings_key
+from shortlist.study.run.ledger import Row
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The runs that stand for a cell: the trials of one setting."""
+
+    cell: Cell
+    """As the table names it."""
+    rows: tuple[Row, ...]
+    """By trial; empty where the cell was not run."""
+    others: int = 0
+    """Runs of the same cell with other settings, which the table does not show."""
+
+    @property
+    def finished(self) -> tuple[Row, ...]:
+        """Without the runs that broke."""
+        return tuple(row for row in self.rows if row["failed"] is None)
+
+    @property
+    def failed(self) -> int:
+        """How many broke."""
+        return len(self.rows) - len(self.finished)
+
+    @property
+    def last(self) -> Figure | None:
+        """Test accuracy of the last epoch, in percent."""
+        return over_trials([row["last"] for row in self.finished])
+
+    @property
+    def last_ten(self) -> Figure | None:
+        """The mean of the last ten epochs, in percent."""
+        return over_trials([row["mean_of_last_ten"] for row in self.finished])
+
+    @property
+    def paper(self) -> Figure | None:
+        """What the paper reports; nothing for a line with additions, which it has not."""
+        cell = self.cell
+        if cell.line.augment or cell.line.ema:
+            return None
+        return figure(paper_title(cell.dataset), cell.classes, cell.line.name, cell.size)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return None if self.last is None or self.paper is None else self.last.mean - self.paper.mean
+
+    @property
+    def epochs(self) -> int | None:
+        """Of its runs."""
+        return int(self.rows[0]["config"]["epochs"]) if self.rows else None
+
+    @property
+    def hardware(self) -> tuple[str, ...]:
+        """What its runs were computed on."""
+        return tuple(sorted({row["hardware"] for row in self.rows}))
+
+    @property
+    def adam(self) -> bool:
+        """Whether SGD failed and Adam was used."""
+        return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
+
+    def command(self, folder: Path) -> str:
+        """Runs this cell again with the settings chosen in a folder, into another one."""
+        cell = self.cell
+        table = "table1" if cell.classes == "1-10" else {4: "table3", 3: "table4", 2: "table5"}.get(cell.size or 0, "")
+        words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.line.text}"]
+        words += [f"--sizes {cell.size}"] if cell.size is not None and cell.classes == "1-10" else []
+        words += [f"--classes {cell.classes}"] if cell.classes != "1-10" else []
+        words += [f"--protocol {cell.line.protocol}", f"--trials {max(len(self.rows), 1)}"]
+        words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_set(cell.dataset).epochs) else []
+        again = "rerun" if folder.name != "rerun" else "rerun-again"  # where it is stored it would not be run
+        return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
+
+
+def over_trials(values: Sequence[float | None]) -> Figure | None:
+    """Mean and standard deviation (n - 1) in percent; one trial has none."""
+    known = np.array([value for value in values if value is not None], np.float64)
+    if not len(known):
+        return None
+    return Figure(float(100 * known.mean()), float(100 * known.std(ddof=1)) if len(known) > 1 else None)
+
+
+class Results:
+    """The rows of a ledger, by cell."""
+
+    def __init__(self, rows: Iterable[Row], recipes: Recipes) -> None:
+        self._recipes = recipes
+        self._by_cell: dict[Cell, list[Row]] = defaultdict(list)
+        for row in rows:
+            if row.get("kind") == "run":
+                self._by_cell[Cell.from_dict(row)].append(row)
+
+    def datasets(self) -> list[str]:
+        """Those with runs."""
+        return list(dict.fromkeys(cell.dataset for cell in self._by_cell))
+
+    def lines(self, dataset: str) -> list[str]:
+        """The lines run on a dataset, as on the command line."""
+        return list(dict.fromkeys(cell.line.text for cell in self._by_cell if cell.dataset == dataset))
+
+    def all_rows(self) -> list[Row]:
+        """Every run."""
+        return [row for rows in self._by_cell.values() for row in rows]
+
+    def of(self, cell: Cell) -> CellResult:
+        """What stands for a cell.
+
+        Where it was run with several settings: those that are chosen now, else those with the most epochs, then the
+        most trials, then the latest; never by their accuracy.
+        """
+        rows = self._by_cell.get(cell.canonical(), [])
+        if not rows:
+            return CellResult(cell, ())
+        by_settings: dict[str, list[Row]] = defaultdict(list)
+        for row in rows:
+            by_settings[settings_key(row)].append(row)
+        chosen = max(by_settings.values(), key=lambda group: self._rank(cell, group))
+        return CellResult(cell, tuple(sorted(chosen, key=lambda row: row["trial"])), len(rows) - len(chosen))
+
+    def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, int, int, str]:
+        epochs = rows[0]["config"]["epochs"]
+        current = plan_run(cell, rows[0]["trial"], self._recipes, epochs).key == rows[0]["key"]
+        return current, epochs, len(rows), max(row["date"] for row in rows)

@@ -1,0 +1,82 @@
+"""Test accuracy by the size of the shortlist as SVG text: every method fed with every answer, and ordinary labels."""
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
+
+from shortlist.study.plan import paper
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import SIZES, Cell
+from shortlist.study.plan.paper import Figure
+from shortlist.study.plan.variants import Line
+from shortlist.study.report.curves import COLLAPSED, LOOKS, STYLE, svg_text
+from shortlist.study.report.results import Results
+
+SIZES_SHOWN = SIZES["table1"]
+DODGE = 0.05
+"""Between two methods, in sizes, so that their deviations do not lie on each other."""
+PANELS = {"without augmentation": "", "with augmentation": "+aug"}
+"""What is added to a method in each."""
+Points = dict[int | None, Figure]
+"""By size; None for ordinary labels."""
+
+
+def by_size(dataset: str, results: Results) -> str | None:
+    """A panel without and one with augmentation; None where no method was run at two sizes."""
+    panels = {title: found for title, extra in PANELS.items() if (found := _lines(dataset, extra, results))}
+    if not panels:
+        return None
+    title = study_set(dataset).title
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"sizes {dataset}"}):
+        drawing = Drawing(figsize=(4.2 * len(panels) + 1.4, 4.2), layout="constrained")
+        axes: NDArray[Any] = drawing.subplots(1, len(panels), sharey=True, squeeze=False)
+        handles: dict[str, Any] = {}
+        for axis, (name, lines) in zip(axes.flat, panels.items(), strict=True):
+            for text, points in lines.items():
+                handles[text] = _draw(axis, text, points)
+            axis.set(title=name, xlabel="classes shown, of 10", xticks=SIZES_SHOWN)
+            axis.invert_xaxis()
+        drawn = [points for lines in panels.values() for points in lines.values()]
+        axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
+        shown = [text for text in LOOKS if text in handles]
+        titles = [Line.parse(text).title for text in shown]
+        drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
+        drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
+        return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
+
+
+def _lines(dataset: str, extra: str, results: Results) -> dict[str, Points]:
+    """What was run at two sizes or more, and ordinary labels beside it; fed with every answer, CC is the likelihood."""
+    found: dict[str, Points] = {}
+    for text in (text for text in LOOKS if text != "cc"):
+        line = Line.parse(text + extra)
+        sizes = (None,) if line.ordinary else SIZES_SHOWN
+        cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, line)).last for size in sizes}
+        points: Points = {size: figure for size, figure in cells.items() if figure is not None}
+        if len(points) > 1 or (line.ordinary and points):
+            found[text] = points
+    return found if any(text != "ol" for text in found) else {}
+
+
+def _draw(axis: Any, text: str, points: Points) -> Any:
+    """Deviations as bars; ordinary labels as a line across."""
+    colour, stroke, marker = LOOKS[text]
+    if None in points:
+        return axis.axhline(points[None].mean, color=colour, linestyle=stroke, lw=1.2)
+    shift = DODGE * (list(LOOKS).index(text) - len(LOOKS) / 2)
+    at = np.array([size for size in points if size is not None], np.float64) + shift
+    means, spreads = zip(*((figure.mean, figure.std or 0.0) for figure in points.values()), strict=True)
+    return axis.errorbar(
+        at, means, spreads, color=colour, linestyle=stroke, marker=marker, ms=4, lw=1.2, elinewidth=0.8
+    )
+
+
+def _range(shown: list[Figure]) -> tuple[float, float]:
+    """What is drawn of 0..100: all but what collapsed, which would flatten the others."""
+    high = max(figure.mean for figure in shown)
+    low = min(figure.mean for figure in shown if figure.mean > high - COLLAPSED)
+    margin = max(0.08 * (high - low), 0.1)
+    return low - margin, high + margin

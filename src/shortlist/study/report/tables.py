@@ -1,0 +1,181 @@
+"""The report's tables as data: rows, and which figure is the best. Pages only lay them out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shortlist.errors import InputError
+from shortlist.methods import Protocol
+from shortlist.study.plan import paper
+from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.grid import IMPROVED, SIZES, TRIALS, Cell
+from shortlist.study.plan.paper import Figure
+from shortlist.study.plan.variants import Line
+from shortlist.study.report.results import CellResult, Results
+
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
+USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
+"""The lines that the study has to run; the others are additions."""
+
+
+@dataclass
+class ViewRow:
+    """A method: the paper's figure beside ours under both protocols."""
+
+    line: Line
+    title: str
+    by: dict[Protocol, CellResult]
+    best: set[str] = field(default_factory=set)
+    """In which columns it is the best of its group: `reported`, `paper`, `fair`."""
+
+    @property
+    def reported(self) -> Figure | None:
+        """What the paper says."""
+        return self.by["paper"].paper
+
+    @property
+    def difference(self) -> float | None:
+        """Ours under the paper's protocol less the paper's."""
+        return self.by["paper"].difference
+
+    @property
+    def notes(self) -> str:
+        """What a reader must know about the row: trials, failures, epochs, Adam, shared runs."""
+        found = {protocol: _notes(self.by[protocol]) for protocol in PROTOCOLS}
+        both = [note for note in found["paper"] if note in found["fair"]]
+        each = [f"{protocol}: {note}" for protocol in PROTOCOLS for note in found[protocol] if note not in both]
+        shared = ["fair: is the likelihood"] if self.line.name == "cc" else []
+        return "; ".join([*both, *each, *shared])
+
+
+def _notes(result: CellResult) -> list[str]:
+    """What must be known about a cell."""
+    if not result.rows:
+        return []
+    usual = study_set(result.cell.dataset).epochs
+    told = {
+        f"{len(result.rows)} of {TRIALS} trials": len(result.rows) < TRIALS,
+        f"{len(result.rows)} trials": len(result.rows) > TRIALS,
+        f"{result.failed} trials diverged and are not in the mean": result.failed,
+        f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
+        "Adam, as it fails under SGD": result.adam,
+        f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
+        f"{result.others} runs with other settings are not shown": result.others,
+    }
+    return [note for note, holds in told.items() if holds]
+
+
+@dataclass
+class ViewGroup:
+    """Rows that compete: one size, or one set of classes."""
+
+    title: str
+    rows: list[ViewRow]
+
+
+@dataclass
+class View:
+    """A table of the paper on one dataset."""
+
+    table: str
+    dataset: str
+    title: str
+    note: str
+    groups: list[ViewGroup]
+
+    @property
+    def name(self) -> str:
+        """For links."""
+        return f"{self.table}-{self.dataset}"
+
+    def results(self) -> list[CellResult]:
+        """Every cell of it."""
+        return [row.by[p] for group in self.groups for row in group.rows for p in PROTOCOLS]
+
+
+TITLES = {
+    "table1": "Table 1: all classes, by size of the shortlist",
+    "table2": "Table 2: stochastic against ordinary labels",
+    "table3": "Table 3: classes 1-8",
+    "table4": "Table 4: classes 1-6 and 4-9",
+    "table5": "Table 5: classes 1-4, 4-7 and 7-10",
+}
+
+
+def view(table: str, dataset: str, results: Results) -> View:
+    """A table on a dataset, with what the ledger holds."""
+    of = study_set(dataset)
+    extra = added(dataset, results)
+    if table == "table2":
+        groups = [_ordinary(dataset, results, extra)]
+    else:
+        methods = [*paper.METHODS, "likelihood", *(text for text in extra if not Line.parse(text).ordinary)]
+        places = (
+            [(paper.ALL_CLASSES, size, f"size {size}") for size in SIZES["table1"]]
+            if table == "table1"
+            else [(c, paper.subset_size(c), f"classes {c}, size {paper.subset_size(c)}") for c in paper.SUBSETS[table]]
+        )
+        groups = [
+            ViewGroup(title, [r for m in methods if (r := _row(dataset, classes, size, m, results, m in extra))])
+            for classes, size, title in places
+        ]
+    groups = [
+        group for group in groups if any(row.reported or any(r.rows for r in row.by.values()) for row in group.rows)
+    ]
+    for group in groups:
+        _mark_best(group)
+    return View(table, dataset, f"{TITLES[table]}, {of.title}", of.note, groups)
+
+
+def added(dataset: str, results: Results) -> list[str]:
+    """Lines that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
+    known = (*USUAL, IMPROVED)  # the last has a table of its own
+    return [text for text in results.lines(dataset) if text not in known and problem(text) is None]
+
+
+def problem(text: str) -> str | None:
+    """Why a line of the ledger cannot be shown: its method is not here."""
+    try:
+        Line.parse(text)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> ViewGroup:
+    rows = []
+    ordinary = ["ol", "ol-ovr", *(text for text in extra if Line.parse(text).ordinary)]
+    for size, texts in [*((size, ("sl", "likelihood")) for size in SIZES["table2"]), (None, tuple(ordinary))]:
+        for text in texts:
+            row = _row(dataset, paper.ALL_CLASSES, size, text, results, text in extra)
+            if row is not None:
+                row.title += "" if size is None else f", size {size}"
+                rows.append(row)
+    return ViewGroup("stochastic (SL, likelihood) and ordinary labels (OL)", rows)
+
+
+def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> ViewRow | None:
+    """A row; one that is not in the paper only if it was run."""
+    lines = {protocol: Line.parse(text, protocol) for protocol in PROTOCOLS}
+    by = {protocol: results.of(Cell(dataset, classes, size, line)) for protocol, line in lines.items()}
+    if optional and not any(result.rows for result in by.values()):
+        return None
+    return ViewRow(lines["paper"], lines["paper"].title, by)
+
+
+def _mark_best(group: ViewGroup) -> None:
+    """Bold is for the best mean of a column, as rounded for the table; equals share it.
+
+    Augmented lines do not compete: they would win by their augmentation.
+    """
+    competing = [row for row in group.rows if not row.line.augment]
+
+    def mark(column: str, figures: list[Figure | None]) -> None:
+        means = [None if figure is None else round(figure.mean, 2) for figure in figures]
+        known = [mean for mean in means if mean is not None]
+        for row, mean in zip(competing, means, strict=True):
+            if known and mean == max(known):
+                row.best.add(column)
+
+    mark("reported", [row.reported for row in competing])
+    for protocol in PROTOCOLS:
+        mark(protocol, [row.by[protocol].last for row in competing])

@@ -1,0 +1,1 @@
+"""Running the grid: the driver, its workers and the ledger."""

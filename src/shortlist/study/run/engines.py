@@ -1,0 +1,201 @@
+"""Where packs are trained: in this process, in local processes, or by Ray's workers. The driver alone keeps results."""
+
+import importlib
+import multiprocessing
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple, Protocol
+
+from shortlist.errors import InputError, unknown_name
+from shortlist.study.run.worker import Order, work
+from shortlist.training.config import Engine as Computing
+
+ENGINES = ("fleet", "processes", "ray")
+RETRIES = 3
+"""How often an order is tried again when its worker dies."""
+Rows = Sequence[dict[str, Any]]
+
+
+class Done(NamedTuple):
+    """An order that came back."""
+
+    number: int
+    rows: Rows
+    seconds: float
+
+
+class StudyEngine(Protocol):
+    """Takes orders and gives their rows back, in whatever order they end."""
+
+    cuda: bool
+    slots: int
+    """Orders at a time."""
+
+    def submit(self, number: int, order: Order) -> None:
+        """Begin an order; `number` names it."""
+
+    def wait(self) -> Done:
+        """The next order that ends."""
+
+    def close(self, clean: bool = True) -> None:
+        """Let the workers go; at once where `clean` is false."""
+
+
+class Local:
+    """This process: one order at a time, many runs of it together where there is a GPU."""
+
+    slots = 1
+
+    def __init__(self, device: str) -> None:
+        self.cuda = Computing(device).resolve(0).device.startswith("cuda")
+        self._waiting: tuple[int, Order] | None = None
+
+    def submit(self, number: int, order: Order) -> None:
+        """Remember it."""
+        self._waiting = (number, order)
+
+    def wait(self) -> Done:
+        """Do it."""
+        assert self._waiting is not None
+        (number, order), self._waiting = self._waiting, None
+        began = time.perf_counter()
+        return Done(number, work(order), time.perf_counter() - began)
+
+    def close(self, clean: bool = True) -> None:
+        """Nothing to let go."""
+
+
+class Processes:
+    """Local processes on the CPU, one run each at a time; a process that dies is replaced and its run done again."""
+
+    cuda = False
+
+    def __init__(self, count: int) -> None:
+        self.slots = count
+        self._orders: dict[int, tuple[Order, int]] = {}
+        self._futures: dict[Future[tuple[Rows, float]], int] = {}
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # spawned: a fork of a process that has used torch's threads can hang
+        return ProcessPoolExecutor(self.slots, mp_context=multiprocessing.get_context("spawn"), initializer=_alone)
+
+    def submit(self, number: int, order: Order) -> None:
+        """Hand it to the next free process."""
+        self._orders.setdefault(number, (order, 0))
+        try:
+            self._futures[self._pool.submit(timed_work, order)] = number
+        except BrokenProcessPool:  # a worker died since the last wait
+            self._begin_again()
+
+    def wait(self) -> Done:
+        """The next that ends; when a worker dies all that were under way are begun again."""
+        while True:
+            ended, _ = wait(self._futures, return_when=FIRST_COMPLETED)
+            future = next(iter(ended))
+            try:
+                rows, seconds = future.result()
+            except BrokenProcessPool:
+                self._begin_again()
+                continue
+            number = self._futures.pop(future)
+            del self._orders[number]
+            return Done(number, rows, seconds)
+
+    def _begin_again(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool, self._futures = self._new_pool(), {}
+        for number, (order, tries) in self._orders.items():
+            if tries >= RETRIES:
+                raise InputError(f"a worker process died {tries + 1} times on {order.dataset}: out of memory?")
+            self._orders[number] = (order, tries + 1)
+            self.submit(number, order)
+
+    def close(self, clean: bool = True) -> None:
+        """Let the processes go."""
+        for process in () if clean else list(self._pool._processes.values()):
+            process.terminate()
+        self._pool.shutdown(wait=clean, cancel_futures=True)
+
+
+class Ray:
+    """Ray tasks: a worker a GPU trains a fleet; without GPUs a worker a core trains single runs.
+
+    A worker that dies is replaced by Ray and its order done again (`RETRIES` times).
+
+    Args:
+        workers: orders at a time; as many as the cluster has GPUs (or cores) where not stated.
+        address: of a running cluster (`auto` for the one on this machine); a local one is started where not stated.
+    """
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        try:
+            ray: Any = importlib.import_module("ray")
+        except ImportError as error:
+            raise InputError("engine ray: the package ray is not installed (pip install 'shortlist[ray]')") from error
+        self._ray = ray
+        self._started = not ray.is_initialized()
+        if self._started:
+            settings: dict[str, Any] = {"address": address} if address else {"num_cpus": workers}
+            local = {} if address else {"include_dashboard": False}
+            ray.init(**settings, **local, configure_logging=False, log_to_driver=False)
+        owned = ray.cluster_resources()
+        gpus = int(owned.get("GPU", 0))
+        self.cuda = gpus > 0
+        self.slots = max(1, min(workers or 10**6, gpus or int(owned.get("CPU", 1))))
+        needs = {"num_gpus": 1} if self.cuda else {"num_cpus": 1}
+        self._work = ray.remote(max_retries=RETRIES, **needs)(timed_work)
+        self._numbers: dict[Any, int] = {}
+
+    def submit(self, number: int, order: Order) -> None:
+        """Hand it to Ray."""
+        self._numbers[self._work.remote(order)] = number
+
+    def wait(self) -> Done:
+        """The next that ends."""
+        ended, _ = self._ray.wait(list(self._numbers), num_returns=1)
+        number = self._numbers.pop(ended[0])
+        try:
+            rows, seconds = self._ray.get(ended[0])
+        except self._ray.exceptions.WorkerCrashedError as error:
+            raise InputError(f"a Ray worker died {RETRIES + 1} times on the same runs: out of memory?") from error
+        return Done(number, rows, seconds)
+
+    def close(self, clean: bool = True) -> None:
+        """Stop the local cluster, if it was started here."""
+        if not clean:
+            for reference in self._numbers:
+                self._ray.cancel(reference, force=True)
+        if self._started:
+            self._ray.shutdown()
+
+
+def timed_work(order: Order) -> tuple[Rows, float]:
+    """An order and how long it took."""
+    began = time.perf_counter()
+    return work(order), time.perf_counter() - began
+
+
+def _alone() -> None:
+    """A worker process: Ctrl-C is the driver's business, and one thread is its share of the cores."""
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+
+
+def make_engine(name: str, device: str = "auto", workers: int | None = None, address: str | None = None) -> StudyEngine:
+    """An engine by its name."""
+    if workers is not None and workers < 1:
+        raise InputError(f"processes: expected at least 1, got {workers}")
+    if name == "fleet":
+        return Processes(workers) if workers and workers > 1 and not Local(device).cuda else Local(device)
+    if name == "processes":
+        return Processes(workers or 2)
+    if name == "ray":
+        return Ray(workers, address)
+    raise unknown_name("engine", name, ENGINES)

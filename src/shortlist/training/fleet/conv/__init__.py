@@ -1,0 +1,1 @@
+"""The convolutions of a fleet."""

@@ -1,0 +1,321 @@
+"""Many runs at once on one device.
+
+Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
+method, shortlists, protocol, learning rate, weight decay, schedule, augmentation, epochs and seed are each run's own.
+The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have paths of their
+own (`fleet_lenet`, `fleet_resnet`); any other module goes through `fleet_modules`. Without a GPU the runs are trained
+one after another by the single loop.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data.dataset import Dataset
+from shortlist.errors import InputError
+from shortlist.methods import Batch, Method
+from shortlist.training.augment import STAY, draw_moves
+from shortlist.training.config import Engine, RunConfig, generator
+from shortlist.training.cuda_graph import captured
+from shortlist.training.evaluation import class_probabilities, score_answers
+from shortlist.training.fleet.class_sets import Sets
+from shortlist.training.fleet.network import FleetNet, SecondPass
+from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
+from shortlist.training.fleet.scoring import accuracies, held_logits
+from shortlist.training.loop import LAST, EpochScores, Interrupted, check_score_every, fit
+from shortlist.training.prepare import Task, prepare
+from shortlist.training.schedules import learning_rates
+
+
+@dataclass
+class FleetResult:
+    """What one run of a fleet came to."""
+
+    config: RunConfig
+    history: list[EpochScores] = field(default_factory=list)
+    state: dict[str, Tensor] | None = None
+    """The trained model's state dict; None for a broken run."""
+    failed: str | None = None
+    """Why the run ended before its last epoch."""
+
+
+def train_fleet(
+    dataset: Dataset,
+    configs: Sequence[RunConfig],
+    *,
+    engine: Engine | None = None,
+    score_every: int = 1,
+    on_epoch: Callable[[int, int], None] | None = None,
+) -> list[FleetResult]:
+    """Train all runs; the results come in the order of `configs`.
+
+    Args:
+        dataset: the data all runs share (each may take only some classes of it).
+        configs: what decides each run.
+        engine: how to compute.
+        score_every: epochs between scores; the last ten are always scored.
+        on_epoch: called with (epochs done, runs under way) as packs advance.
+    """
+    from shortlist.training.fleet.packs import packs, train_pack
+
+    check_score_every(score_every)
+    resolved = (engine or Engine()).resolve(sum(c.epochs for c in configs) * len(dataset.train))
+    if not resolved.device.startswith("cuda"):
+        return [_alone(dataset, config, resolved, score_every) for config in configs]
+    results: dict[int, FleetResult] = {}
+    for pack in packs(configs):
+        results.update(train_pack(dataset, configs, pack, resolved, score_every, on_epoch))
+    return [results[i] for i in range(len(configs))]
+
+
+def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int) -> FleetResult:
+    """A run by the single loop; one that breaks is recorded as such."""
+    prepared = prepare(dataset, config, engine=engine)
+    result, stopped = FleetResult(config), threading.Event()
+    try:
+        fit(prepared, on_epoch=result.history.append, on_stop=stopped.set, score_every=score_every)
+    except InputError as error:  # the risk is no longer finite
+        result.failed = str(error)
+        return result
+    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin
+        raise Interrupted(config.epochs)
+    result.state = {name: tensor.cpu() for name, tensor in prepared.run.model.state_dict().items()}
+    return result
+
+
+class Fleet:
+    """The state of many runs and how they move on together.
+
+    Args:
+        tasks: what each run is; all with the same batch size and number of classes.
+        net: the networks.
+        test: the test inputs of all sets as `net` takes them, and their classes.
+        sets: where the items of each run lie among those of all.
+        graph: capture the step as a CUDA graph.
+        compile: compile the objectives: a few kernels instead of dozens of tiny ones.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        net: FleetNet,
+        test: tuple[Any, Tensor] | None,
+        *,
+        sets: Sets,
+        graph: bool = False,
+        compile: bool = False,
+    ) -> None:
+        self.net, self.test, self.sets, self.graph = net, test, sets, graph
+        self._slopes = compiled_slopes() if compile else risks_and_slopes
+        self.device = net.device
+        self.results = [FleetResult(task.config) for task in tasks]
+        self.epoch = 0
+        self._take(list(tasks), list(range(len(tasks))))
+
+    def _take(self, tasks: list[Task], places: list[int]) -> None:
+        """Set up the tensors of these runs; `places` says where their results go."""
+        self.tasks, self.places = tasks, places
+        R, longest = len(tasks), max(len(task.feed) for task in tasks)
+        sizes = {min(task.config.batch_size, len(task.feed)) for task in tasks}
+        if len(sizes) > 1:
+            raise InputError(f"a fleet needs one batch size, got {sorted(sizes)}")
+        self.batch_size = sizes.pop()
+        self.steps = torch.tensor([len(task.feed) // self.batch_size for task in tasks], device=self.device)
+        self.most = int(self.steps.max())
+        K = tasks[0].feed.num_classes
+        device = self.device
+        self.rows = torch.zeros(R, longest, dtype=torch.int64, device=device)
+        self.shown = torch.zeros(R, longest, K, dtype=torch.bool, device=device)
+        self.answer = torch.zeros(R, longest, dtype=torch.int64, device=device)
+        self.weight = torch.ones(R, longest, device=device)
+        tables = [task.feed.table for task in tasks]
+        self.table = torch.zeros(R, longest, K, device=device) if any(t is not None for t in tables) else None
+        self.prior = torch.stack([task.feed.prior for task in tasks]).to(self.device)
+        total = max(task.config.epochs for task in tasks) * self.most
+        self.rates = torch.zeros(R, total, device=device)
+        for run, task in enumerate(tasks):
+            feed, n = task.feed, len(task.feed)
+            self.rows[run, :n] = feed.rows.to(self.device) + self.sets.place(task).train
+            self.shown[run, :n] = feed.batch(torch.arange(n)).shown.to(self.device)
+            self.answer[run, :n] = feed.answer.to(self.device)
+            if feed.weight is not None:
+                self.weight[run, :n] = feed.weight.to(self.device)
+            if feed.table is not None and self.table is not None:
+                self.table[run, :n] = feed.table.to(self.device)
+            rates = learning_rates(task.config, n // self.batch_size)
+            self.rates[run, : len(rates)] = rates.to(self.device)
+        self.weighted = any(task.feed.weight is not None for task in tasks)
+        self.groups = groups_of([task.method for task in tasks])
+        again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
+        self.again = SecondPass(self.net, again, device) if again else None
+        augmented = any(task.config.augment for task in tasks)
+        self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if augmented else None
+        self.order = torch.zeros(R, self.most * self.batch_size, dtype=torch.int64, device=device)
+        self.span = torch.arange(self.batch_size, device=device)
+        self.run_number = torch.arange(R, device=device).unsqueeze(1)
+        self.step_number = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
+        self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
+        self.risk = torch.zeros(R, device=device)
+        self._replay: Callable[[], None] | None = None
+
+    # -- an epoch -----------------------------------------------------------------------------------------------------
+
+    def train(self, score_every: int = 1, on_epoch: Callable[[int, int], None] | None = None) -> list[FleetResult]:
+        """Train every run to its last epoch."""
+        with ThreadPoolExecutor(1) as ahead:
+            orders = ahead.submit(self._orders, self.epoch)
+            while self.tasks:
+                began = time.perf_counter()
+                self._load(*orders.result())
+                orders = ahead.submit(self._orders, self.epoch + 1)
+                self._train_epoch()
+                self.epoch += 1
+                self._score(score_every, began)
+                if on_epoch:
+                    on_epoch(self.epoch, len(self.tasks))
+                orders.result()  # they are drawn for the runs that `_release` may free
+                if self._release():
+                    orders = ahead.submit(self._orders, self.epoch)
+        return self.results
+
+    def _orders(self, epoch: int) -> tuple[Tensor, Tensor | None]:
+        """(R, most * B) every run's shuffle of an epoch and its augmentation, as the single loop draws them.
+
+        Runs without augmentation stay where they are, among others that have some.
+        """
+        orders = torch.zeros(len(self.tasks), self.most * self.batch_size, dtype=torch.int64)
+        moves = None if self.moves is None else torch.tensor(STAY, dtype=torch.uint8).repeat(*self.moves.shape[:2], 1)
+        for run, task in enumerate(self.tasks):
+            n, seed = len(task.feed), task.config.seed
+            full = n // self.batch_size * self.batch_size
+            orders[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
+            if moves is not None and task.config.augment:
+                moves[run, :n] = draw_moves(n, task.dataset.flips, generator(seed, "augment", epoch))
+        return orders, moves
+
+    def _load(self, orders: Tensor, moves: Tensor | None) -> None:
+        self.order.copy_(orders)
+        if self.moves is not None and moves is not None:
+            self.moves.copy_(moves)
+
+    def _train_epoch(self) -> None:
+        self.epoch_number.fill_(self.epoch)
+        self.step_number.zero_()
+        self.risk.zero_()
+        step = self._captured() if self.graph else self._step
+        for _ in range(self.most):
+            step()
+
+    def _step(self) -> None:
+        """One update of every run. Reads its batches and learning rates from the device and counts itself on."""
+        index = self.order[:, self.step_number * self.batch_size + self.span]
+        moving = self.step_number < self.steps
+        number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
+        lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
+        items = self.rows.gather(1, index)
+        active = moving.float()
+        moves = None if self.moves is None else self.moves[self.run_number, index]
+        logits = self.net.forward(items, active, train=True, moves=moves)
+        batches = [self._batch(runs, method, index) for runs, method in self.groups]
+        parts = [self._slopes(m, logits[g].detach(), batch) for (g, m), batch in zip(self.groups, batches, strict=True)]
+        risks = torch.cat([risk for risk, _ in parts])
+        self.net.backward(torch.cat([slope for _, slope in parts]))
+        self.net.update(lr)
+        self.risk.add_(torch.where(moving, risks, 0))
+        if self.table is not None:
+            again = logits.detach() if self.again is None else self.again(logits.detach(), items, active, moves)
+            self._renew(index, moving, logits.detach(), again, batches)
+        self.step_number.add_(1)
+
+    def _batch(self, group: slice, method: Method, index: Tensor) -> Batch:
+        runs, at = self.run_number[group], index[group]
+        table = self.table if method.refresh != "never" else None
+        return Batch(
+            shown=self.shown[runs, at],
+            answer=self.answer[runs, at],
+            prior=self.prior[group],
+            weight=self.weight[runs, at] if self.weighted else None,
+            confidence=None if table is None else table[runs, at],
+        )
+
+    @torch.no_grad()
+    def _renew(self, index: Tensor, moving: Tensor, logits: Tensor, again: Tensor, batches: list[Batch]) -> None:
+        """Renew the confidences of the methods that keep them, from the step's logits or those of a second pass."""
+        assert self.table is not None
+        for (group, method), batch in zip(self.groups, batches, strict=True):
+            if method.refresh == "never":
+                continue
+            source = again if method.refresh == "after" else logits
+            fresh = method.confidence(source[group], batch).to(self.table.dtype)
+            keep = moving[group].view(-1, 1, 1)
+            runs, at = self.run_number[group], index[group]
+            self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])
+
+    def _captured(self) -> Callable[[], None]:
+        if self._replay is None:
+            tables = [self.table] if self.table is not None else []
+            self._replay = captured(self._step, [*self.net.state(), self.risk, self.step_number, *tables], self.device)
+        return self._replay
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _score(self, score_every: int, began: float) -> None:
+        due = [self.epoch % score_every == 0 or self.epoch > t.config.epochs - LAST for t in self.tasks]
+        with self.net.averaged():
+            right = accuracies(self.net, self.tasks, self.sets, *self.test) if any(due) and self.test else None
+            some_held = any(task.held is not None for task in self.tasks)
+            held = held_logits(self.net, self.tasks, self.sets) if any(due) and some_held else None
+        risks = (self.risk / self.steps).tolist()
+        seconds = (time.perf_counter() - began) / len(self.tasks)
+        for run, task in enumerate(self.tasks):
+            scores = None
+            if due[run] and task.held is not None and held is not None:
+                link = partial(class_probabilities, task.method, smoothing=task.smoothing)
+                scores = score_answers(held[run, : len(task.held)], task.held, link)
+            self.results[self.places[run]].history.append(
+                EpochScores(
+                    epoch=self.epoch,
+                    risk=risks[run],
+                    seconds=seconds,
+                    validation_accuracy=None if scores is None else scores.known_accuracy,
+                    validation_log_likelihood=None if scores is None else scores.log_likelihood,
+                    test_accuracy=right[run] if right is not None and due[run] else None,
+                )
+            )
+
+    def _release(self) -> bool:
+        """Record and free the runs that are done or broken; whether there were any."""
+        ended, finished = [], []
+        for run, task in enumerate(self.tasks):
+            result = self.results[self.places[run]]
+            if not np.isfinite(result.history[-1].risk):
+                result.failed = f"the risk is {result.history[-1].risk} after epoch {self.epoch}"
+                ended.append(run)
+            elif self.epoch >= task.config.epochs:
+                finished.append(run)
+        if finished:
+            with self.net.averaged():
+                for run in finished:
+                    self.results[self.places[run]].state = self.net.state_dict(run)
+        ended += finished
+        if not ended:
+            return False
+        left = [run for run in range(len(self.tasks)) if run not in ended]
+        if left:
+            for run in left:  # the tables live here: hand them back to the feeds that the next set-up reads
+                feed = self.tasks[run].feed
+                if feed.table is not None and self.table is not None:
+                    feed.table.copy_(self.table[run, : len(feed)].cpu())
+            self.net.keep(torch.tensor(left, device=self.device))
+            self._take([self.tasks[run] for run in left], [self.places[run] for run in left])
+        else:
+            self.tasks = []
+        return True

@@ -1,0 +1,1 @@
+"""The paper's LeNet for many runs at once."""

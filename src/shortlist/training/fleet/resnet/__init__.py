@@ -1,0 +1,1 @@
+"""ResNet-32 for many runs at once."""

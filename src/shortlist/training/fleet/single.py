@@ -1,0 +1,90 @@
+"""A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from shortlist.methods import Batch
+from shortlist.training.config import Engine
+from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slopes
+from shortlist.training.fleet.packs import kernel_net
+from shortlist.training.inputs import Inputs
+from shortlist.training.run import Run
+
+if TYPE_CHECKING:
+    from shortlist.training.prepare import Task
+
+VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
+"""Where the fleets keep parameters -> where they keep what is moving them."""
+
+
+class KernelRun(Run):
+    """`Run` whose forward, backward and update are those of `LeNetFleet` or `ResNetFleet`.
+
+    The module is brought up to date after every epoch, so scores, checkpoints and what is saved do not differ.
+    """
+
+    def __init__(self, task: "Task", inputs: Inputs, engine: Engine) -> None:
+        super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
+        self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
+        self._active = torch.ones(1, device=self.device)
+        self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
+
+    def _show(self) -> None:
+        """Bring `model` up to date."""
+        counted = {n: b for n, b in self.model.named_buffers() if n.endswith("num_batches_tracked")}
+        passes = self.steps * (2 if self.method.refresh == "after" else 1)
+        with self.net.averaged():
+            state = self.net.state_dict(0)
+        self.model.load_state_dict({**state, **{n: b + passes for n, b in counted.items()}})
+
+    def _step(self, x: Tensor | None = None) -> None:
+        start = (self._step_number % self.steps) * self.batch_size
+        index = self._order[start + self._span]
+        items = self.feed.rows[index].unsqueeze(0)
+        moves = self._moves[index].unsqueeze(0) if self.config.augment else None
+        batch = _fleet_of_one(self.feed.batch(index))
+        logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
+        risks, slopes = self._slopes(self.method, logits, batch)
+        self.net.backward(slopes)
+        self.net.update(self.rates[self._step_number.view(1)])
+        self._risk.add_(risks[0])
+        self._step_number.add_(1)
+        if self.method.refresh == "after":
+            logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
+        if self.method.refresh != "never":
+            self.feed.renew(index, self.method.confidence(logits, batch)[0])
+
+    def optimiser_state(self) -> dict[str, Tensor]:
+        """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""
+        moving = copy.copy(self.net)
+        for name, velocity in VELOCITIES.items():
+            if hasattr(moving, name):
+                setattr(moving, name, getattr(moving, velocity))
+        state = moving.state_dict(0)
+        names = [name for name, parameter in self.network.named_parameters() if parameter.requires_grad]
+        for name, view in zip(names, self.flat.views(self.optimiser.state()["velocity"]), strict=True):
+            view.copy_(state[name])
+        return self.optimiser.state()
+
+    def _tensors(self) -> dict[str, Tensor]:
+        if not hasattr(self, "net"):  # while the base class sets itself up
+            return super()._tensors()
+        return {
+            **{f"net.{i}": tensor for i, tensor in enumerate(self.net.state())},
+            **{f"feed.{name}": tensor for name, tensor in self.feed.state_dict().items()},
+            "step": self._step_number,
+            "risk": self._risk,
+        }
+
+
+def _fleet_of_one(batch: Batch) -> Batch:
+    return Batch(
+        shown=batch.shown.unsqueeze(0),
+        answer=batch.answer.unsqueeze(0),
+        prior=batch.prior.unsqueeze(0),
+        weight=None if batch.weight is None else batch.weight.unsqueeze(0),
+        confidence=None if batch.confidence is None else batch.confidence.unsqueeze(0),
+    )

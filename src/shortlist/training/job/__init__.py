@@ -1,0 +1,1 @@
+"""A whole training as the command line does it."""

@@ -1,0 +1,104 @@
+"""The labels of a run: simulated from the classes, ordinary, or collected answers joined to the data by item."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.dataset import UNLABELLED, Dataset
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.labels.join import join
+from shortlist.training.config import stream_seed
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Labels, the rows of the data they belong to, and where they came from."""
+
+    labels: StochasticLabels
+    rows: NDArray[np.int64]
+    origin: str
+    """`simulated`, `ordinary`, or the file's name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a model card says of them."""
+        summary = self.labels.summary()
+        return {
+            "origin": self.origin,
+            "items": summary.items,
+            "none_share": summary.none_share,
+            "reads": summary.reads,
+            "sizes": {str(size): count for size, count in summary.size_histogram.items()},
+        }
+
+
+def simulate(dataset: Dataset, size: int, seed: int, miss: float = 0.0, slip: float = 0.0) -> Answers:
+    """Uniform shortlists of `size` classes, answered from the true classes with the stated rates of mistakes."""
+    y, K = _true_classes(dataset, "shortlists cannot be simulated: give a labels file"), dataset.num_classes
+    if not 1 <= size <= K:
+        raise InputError(f"size: expected 1..{K} for the {K} classes of {dataset.name}, got {size}")
+    labels = StochasticLabels.draw(
+        y,
+        num_classes=K,
+        size=size,
+        seed=stream_seed(seed, "shortlists"),
+        miss=miss,
+        slip=slip,
+        class_names=dataset.class_names,
+        items=dataset.train.items,
+    )
+    return Answers(labels, np.arange(len(y)), "simulated")
+
+
+def ordinary(dataset: Dataset) -> Answers:
+    """The true classes, as if every class had been shown."""
+    y = _true_classes(dataset, "it cannot be trained on as it is: give a labels file")
+    labels = StochasticLabels.ordinary(
+        y, num_classes=dataset.num_classes, class_names=dataset.class_names, items=dataset.train.items
+    )
+    return Answers(labels, np.arange(len(y)), "ordinary")
+
+
+def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
+    """Answers from a file, joined by item; the dataset with the classes that both agree on."""
+    labels = read_for(path, dataset)
+    if labels.class_names != dataset.class_names:
+        names = labels.class_names or tuple(str(k) for k in range(labels.num_classes))
+        dataset = dataset.with_classes(names)
+    try:
+        rows, joined = join(labels, dataset.train.items.tolist())
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return dataset, Answers(joined, rows, path.name)
+
+
+def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
+    """The labels in a file, in the dataset's classes; in the file's own where it knows more of them."""
+    if not dataset.class_names:
+        return StochasticLabels.read(path)
+    try:
+        return StochasticLabels.read(path, class_names=dataset.class_names)
+    except InputError as error:
+        try:
+            labels = StochasticLabels.read(path)
+        except InputError:
+            raise error from None
+        names = set(labels.class_names or map(str, range(labels.num_classes)))
+        if set(dataset.class_names) < names:
+            return labels
+        if labels.class_names is None and labels.num_classes != dataset.num_classes:
+            raise InputError(
+                f"{path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
+            ) from error
+        raise
+
+
+def _true_classes(dataset: Dataset, problem: str) -> NDArray[np.int64]:
+    y = dataset.train.y
+    if y is None or (y == UNLABELLED).any():
+        count = len(dataset.train) if y is None else int((y == UNLABELLED).sum())
+        raise InputError(f"{dataset.name}: {count} of {len(dataset.train)} items have no class, so {problem}")
+    return y

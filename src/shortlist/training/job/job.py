@@ -1,0 +1,248 @@
+"""A whole training as the command line does it: read, label, choose settings, train, measure, save."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.text import Features
+from shortlist.errors import InputError
+from shortlist.files import atomic_write
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.distributed import processes
+from shortlist.training.evaluation import predict_logits
+from shortlist.training.job import answers as asking
+from shortlist.training.job.answers import Answers
+from shortlist.training.job.defaults import defaults_for
+from shortlist.training.loop import DivergedError, EpochScores, check_same_run, fit, probabilities
+from shortlist.training.prepare import Prepared, prepare
+from shortlist.training.saved.card import HELD_OUT, TEST_SET
+from shortlist.training.saved.checkpoint import read_checkpoint
+from shortlist.training.saved.fingerprint import Fingerprint
+from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
+from shortlist.training.saved.measures import Measures, measure
+from shortlist.training.saved.source import DataSource, checked, with_features
+from shortlist.training.selection import TuneRow, grid_of, tune
+
+Hook = Callable[[Any], None]
+
+
+def _nothing(_: Any) -> None:
+    """What is called where nobody listens."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train on what, and where to save it."""
+
+    source: DataSource
+    out: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of `RunConfig` that the user stated; `defaults_for` gives the others."""
+    labels: Path | None = None
+    miss: float = 0.0
+    slip: float = 0.0
+    tune: str | None = None
+    """Names of settings to choose on held-out items, such as "lr,wd"."""
+    device: str = "auto"
+    resume: bool = False
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Who is told what as the training goes on."""
+
+    on_start: Callable[[Prepared], None] = _nothing
+    on_epoch: Callable[[EpochScores], None] = _nothing
+    on_point: Callable[[TuneRow], None] = _nothing
+    on_stop: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished training."""
+
+    trained: Trained
+    measures: Measures | None
+    measured_on: str
+    seconds: float
+    rank: int = 0
+    again: bool = False
+    """It was finished before; nothing was done."""
+
+
+def train(job: Job, listeners: Listeners | None = None) -> Finished:
+    """Train and save, or go on where a run of the same settings stopped.
+
+    Raises:
+        InputError: something given is wrong; nothing is left behind in `job.out`.
+        Interrupted: on Ctrl-C; the run is saved and `resume` goes on with it.
+    """
+    listeners = listeners or Listeners()
+    began = time.perf_counter()
+    if job.labels is not None and job.settings.get("size") is not None:
+        raise InputError("state --size to simulate shortlists or --labels to use collected answers, not both")
+    given, answers = _read(job)
+    dataset, features = with_features(given, job.source.features)
+    engine = Engine(device=job.device).resolve(0)
+    with processes(engine.device) as group, _output(job, group.rank == 0):
+        config = _configure(job, dataset, answers, listeners)
+        engine = Engine(device=engine.device).resolve(config.epochs * len(answers.labels))
+        prepared = prepare(dataset, config, labels=answers.labels, rows=answers.rows, engine=engine, group=group)
+        prepared.given = given.train.x  # texts, not what this machine makes of them
+        if job.resume and (done := _finished_before(job, prepared)):
+            return done
+        listeners.on_start(prepared)
+        checkpoint = job.out / CHECKPOINT
+        history = fit(
+            prepared,
+            checkpoint=checkpoint,
+            resume=job.resume,
+            on_epoch=listeners.on_epoch,
+            on_stop=listeners.on_stop,
+        )
+        trained = _trained(job, prepared, dataset, answers, features, given.kind, history)
+        measures, measured_on = _measures(prepared, dataset)
+        if group.rank == 0:
+            save_folder(job.out, trained, measures, measured_on)
+            checkpoint.unlink(missing_ok=True)
+        return Finished(trained, measures, measured_on, time.perf_counter() - began, group.rank)
+
+
+def _read(job: Job) -> tuple[Dataset, Answers]:
+    dataset = job.source.read()
+    size, seed = job.settings.get("size"), job.settings.get("seed", 0)
+    if job.labels is not None:
+        if job.miss or job.slip:
+            raise InputError("--miss and --slip are for simulated answers, and --labels gives collected ones")
+        dataset, answers = asking.collected(dataset, job.labels)
+    elif size is not None:
+        answers = asking.simulate(checked(dataset), size, seed, job.miss, job.slip)
+    else:
+        if job.miss or job.slip:
+            raise InputError("--miss and --slip are for simulated shortlists: state --size too")
+        answers = asking.ordinary(checked(dataset))
+    return checked(dataset), answers
+
+
+def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listeners) -> RunConfig:
+    """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
+    config = RunConfig(**{**defaults_for(dataset, len(answers.labels)), **job.settings})
+    if job.tune is None:
+        return config
+    grid = grid_of(job.tune)
+    if "lr" in grid:  # the usual learning rates of SGD are no good for Adam: look around the default
+        grid["lr"] = tuple(float(f"{config.lr * factor:.3g}") for factor in (0.1, 0.3, 1.0, 3.0))
+    if job.resume and (before := _settings_before(job.out)):
+        return replace(config, **{name: before[name] for name in grid})
+    result = tune(
+        dataset,
+        config,
+        grid,
+        labels=answers.labels,
+        rows=answers.rows,
+        engine=Engine(device=job.device),
+        on_point=listeners.on_point,
+    )
+    return result.best
+
+
+def _settings_before(out: Path) -> dict[str, Any] | None:
+    """The settings of the run that was stopped or finished in `out`, tuned ones among them."""
+    if (out / CHECKPOINT).exists():
+        settings: dict[str, Any] = read_checkpoint(out / CHECKPOINT)[1]["config"]
+        return settings
+    return read_config(out)["run"] if (out / WEIGHTS).exists() else None
+
+
+def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
+    """The result of a run that was finished and is asked to go on."""
+    if (job.out / CHECKPOINT).exists() or not (job.out / WEIGHTS).exists():
+        return None
+    content = read_config(job.out)
+    saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
+    check_same_run(prepared, job.out, content["run"], saved)
+    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, prepared.run.group.rank, again=True)
+
+
+def _trained(
+    job: Job,
+    prepared: Prepared,
+    dataset: Dataset,
+    answers: Answers,
+    features: Features | None,
+    kind: str,
+    history: list[EpochScores],
+) -> Trained:
+    test = dataset.test
+    return Trained(
+        model=prepared.run.model,
+        config=prepared.run.config,
+        class_names=dataset.class_names,
+        in_shape=dataset.in_shape,
+        kind=kind,
+        smoothing=prepared.smoothing,
+        features=features,
+        data={
+            "name": dataset.name,
+            "items": len(dataset.train),
+            "test_items": 0 if test is None else len(test),
+            "source": job.source.to_dict(),
+            "fingerprint": prepared.fingerprint.inputs,
+        },
+        labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": prepared.fingerprint.labels},
+        history=history,
+        device=prepared.run.engine.device,
+    )
+
+
+def _measures(prepared: Prepared, dataset: Dataset) -> tuple[Measures | None, str]:
+    """On the test items where their classes are known, else on the held-out items that were answered."""
+    run, amp = prepared.run, bool(prepared.run.engine.amp)
+    if prepared.test is not None and prepared.test_y is not None:
+        logits = predict_logits(run.model, prepared.test, amp=amp)
+        y, where = prepared.test_y.numpy(), TEST_SET
+    elif prepared.held is not None and prepared.held.answered.any():
+        logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
+        y, where = prepared.held.answer, HELD_OUT
+    else:
+        return None, ""
+    if not (y >= 0).any():
+        return None, ""
+    p = probabilities(prepared, logits).double().cpu().numpy()
+    return measure(p, np.asarray(y, np.int64), dataset.class_names), where
+
+
+@contextmanager
+def _output(job: Job, writes: bool) -> Iterator[None]:
+    """The folder to write to, checked before the work begins; what was made of it goes when the input was wrong."""
+    if not writes:
+        yield
+        return
+    existed = job.out.exists()
+    checkpoint = job.out / CHECKPOINT
+    if checkpoint.exists() and not job.resume:
+        if not job.overwrite:
+            raise InputError(
+                f"{job.out} holds an unfinished run: add --resume to go on with it, or --overwrite to start anew"
+            )
+        checkpoint.unlink()
+    job.out.mkdir(parents=True, exist_ok=True)
+    try:
+        atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
+        (job.out / ".writable").unlink()
+        yield
+    except BaseException as error:  # Ctrl-C too
+        if isinstance(error, DivergedError):
+            with suppress(OSError):
+                checkpoint.unlink(missing_ok=True)
+        if not existed and not checkpoint.exists():  # a checkpoint is work that --resume can go on with
+            shutil.rmtree(job.out, ignore_errors=True)
+        raise

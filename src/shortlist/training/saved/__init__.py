@@ -1,0 +1,1 @@
+"""The folder of a trained model: written, read and used."""

@@ -1,0 +1,264 @@
+"""The folder of a trained model: all that is needed to use it, and to know what it is.
+
+    weights.safetensors   the network, its input normalisation included
+    config.json           settings, class names, input shape, data, labels
+    features.json         how texts become features (texts only)
+    history.json          scores by epoch
+    scores.json           accuracy by class, calibration, confusion (where they could be measured)
+    card.md, confusion.svg
+    checkpoint.safetensors  only while the run is not finished
+
+Everything is written beside first and renamed then, the weights last: a folder with weights is whole.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shortlist import __version__, methods, models
+from shortlist.data.dataset import as_inputs
+from shortlist.data.text import Features, load_features
+from shortlist.errors import InputError
+from shortlist.files import atomic_write, sync_directory
+from shortlist.methods import Method
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.evaluation import class_probabilities, predict_logits
+from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.loop import EpochScores
+from shortlist.training.optim import FlatParameters
+from shortlist.training.saved.card import card_text
+from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training.saved.confusion import confusion_svg
+from shortlist.training.saved.measures import Measures
+
+FORMAT = "shortlist-model-1"
+WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"
+HISTORY, SCORES, CARD, CONFUSION = "history.json", "scores.json", "card.md", "confusion.svg"
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass
+class Trained:
+    """A trained model with all that is needed to use it.
+
+    Attributes:
+        model: takes raw inputs (its first layer normalises), gives logits.
+        config: the settings of the run.
+        class_names: K names.
+        in_shape: (C, H, W) or (D,), of one input after the feature transform.
+        kind: `image`, `text` or `features`: what `predict` takes.
+        smoothing: what the method's probabilities suffer and `predict` undoes.
+        features: the transform of texts.
+        data: where the data came from.
+        labels: what the labels were: origin, None share, reads.
+        history: scores by epoch.
+        device: where it computes.
+    """
+
+    model: nn.Module
+    config: RunConfig
+    class_names: tuple[str, ...]
+    in_shape: tuple[int, ...]
+    kind: str
+    smoothing: float = 0.0
+    features: Features | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    labels: dict[str, Any] = field(default_factory=dict)
+    history: list[EpochScores] = field(default_factory=list)
+    device: str = "cpu"
+
+    @property
+    def method(self) -> Method:
+        """The method it was trained by."""
+        return methods.get(self.config.method, **self.config.method_options)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+    def logits(self, inputs: Any) -> Tensor:
+        """(N, K) logits of raw inputs."""
+        return predict_logits(self.model, Inputs(self._checked(inputs), self.device))
+
+    def predict(self, inputs: Any) -> NDArray[np.float64]:
+        """(N, K) class probabilities of raw inputs.
+
+        Args:
+            inputs: texts where it was trained on texts; uint8 images (N, C, H, W); features (N, D) or CSR.
+        """
+        inputs = as_inputs(inputs)
+        if not (len(inputs) if isinstance(inputs, list) else inputs.shape[0]):
+            return np.zeros((0, self.num_classes))
+        p: NDArray[np.float64]
+        p = class_probabilities(self.method, self.logits(inputs), self.smoothing).double().cpu().numpy()
+        p /= p.sum(1, keepdims=True)  # rows that sum to 1 as doubles too
+        return p
+
+    def on_device(self) -> "Trained":
+        """Itself, its network where it computes."""
+        self.model.to(self.device)
+        return self
+
+    def _checked(self, inputs: Any) -> Any:
+        inputs = as_inputs(inputs)
+        if self.features is not None and isinstance(inputs, list):
+            return self.features.transform(inputs)
+        if isinstance(inputs, list):
+            raise InputError(f"expected {self.kind} inputs of shape {self.in_shape}, got texts")
+        shape = tuple(inputs.shape[1:])
+        if shape != self.in_shape:
+            raise InputError(f"expected inputs of shape {self.in_shape}, got {shape}")
+        return inputs
+
+    def to_dict(self) -> dict[str, Any]:
+        """What config.json holds: nothing in it depends on the moment or the machine."""
+        return {
+            "format": FORMAT,
+            "shortlist": __version__,
+            "run": self.config.to_dict(),
+            "class_names": list(self.class_names),
+            "in_shape": list(self.in_shape),
+            "kind": self.kind,
+            "smoothing": self.smoothing,
+            "data": self.data,
+            "labels": self.labels,
+        }
+
+
+def save_folder(folder: Path, trained: Trained, measures: Measures | None = None, measured_on: str = "") -> None:
+    """Write all of it; a failure on the way leaves what was there before.
+
+    Args:
+        folder: made where it is missing; other files in it are left alone.
+        trained: the model.
+        measures: scores for the card.
+        measured_on: what they were measured on, in words.
+    """
+    with _staged(folder) as stage:
+        _write_json(stage / CONFIG, trained.to_dict())
+        _write_json(stage / HISTORY, [asdict(row) for row in trained.history])
+        if trained.features is not None:
+            trained.features.save(stage / FEATURES)
+        if measures is not None:
+            scores = {"measured_on": measured_on, **measures.to_dict(), "confusion": measures.confusion.tolist()}
+            _write_json(stage / SCORES, scores)
+            atomic_write(stage / CONFUSION, confusion_svg(measures.confusion, trained.class_names))
+        atomic_write(stage / CARD, card_text(trained.to_dict(), trained.history, measures, measured_on))
+        weights = {name: tensor.detach().cpu() for name, tensor in trained.model.state_dict().items()}
+        write_checkpoint(stage / WEIGHTS, weights, {})
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """A hidden folder inside `folder` whose files take their places when all are written, the weights last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stage = folder / f".new-{secrets.token_hex(6)}"
+    stage.mkdir()
+    try:
+        yield stage
+        for name in (WEIGHTS, CONFIG, FEATURES, HISTORY, SCORES, CARD, CONFUSION):
+            with suppress(FileNotFoundError):
+                (folder / name).unlink()  # the weights first: what is left is not taken for a model
+        for path in sorted(stage.iterdir(), key=lambda path: path.name == WEIGHTS):
+            path.rename(folder / path.name)
+        sync_directory(folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    atomic_write(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be kept in JSON")
+
+
+def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained:
+    """Read what `save_folder` wrote.
+
+    Raises:
+        InputError: the folder holds no finished model, or a damaged one.
+    """
+    path = Path(folder)
+    if not (path / WEIGHTS).is_file():
+        raise InputError(_no_model(path))
+    content = read_config(path)
+    tensors, _ = read_checkpoint(path / WEIGHTS)
+    try:
+        config = RunConfig.from_dict(content["run"])
+        class_names, in_shape = tuple(content["class_names"]), tuple(content["in_shape"])
+        features = load_features(path / FEATURES) if (path / FEATURES).exists() else None
+        if content["kind"] == "text" and features is None:
+            raise InputError(f"{path}: {FEATURES} is missing, so texts cannot be read")
+        return Trained(
+            model=_network(config, in_shape, len(class_names), tensors, path),
+            config=config,
+            class_names=class_names,
+            in_shape=in_shape,
+            kind=content["kind"],
+            smoothing=float(content["smoothing"]),
+            features=features,
+            data=content["data"],
+            labels=content["labels"],
+            history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
+            device=Engine(device=device).resolve(0).device,
+        ).on_device()
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The content of config.json."""
+    content = _read_json(folder / CONFIG)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{folder / CONFIG}: not the config of a trained model, expected format {FORMAT!r}")
+    return content
+
+
+def _no_model(path: Path) -> str:
+    if not path.exists():
+        return f"no such folder: {path}"
+    if (path / CHECKPOINT).exists():
+        return f"{path}: the run is not finished: go on with `shortlist train ... --out {path} --resume`"
+    return f"{path}: not a trained model ({WEIGHTS} is missing)"
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+
+
+def _network(
+    config: RunConfig, in_shape: Sequence[int], num_classes: int, tensors: dict[str, Tensor], path: Path
+) -> nn.Module:
+    network = models.build(config.model, tuple(in_shape), num_classes, seed=0, **config.model_options)
+    first = Normalise(np.zeros((1, *in_shape), np.float32))
+    # sparse features were not normalised, so the shapes are those that were saved
+    first.mean, first.deviation = (torch.empty_like(tensors[f"0.{name}"]) for name in ("mean", "deviation"))
+    model = nn.Sequential(first, network)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
+    FlatParameters(model)  # lays the weights out as in training, so the same bits come out
+    return model.eval()

@@ -1,0 +1,153 @@
+"""Using a trained model on other data: what may be given to it and how it is read."""
+
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.dataset import Dataset, Split
+from shortlist.data.own.images import SUFFIXES, read_images
+from shortlist.data.own.readers import TABLES
+from shortlist.errors import InputError, unknown_name
+from shortlist.files import allow_long_fields
+from shortlist.training.saved.folder import Trained
+from shortlist.training.saved.measures import Measures, measure
+from shortlist.training.saved.predictions import Items
+from shortlist.training.saved.source import DataSource
+
+STDIN = "-"
+
+
+def evaluate_on(trained: Trained, data: str, split: str | None = None, **columns: str | None) -> tuple[Measures, str]:
+    """Scores on a split of `data`, and which split that was.
+
+    Args:
+        trained: the model.
+        data: a known dataset, or own data of the form it was trained on.
+        split: `train` or `test`; test where there is one, unless stated.
+        columns: names of columns, where they differ from those it was trained with.
+    """
+    if split not in (None, "train", "test"):
+        raise unknown_name("split", split, ("train", "test"))
+    dataset = _read(trained, data, columns, trained.class_names)
+    where = split or ("train" if dataset.test is None else "test")
+    part = dataset.train if where == "train" else dataset.test
+    if part is None:
+        raise InputError(f"{data} has no test split")
+    if part.y is None:
+        raise InputError(f"{data}: the classes of its items are not known, so there is nothing to score")
+    return measure(trained.predict(_inputs(trained, dataset, part)), part.y, trained.class_names), where
+
+
+def read_items(trained: Trained, files: Sequence[str], **columns: str | None) -> Items:
+    """What `shortlist predict` is given, read for this model.
+
+    Args:
+        trained: the model.
+        files: images, folders, tables, .txt, .npz, names of datasets, or "-" for stdin.
+        columns: names of columns, where they differ from those it was trained with.
+    """
+    if not files:
+        raise InputError("no files to predict")
+    images = [file for file in files if trained.kind == "image" and Path(file).suffix.lower() in SUFFIXES]
+    if len(images) == len(files):
+        return _images(trained, images)
+    parts = [_part(trained, file, columns) for file in files]
+    for file, part in zip(files, parts, strict=True):
+        if not isinstance(part.x, list) and part.x.shape[1:] != trained.in_shape:
+            raise InputError(f"{file}: expected inputs of shape {trained.in_shape}, got {part.x.shape[1:]}")
+    names = [
+        name if len(files) == 1 else f"{file}:{name}"
+        for file, part in zip(files, parts, strict=True)
+        for name in part.names
+    ]
+    return Items(_stack([part.x for part in parts]), names)
+
+
+def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
+    if file == STDIN:
+        return _lines(trained, sys.stdin.read(), "stdin", columns)
+    path = Path(file)
+    if trained.kind == "image" and path.suffix.lower() in SUFFIXES:
+        return _images(trained, [file])
+    if path.suffix.lower() == ".txt":
+        return _lines(trained, _text(path), file, columns)
+    dataset = _read(trained, file, {**columns, "label_column": None}, None)
+    part = dataset.train if dataset.test is None or not DataSource(file).known else dataset.test
+    return Items(_inputs(trained, dataset, part), part.items.tolist())
+
+
+def _read(trained: Trained, data: str, columns: dict[str, str | None], class_names: Sequence[str] | None) -> Dataset:
+    if not DataSource(data).known and Path(data).is_file() and Path(data).suffix.lower() not in (*TABLES, ".npz"):
+        raise InputError(f"{data}: cannot be read for a model of {trained.kind} inputs")
+    source = DataSource(**trained.data["source"]).other(data, **columns)
+    if trained.kind == "image" and not source.known and Path(data).suffix.lower() != ".npz":
+        source = source.other(data, **columns, image_size=trained.in_shape[1:])
+    dataset = source.read(class_names)
+    if dataset.kind != trained.kind:
+        raise InputError(f"{data} holds {dataset.kind} items, the model takes {trained.kind}")
+    return dataset
+
+
+def _inputs(trained: Trained, dataset: Dataset, part: Split) -> Any:
+    """The items of a split as `Trained.predict` takes them: images in the model's number of channels."""
+    if trained.kind != "image" or not isinstance(part.x, np.ndarray):
+        return part.x
+    wanted, got = trained.in_shape[0], part.x.shape[1]
+    if (got, wanted) == (1, 3):
+        return np.repeat(part.x, 3, axis=1)
+    if (got, wanted) == (3, 1):
+        grey = np.einsum("nchw,c->nhw", part.x.astype(np.float64), (0.299, 0.587, 0.114))
+        return np.rint(grey).astype(np.uint8)[:, None]
+    return part.x
+
+
+def _images(trained: Trained, files: Sequence[str]) -> Items:
+    channels, height, width = trained.in_shape
+    x: NDArray[np.uint8] = read_images([Path(file) for file in files], (height, width), channels)
+    return Items(x, list(files))
+
+
+def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | None]) -> Items:
+    """Texts one a line, or a CSV whose first line names the text column; paths of images for a model of images."""
+    lines = text.split("\n")  # not splitlines: U+2028 or a form feed may stand inside a text
+    if trained.kind == "features":
+        raise InputError("a model of features takes .npz files with an array x, not lines of text")
+    if trained.kind == "image":
+        return _images(trained, [line.strip() for line in lines if line.strip()])
+    source = DataSource(**trained.data["source"])
+    column = columns.get("text_column") or source.text_column or "text"
+    allow_long_fields()
+    header = next(csv.reader(lines[:1]), [])
+    if column not in header:
+        kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
+        return Items([line for _, line in kept], [name for name, _ in kept])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for number, row in enumerate(rows, 2):
+        if row[column] is None:
+            raise InputError(f"{where}, row {number}: no value for the column {column!r}")
+    item = columns.get("item_column") or source.item_column or "item"
+    names = [row.get(item) or str(number) for number, row in enumerate(rows)]
+    return Items([row[column] for row in rows], names)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _stack(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [text for part in parts for text in part]
+    return np.concatenate(parts)
