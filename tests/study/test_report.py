@@ -31,7 +31,7 @@ from shortlist.study.report import (
 from shortlist.study.report import (
     tables as views,
 )
-from shortlist.study.report.page import README_MARKS, settings_rows, write_report
+from shortlist.study.report.page import MARKS, RESULTS_PAGE, settings_rows, write_report
 from shortlist.study.report.results import Results, over_trials
 from shortlist.study.run.ledger import Ledgers
 
@@ -451,33 +451,39 @@ def test_what_is_level_with_the_best():
     assert glances._beyond_remark(4, {text: figures[text] for text in ("rc+aug", "ol+aug")}) == ""
 
 
-def test_the_readme_shows_what_the_ledger_holds(fashion, tmp_path):
-    readme, folder = tmp_path / "README.md", tmp_path / "results"
-    readme.write_text("before\n" + "old".join(README_MARKS) + "\nafter\n")
+def results_page(root: Path) -> Path:
+    page = root / RESULTS_PAGE
+    page.parent.mkdir()
+    return page
+
+
+def test_the_results_page_shows_what_the_ledger_holds(fashion, tmp_path):
+    page, folder = results_page(tmp_path), tmp_path / "results"
+    page.write_text("before\n" + "old".join(MARKS) + "\nafter\n")
     report = write_report(write(folder, fashion))
-    text = readme.read_text()
-    assert text.startswith(f"before\n{README_MARKS[0]}\n\n| Fashion | l = 8 |")
-    assert text.endswith(f"\n\n{README_MARKS[1]}\nafter\n")
+    text = page.read_text()
+    assert text.startswith(f"before\n{MARKS[0]}\n\n| Fashion | l = 8 |")
+    assert text.endswith(f"\n\n{MARKS[1]}\nafter\n")
     assert text.count("| SL, ours |") == 1
     row = next(line for line in text.splitlines() if line.startswith("| SL, ours |"))
     assert row in report.text.read_text()
     write_report(folder)
-    assert readme.read_text() == text
-    readme.write_text("nothing to fill in")
+    assert page.read_text() == text
+    page.write_text("nothing to fill in")
     write_report(folder)
-    assert readme.read_text() == "nothing to fill in"
+    assert page.read_text() == "nothing to fill in"
 
 
-def test_a_folder_of_ones_own_leaves_the_readme_alone(fashion, tmp_path):
-    readme, said = tmp_path / "README.md", []
-    readme.write_text("old".join(README_MARKS))
+def test_a_folder_of_ones_own_leaves_the_results_page_alone(fashion, tmp_path):
+    page, said = results_page(tmp_path), []
+    page.write_text("old".join(MARKS))
     for name in ("mine", "results-quick"):
         write_report(write(tmp_path / name, fashion[:5]), said.append)
-    assert (readme.read_text(), said) == ("old".join(README_MARKS), [])
+    assert (page.read_text(), said) == ("old".join(MARKS), [])
     for _ in range(2):  # the second time nothing changes
         write_report(write(tmp_path / "results", fashion[:5]), said.append)
     (line,) = said
-    assert "README.md" in line
+    assert str(RESULTS_PAGE) in line
     assert "renewed" in line
 
 
@@ -496,12 +502,13 @@ def test_commands_name_the_folder_they_are_of(fashion, tmp_path, monkeypatch, fo
     assert f"settings chosen in <code>{folder}</code>" in page
 
 
-def test_our_readme_is_up_to_date(tmp_path):
+def test_our_results_page_is_up_to_date(tmp_path):
     """What stands between its marks is what `shortlist report results` would put there."""
     root = Path(__file__).parents[2]
-    text = (root / "README.md").read_text()
-    assert all(text.count(mark) == 1 for mark in README_MARKS)
-    (tmp_path / "README.md").write_text("".join(README_MARKS))
+    text = (root / RESULTS_PAGE).read_text()
+    assert all(text.count(mark) == 1 for mark in MARKS)
+    page = results_page(tmp_path)
+    page.write_text("".join(MARKS))
     (tmp_path / "results").mkdir()
     ledger = root / "results" / "ledger"
     if ledger.is_dir():
@@ -509,7 +516,7 @@ def test_our_readme_is_up_to_date(tmp_path):
     else:
         (tmp_path / "results" / "ledger").mkdir()
     write_report(tmp_path / "results")
-    assert (tmp_path / "README.md").read_text() in text
+    assert page.read_text() in text
 
 
 def test_data_of_other_kinds_are_not_held_against_the_paper(tmp_path):

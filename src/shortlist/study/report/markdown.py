@@ -85,8 +85,8 @@ def checks_text(checks: Sequence[Check]) -> str:
     return "\n".join(lines)
 
 
-def readme_text(glances: Sequence[Glance], checks: Sequence[Check], facts: str) -> str:
-    """The part of the README that comes from the ledger."""
+def results_text(glances: Sequence[Glance], checks: Sequence[Check], facts: str) -> str:
+    """The main tables and the claims, for the page of results."""
     if not glances:
         return "The GPU runs themselves are still to come: there is no table of ours yet."
     tables = [glance_text(shown) for shown in glances]

@@ -41,9 +41,9 @@ from shortlist.study.run.provenance import short
 
 REASONS = "not-run.json"
 """Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
-STUDY = "results"
-"""The folder whose main table the README shows."""
-README_MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
+STUDY, RESULTS_PAGE = "results", Path("docs", "results.md")
+"""The study's own folder, and the page beside it that shows its main tables between the marks."""
+MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
 TABLES = ("table1", "table2", "table3", "table4", "table5")
 
 
@@ -83,8 +83,8 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
     facts = provenance_text(rows)
     text = markdown.report_text(shown, glanced, beyond, checks, missing, list(sizes), list(curves), facts)
     atomic_write(results / "report.md", text)
-    if _into_readme(results, markdown.readme_text(glanced, checks, facts)):
-        say(f"the study's block of the README.md beside {results} was renewed")
+    if _into_results_page(results, markdown.results_text(glanced, checks, facts)):
+        say(f"the study's block of {RESULTS_PAGE} beside {results} was renewed")
     page = render(
         folder=results,
         views=shown,
@@ -120,15 +120,15 @@ def _pictures(kind: str, draw: Callable[[str, Results], str | None], outcome: Re
     return drawn
 
 
-def _into_readme(results: Path, text: str) -> bool:
-    """Put the main table between the marks of the README beside the study's own folder; whether that changed it."""
-    whole = results.resolve()
-    path = whole.parent / "README.md"
-    if whole.name != STUDY or not path.is_file():  # somebody's own runs beside it say nothing about the study
+def _into_results_page(results: Path, text: str) -> bool:
+    """Put the main tables between the marks of the page beside the study's own folder; whether that changed it."""
+    folder = results.resolve()
+    path = folder.parent / RESULTS_PAGE
+    if folder.name != STUDY or not path.is_file():  # somebody's own runs beside it say nothing about the study
         return False
     old = path.read_text()
-    before, begin, rest = old.partition(README_MARKS[0])
-    _, end, after = rest.partition(README_MARKS[1])
+    before, begin, rest = old.partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
     new = f"{before}{begin}\n\n{text}\n\n{end}{after}"
     if not (begin and end) or new == old:
         return False
