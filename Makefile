@@ -1,6 +1,7 @@
 # make demo   the idea in two minutes: a table here and demo/report.html
 # make test   everything CI runs: check, then every test
 # make check  ruff, mypy --strict, import-linter
+# make docs   the documentation as a site in site/; a dead link fails
 #
 # Needs Python 3.11 or newer. The first call makes .venv and installs; later calls do so only when pyproject.toml or
 # constraints.txt have changed.
@@ -9,7 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # what `make check` and `make test` install beside the package itself; tests of what is left out skip
-EXTRAS ?= annotate,dev,activeml,ray
+EXTRAS ?= annotate,dev,docs,activeml,ray
 WORKERS ?= 2
 
 comma := ,
@@ -17,7 +18,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
-.PHONY: demo test check install
+.PHONY: demo test check docs install
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -34,6 +35,9 @@ check: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(INSTALLED_DEV)
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 install: $(INSTALLED_DEV)
 

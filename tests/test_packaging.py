@@ -71,7 +71,7 @@ def test_constraints_pin_what_make_installs() -> None:
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", row) for row in rows), "exact versions, no local suffix"
     pinned = names(rows)
     extras = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *extras["annotate"], *extras["dev"], *extras["activeml"], *extras["ray"]]
+    wanted = [*PROJECT["dependencies"], *extras["annotate"], *extras["dev"], *extras["docs"], *extras["activeml"], *extras["ray"]]
     assert names(wanted) <= pinned
     assert not [name for name in pinned if name.startswith(("nvidia", "cuda"))]
 
@@ -104,7 +104,7 @@ class TestMake:
 
     def test_test_installs_checks_and_tests(self, tree: Path) -> None:
         calls = self.make(tree, "test")
-        assert "-e .[annotate,dev,activeml,ray]" in calls[0]
+        assert "-e .[annotate,dev,docs,activeml,ray]" in calls[0]
         assert [call.split()[0] for call in calls[1:]] == ["ruff", "ruff", "mypy", "lint-imports", "python"]
         assert calls[-1].startswith("python -m pytest -n 2")
         assert self.make(tree, "test") == calls[1:]
