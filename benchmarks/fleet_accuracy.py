@@ -20,8 +20,9 @@ from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import train_fleet
+from shortlist.training.history import EpochScores, mean_of_last
 from shortlist.training.inputs import Inputs
-from shortlist.training.loop import EpochScores, fit, mean_of_last
+from shortlist.training.loop import fit
 from shortlist.training.prepare import prepare
 
 

@@ -24,8 +24,9 @@ from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.methods import METHODS
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.history import mean_of_last
 from shortlist.training.job.defaults import defaults_for
-from shortlist.training.loop import fit, mean_of_last
+from shortlist.training.loop import fit
 from shortlist.training.prepare import prepare
 from shortlist.training.selection import tune
 

@@ -6,7 +6,7 @@ from shortlist.study.run.driver import row_of
 from shortlist.study.run.engines import Done
 from shortlist.study.run.worker import result_of
 from shortlist.training.fleet.fleet import FleetResult
-from shortlist.training.loop import EpochScores
+from shortlist.training.history import EpochScores
 
 PLACE = {"hardware": "nothing", "versions": {"torch": "0"}, "commit": "abc", "date": "2026-01-01T00:00:00Z"}
 

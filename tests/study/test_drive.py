@@ -21,7 +21,6 @@ from shortlist.study.run.batches import (
 )
 from shortlist.study.run.driver import Budget, drive, missing
 from shortlist.study.run.ledger import Ledger, Ledgers
-from shortlist.study.run.worker import mean_of_last
 
 from .conftest import Clock, FakeEngine
 
@@ -230,14 +229,6 @@ def test_a_real_run_and_a_real_failure(tmp_path):
     assert untested["accuracy"] == []
     assert untested["last"] is None
     assert 0.1 < untested["validation"] <= 1
-
-
-def test_the_mean_of_the_last_ten():
-    assert mean_of_last([0.0] * 5 + [0.5] * 10) == 0.5
-    assert mean_of_last([0.2, 0.4]) == pytest.approx(0.3)
-    assert mean_of_last([0.2, None]) is None
-    assert mean_of_last([0.2, float("nan")]) is None
-    assert mean_of_last([]) is None
 
 
 class TestSets:

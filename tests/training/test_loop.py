@@ -11,7 +11,8 @@ from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import loop
 from shortlist.training.config import RunConfig
-from shortlist.training.loop import Interrupted, fit, mean_of_last
+from shortlist.training.history import mean_of_last
+from shortlist.training.loop import Interrupted, fit
 from shortlist.training.prepare import prepare
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 

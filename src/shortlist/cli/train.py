@@ -135,8 +135,8 @@ def _run(job: "Job", json: bool) -> None:
 
 
 def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
+    from shortlist.training.history import EpochScores
     from shortlist.training.job.job import Listeners
-    from shortlist.training.loop import EpochScores
     from shortlist.training.prepare import Prepared
     from shortlist.training.selection import TuneRow
 
@@ -179,7 +179,7 @@ def _go_on() -> str:
 
 
 def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> None:
-    from shortlist.training.loop import mean_of_last
+    from shortlist.training.history import mean_of_last
     from shortlist.training.saved.card import HELD_OUT
 
     trained, measures = finished.trained, finished.measures

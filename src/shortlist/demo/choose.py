@@ -19,7 +19,8 @@ from shortlist.demo.grid import one_thread, prepare_line
 from shortlist.demo.lines import EPOCHS, Line, Settings, lines
 from shortlist.demo.provenance import provenance
 from shortlist.errors import InputError
-from shortlist.training.loop import LAST, fit
+from shortlist.training.history import mean_of_last
+from shortlist.training.loop import fit
 
 GRID = [Settings(lr, weight_decay) for lr in (0.003, 0.01, 0.03, 0.1, 0.3) for weight_decay in (1e-4, 1e-3, 1e-2)]
 SEEDS = (100, 101, 102)
@@ -34,7 +35,7 @@ def validation_accuracy(digits: Dataset, line: Line, settings: Settings, epochs:
             history = fit(prepare_line(digits, line, settings, seed, epochs, HOLDOUT))
         except InputError:  # the risk is no longer finite: the learning rate is too large for this line
             return -1.0
-        scores.append(np.mean([row.validation_accuracy for row in history[-LAST:]]))
+        scores.append(mean_of_last(history, "validation_accuracy") or 0.0)
     return float(np.mean(scores))
 
 

@@ -14,7 +14,8 @@ from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig, stream_seed
-from shortlist.training.loop import LAST, EpochScores, fit
+from shortlist.training.history import LAST, EpochScores
+from shortlist.training.loop import fit
 from shortlist.training.prepare import Prepared, prepare
 
 

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +14,13 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
+from shortlist.training.history import LAST, EpochScores
 from shortlist.training.prepare import Prepared
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
 
 CHECKPOINT_SECONDS = 1.0
 """Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
-LAST = 10
-"""Epochs in the mean that is reported beside the last one."""
-
-
-@dataclass(frozen=True)
-class EpochScores:
-    """What is known after an epoch; None where there is nothing to score on."""
-
-    epoch: int
-    risk: float
-    seconds: float
-    validation_accuracy: float | None = None
-    validation_log_likelihood: float | None = None
-    test_accuracy: float | None = None
 
 
 class DivergedError(InputError):
@@ -108,12 +95,6 @@ def fit(
             if stop and run.epoch < epochs:
                 raise Interrupted(run.epoch)
     return history
-
-
-def mean_of_last(history: list[EpochScores]) -> float | None:
-    """The mean test accuracy of the last ten epochs."""
-    values = [row.test_accuracy for row in history[-LAST:] if row.test_accuracy is not None]
-    return float(np.mean(values)) if values else None
 
 
 def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:

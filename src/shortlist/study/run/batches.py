@@ -8,6 +8,7 @@ from itertools import pairwise
 from shortlist.study.plan.datasets import study_set
 from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.plan.variants import passes, trained_share
+from shortlist.training.fleet.packs import pack_key
 
 GPU_SECONDS = {"lenet": 0.016 / 60_000, "resnet32": 1 / 280_000}
 CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}
@@ -101,9 +102,7 @@ def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
     """Runs that can step together and waste little: by order of dataset and number of classes, the longest first."""
     together: dict[tuple[object, ...], list[PlannedRun]] = defaultdict(list)
     for run in runs:
-        of, c = run.cell, run.config
-        shared = (of.dataset, of.num_classes, c.model, repr(c.model_options), c.batch_size, c.optimiser)
-        together[shared].append(run)
+        together[(run.cell.dataset, pack_key(run.config))].append(run)
     return [group for members in together.values() for group in _companies(members)]
 
 

@@ -1,21 +1,19 @@
 """What a worker does: some runs on one dataset, returned as plain values that travel between processes."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from shortlist.study.plan import datasets as sets
 from shortlist.study.run.provenance import provenance
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import FleetResult, train_fleet
-from shortlist.training.loop import LAST, EpochScores, Interrupted
+from shortlist.training.history import EpochScores, mean_of_last
+from shortlist.training.loop import Interrupted
 
-DIGITS = 4
-"""Decimals of an accuracy in the ledger: exact for 10,000 test items."""
+DIGITS, MEAN_DIGITS = 4, 6
+"""Decimals in the ledger of an accuracy (exact for 10,000 test items) and of a mean of ten."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +57,11 @@ def work(order: Order, on_epoch: Callable[[int, int], None] | None = None) -> li
 def result_of(result: FleetResult, seconds: float, together: int = 1) -> dict[str, Any]:
     """The part of a row that training decides."""
     history = result.history
+    scored = history if result.failed is None else []
     return {
-        "last": _rounded(history[-1].test_accuracy) if history and result.failed is None else None,
-        "mean_of_last_ten": mean_of_last([row.test_accuracy for row in history]) if result.failed is None else None,
-        "validation": mean_of_last([row.validation_accuracy for row in history]) if result.failed is None else None,
+        "last": _rounded(scored[-1].test_accuracy) if scored else None,
+        "mean_of_last_ten": _rounded(mean_of_last(scored), MEAN_DIGITS),
+        "validation": _rounded(mean_of_last(scored, "validation_accuracy"), MEAN_DIGITS),
         "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
         "failed": result.failed,
         "seconds": round(seconds, 3),
@@ -70,16 +69,9 @@ def result_of(result: FleetResult, seconds: float, together: int = 1) -> dict[st
     }
 
 
-def mean_of_last(values: Sequence[float | None]) -> float | None:
-    """The mean of the last ten epochs; None where one of them has no score."""
-    last = values[-LAST:]
-    scored = [value for value in last if value is not None and math.isfinite(value)]
-    return round(float(np.mean(scored)), 6) if scored and len(scored) == len(last) else None
-
-
 def _tested(history: Sequence[EpochScores]) -> bool:
     return any(row.test_accuracy is not None for row in history)
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)
+def _rounded(value: float | None, digits: int = DIGITS) -> float | None:
+    return None if value is None else round(value, digits)

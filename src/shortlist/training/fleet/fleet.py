@@ -30,7 +30,8 @@ from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet, SecondPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import accuracies, held_logits
-from shortlist.training.loop import LAST, EpochScores, Interrupted, check_score_every, fit
+from shortlist.training.history import LAST, EpochScores
+from shortlist.training.loop import Interrupted, check_score_every, fit
 from shortlist.training.prepare import Task, prepare
 from shortlist.training.schedules import learning_rates
 

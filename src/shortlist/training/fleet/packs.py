@@ -27,13 +27,17 @@ MEMORY_SHARE = 0.8
 """The share of the device's free memory that a pack may be planned for."""
 
 
+def pack_key(config: RunConfig) -> tuple[object, ...]:
+    """What runs on one dataset must share to move together."""
+    classes = None if config.classes is None else len(config.classes)
+    return classes, config.model, repr(config.model_options), config.batch_size, config.optimiser, config.momentum
+
+
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Runs that can move together: one model, batch size, optimiser, number of classes; neighbours share a method."""
+    """Runs that can move together, by their place; neighbours share a method."""
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for i, c in enumerate(configs):
-        classes = None if c.classes is None else len(c.classes)
-        shared = (classes, c.model, repr(c.model_options), c.batch_size, c.optimiser, c.momentum)
-        together[shared].append(i)
+    for i, config in enumerate(configs):
+        together[pack_key(config)].append(i)
     for runs in together.values():
         runs.sort(key=lambda i: _neighbourhood(configs[i]))
     return list(together.values())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.training.loop import EpochScores, mean_of_last
+from shortlist.training.history import EpochScores, mean_of_last
 from shortlist.training.saved.measures import Measures
 
 TEST_SET = "the test set"
@@ -78,7 +78,7 @@ def _quality(history: Sequence[EpochScores], measures: Measures | None, measured
         ("calibration error (15 bins)", f"{measures.calibration_error:.2%}"),
         ("log loss", f"{measures.log_loss:.4f}"),
     ]
-    last = mean_of_last(list(history))
+    last = mean_of_last(history)
     if last is not None:
         count = min(10, len(history))
         facts.append((f"test accuracy, mean of the last {count} epochs", f"{last:.2%}"))

@@ -34,8 +34,8 @@ from shortlist.files import atomic_write, sync_directory
 from shortlist.methods import Method
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.evaluation import class_probabilities, predict_logits
+from shortlist.training.history import EpochScores
 from shortlist.training.inputs import Inputs, Normalise
-from shortlist.training.loop import EpochScores
 from shortlist.training.optim import FlatParameters
 from shortlist.training.saved.card import card_text
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
