@@ -10,7 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # what `make check` and `make test` install beside the package itself; tests of what is left out skip
-EXTRAS ?= annotate,dev,docs,activeml,ray
+EXTRAS ?= train,annotate,dev,docs,activeml,ray
 WORKERS ?= 2
 
 comma := ,
@@ -43,7 +43,7 @@ install: $(INSTALLED_DEV)
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Shortlist into $(VENV) (the first time takes a few minutes)"
-	$(PIP) -e .
+	$(PIP) -e ".[train]"
 	@touch $@
 
 $(INSTALLED_DEV): pyproject.toml constraints.txt | $(BIN)/python

@@ -11,14 +11,22 @@ from pathlib import Path
 import pytest
 
 import shortlist
+from shortlist.extras import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def python(code: str) -> str:
+def run_python(code: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=folder, check=False
+    )
+
+
+def python(code: str) -> str:
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
@@ -58,6 +66,62 @@ def test_one_version_everywhere() -> None:
     assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+IMPORT_NAMES = {"scikit-activeml": "skactiveml", "sentence-transformers": "sentence_transformers"}
+
+
+def test_modules_of_extras_are_those_that_pip_installs() -> None:
+    extras = {name: names(rows) - {"shortlist"} for name, rows in PROJECT["optional-dependencies"].items()}
+    for extra, modules in EXTRAS.items():
+        installed = {IMPORT_NAMES.get(name, name) for name in extras[extra]}
+        assert installed <= set(modules), extra
+    assert set(extras) - set(EXTRAS) == {"dev", "docs"}
+
+
+def without(extra: str) -> str:
+    """Code that makes the modules of an extra look as if they were not installed."""
+    return f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS[extra]!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())"""
+
+
+TRAIN = [
+    "methods",
+    "train digits --size 3 --out x",
+    "evaluate x digits",
+    "predict x digits",
+    "demo",
+    "reproduce digits",
+]
+ANNOTATE = ["annotate init x --items . --classes c.txt", "annotate serve x", "annotate status x", "annotate demo"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "command"), [*(("train", c) for c in TRAIN), *(("annotate", c) for c in ANNOTATE)], ids=str
+)
+def test_a_missing_extra_is_one_line_that_names_the_command(tmp_path: Path, extra: str, command: str) -> None:
+    code = f"""{without(extra)}
+sys.argv = ["shortlist", *{command.split()!r}]
+from shortlist.cli import main
+main()"""
+    (tmp_path / "c.txt").write_text("a\nb\n")
+    done = run_python(code, tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert re.fullmatch(
+        rf'shortlist: \w+ is not installed: pip install "shortlist\[{extra}\]" \(in a clone: .*\)\n', done.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["c.txt"], "nothing is begun"
+
+
+@pytest.mark.parametrize("code", ["from shortlist import ShortlistClassifier"])
+def test_a_missing_torch_is_an_import_error_that_names_the_command(tmp_path: Path, code: str) -> None:
+    done = run_python(f"{without('train')}\n{code}", tmp_path)
+    assert 'MissingExtraError: torch is not installed: pip install "shortlist[train]"' in done.stderr.splitlines()[-1]
+
+
 def names(requirements: list[str]) -> set[str]:
     return {normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}  # type: ignore[index]
 
@@ -71,8 +135,9 @@ def test_constraints_pin_what_make_installs() -> None:
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", row) for row in rows), "exact versions, no local suffix"
     pinned = names(rows)
     extras = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *extras["annotate"], *extras["dev"], *extras["docs"], *extras["activeml"], *extras["ray"]]
-    assert names(wanted) <= pinned
+    made = ("train", "annotate", "dev", "docs", "activeml", "ray")
+    wanted = [*PROJECT["dependencies"], *(name for extra in made for name in extras[extra])]
+    assert names(wanted) - {"shortlist"} <= pinned
     assert not [name for name in pinned if name.startswith(("nvidia", "cuda"))]
 
 
@@ -99,12 +164,12 @@ class TestMake:
     def test_demo_installs_once(self, tree: Path) -> None:
         first, second = self.make(tree, "demo"), self.make(tree, "demo")
         assert "pip install" in first[0]
-        assert first[0].endswith("-c constraints.txt -e .")
+        assert first[0].endswith("-c constraints.txt -e .[train]")
         assert second == first[1:] == ["shortlist demo"]
 
     def test_test_installs_checks_and_tests(self, tree: Path) -> None:
         calls = self.make(tree, "test")
-        assert "-e .[annotate,dev,docs,activeml,ray]" in calls[0]
+        assert "-e .[train,annotate,dev,docs,activeml,ray]" in calls[0]
         assert [call.split()[0] for call in calls[1:]] == ["ruff", "ruff", "mypy", "lint-imports", "python"]
         assert calls[-1].startswith("python -m pytest -n 2")
         assert self.make(tree, "test") == calls[1:]

@@ -6,6 +6,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from shortlist.extras import named_extra
 from shortlist.labels import NONE, StochasticLabels
 
 if TYPE_CHECKING:
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
 try:
     __version__ = version("shortlist")
 except PackageNotFoundError:  # run from a source tree that was never installed (PYTHONPATH=src)
-    __version__ = "0.1.0"
+    __version__ = "unknown"
 
 __all__ = ["NONE", "ShortlistClassifier", "StochasticLabels", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "ShortlistClassifier":
-        from shortlist.classifier import ShortlistClassifier
+        with named_extra():
+            from shortlist.classifier import ShortlistClassifier
 
         return ShortlistClassifier
     raise AttributeError(f"module 'shortlist' has no attribute {name!r}")

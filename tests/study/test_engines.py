@@ -133,7 +133,7 @@ def test_ray_absent_is_one_clear_line(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match="engine ray: the package ray is not installed"):
+    with pytest.raises(InputError, match=r'ray is not installed: pip install "shortlist\[ray\]"'):
         make_engine("ray")
 
 

@@ -11,6 +11,7 @@ import typer
 from shortlist import __version__
 from shortlist.cli.listing import datasets, methods, models
 from shortlist.errors import InputError
+from shortlist.extras import named_extra
 
 app = typer.Typer(
     help="Cheap multi-class labelling: show a short list of classes, collect an answer or None, train from that.\n\n"
@@ -57,7 +58,8 @@ _mount()
 def main() -> None:
     """Run the command line; what is wrong with the input is one line and exit code 2."""
     try:
-        code = app(prog_name="shortlist", standalone_mode=False)
+        with named_extra():
+            code = app(prog_name="shortlist", standalone_mode=False)
     except KeyboardInterrupt:
         _complain("stopped")
         code = 130

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -17,20 +16,6 @@ app = typer.Typer(
     "--classes classes.txt --size 5; shortlist annotate serve birds",
     no_args_is_help=True,
 )
-
-NEEDS = ("alembic", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn")
-
-
-@app.callback()
-def check_installed() -> None:
-    """Nothing of its own; says so in one line where the app's parts are not installed."""
-    missing = [name for name in NEEDS if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"the annotation app needs {', '.join(missing)}: "
-            "in the clone, .venv/bin/pip install -c constraints.txt -e '.[annotate]'"
-        )
-
 
 Folder = Annotated[Path, typer.Argument(help="The project folder.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.text import _checked, _read, _write
 from shortlist.errors import InputError
+from shortlist.extras import named_extra
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -61,13 +62,8 @@ class EmbeddingFeatures:
 
     @cached_property
     def _encoder(self) -> Any:
-        try:
+        with named_extra():
             from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise InputError(
-                "sentence embeddings need the package sentence-transformers: install shortlist[embeddings],"
-                " or use the TF-IDF features"
-            ) from error
         try:
             return SentenceTransformer(self.model_name)
         except Exception as error:  # the library lets whatever its hub client meets through

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.errors import InputError
+from shortlist.extras import named_extra
 from shortlist.policies.loop import Loop
 
 
@@ -17,11 +17,9 @@ def next_items(loop: Loop, strategy: Any, count: int) -> NDArray[np.int64]:
         strategy: such as `skactiveml.pool.UncertaintySampling(method="entropy")` or `skactiveml.pool.CoreSet()`.
         count: how many.
     """
-    try:
+    with named_extra():
         from skactiveml.base import SkactivemlClassifier
         from skactiveml.utils import MISSING_LABEL, call_func
-    except ImportError as error:
-        raise InputError("scikit-activeml is not installed: pip install 'shortlist[activeml]'") from error
 
     state = loop.state
     y = np.where(state.answer >= 0, state.answer.astype(float), MISSING_LABEL)

@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, Protocol
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.extras import named_extra
 from shortlist.study.run.worker import Order, work
 from shortlist.training.config import Engine as Computing
 
@@ -131,10 +132,8 @@ class Ray:
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
-        try:
+        with named_extra():
             ray: Any = importlib.import_module("ray")
-        except ImportError as error:
-            raise InputError("engine ray: the package ray is not installed (pip install 'shortlist[ray]')") from error
         self._ray = ray
         self._started = not ray.is_initialized()
         if self._started:
