@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from shortlist.errors import InputError
 
+__all__ = ["MissingExtraError", "named_extra"]
+
 EXTRAS = {
     "train": ("safetensors", "torch"),
     "annotate": ("alembic", "fastapi", "itsdangerous", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"),
