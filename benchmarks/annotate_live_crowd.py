@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.choose import choose_one
 from shortlist.policies.features import LoopData
 from shortlist.policies.loop import Loop, LoopSettings

@@ -24,10 +24,8 @@ from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.files import atomic_write
 from shortlist.losses import cross_entropy
-from shortlist.methods import Batch, Method
-from shortlist.methods.base import restricted_softmax
-from shortlist.methods.rc import weighted_cross_entropy
-from shortlist.risks import batch_mean, likelihood_risk, nonnegative_risk
+from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_entropy
+from shortlist.risks import likelihood_risk, nonnegative_risk
 from shortlist.study.run.provenance import provenance
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import train_fleet
@@ -46,7 +44,7 @@ class Sharp(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         log_p = F.log_softmax(logits, -1).masked_fill(~batch.candidates, -float("inf"))
-        return batch_mean(-(self.power * log_p).logsumexp(-1) / self.power, batch.weight, batch.all_sum)
+        return batch.mean(-(self.power * log_p).logsumexp(-1) / self.power)
 
 
 @methods.register
@@ -79,10 +77,8 @@ class Mixed(Method):
     share: float = 0.5
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        shown, answer, weight = batch.shown, batch.answer, batch.weight
-        exact = likelihood_risk(logits, shown, answer, weight=weight, all_sum=batch.all_sum)
-        other = nonnegative_risk(cross_entropy(logits), shown, answer, weight=weight, all_sum=batch.all_sum)
-        return exact + self.share * other
+        exact = batch.risk(likelihood_risk, logits)
+        return exact + self.share * batch.risk(nonnegative_risk, cross_entropy(logits))
 
 
 CANDIDATES: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ NONNEGATIVE = {c: partial(risks.nonnegative_risk, correction=c) for c in ("none"
 NAMES = ["paper", *LINEAR, *NONNEGATIVE, "likelihood"]
 
 
-def risk(name, sample, all_sum=risks.alone, half=False):
+def risk(name, sample, all_sum=risks.single_process, half=False):
     """The risk of a sample, from its logits."""
     rest = {"weight": sample.weight, "all_sum": all_sum}
     if name == "likelihood":

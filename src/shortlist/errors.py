@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+__all__ = ["InputError", "first_line", "unknown_name"]
+
 
 class InputError(ValueError):
     """Something the user gave is wrong; the message is one line, fit to be shown as it is."""

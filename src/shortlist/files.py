@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; CSV is read with fields of any length."""
+"""Files are written whole or not at all; CSV is read with fields of any length; where the cache is."""
 
 import csv
 import os
@@ -7,6 +7,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+__all__ = ["allow_long_fields", "atomic_path", "atomic_write", "cache_folder", "sync_directory"]
 
 
 @contextmanager
@@ -50,6 +52,13 @@ def allow_long_fields() -> None:
     It counts for the whole process; always the same value and never taken back, so that threads agree.
     """
     csv.field_size_limit(2**31 - 1)
+
+
+def cache_folder() -> Path:
+    """The user's cache of shortlist, the one pooch would choose."""
+    import pooch
+
+    return Path(pooch.os_cache("shortlist"))
 
 
 def sync_directory(directory: Path) -> None:

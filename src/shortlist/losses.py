@@ -16,6 +16,20 @@ from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
 
+__all__ = [
+    "LOSSES",
+    "Normalisation",
+    "at_least_float32",
+    "cross_entropy",
+    "gce",
+    "get",
+    "mae",
+    "ovr_logistic",
+    "ovr_sigmoid",
+    "ovr_square",
+    "probabilities",
+]
+
 Loss = Callable[[Tensor], Tensor]
 Normalisation = Literal["sum", "mean", "negatives"]
 
@@ -32,37 +46,37 @@ def ovr_square(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
         >>> ovr_square(torch.tensor([1.0, -1.0]))
         tensor([0., 2.])
     """
-    z = raised(logits)
+    z = at_least_float32(logits)
     return _one_versus_rest((1 - z) ** 2 / 4, (1 + z) ** 2 / 4, normalisation)
 
 
 def ovr_logistic(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
     """OVR with the logistic loss psi(z) = log(1 + exp(-z))."""
-    z = raised(logits)
+    z = at_least_float32(logits)
     return _one_versus_rest(F.softplus(-z), F.softplus(z), normalisation)
 
 
 def ovr_sigmoid(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
     """OVR with the sigmoid loss psi(z) = 1 / (1 + exp(z)), bounded and symmetric: psi(z) + psi(-z) = 1."""
-    z = raised(logits)
+    z = at_least_float32(logits)
     return _one_versus_rest(torch.sigmoid(-z), torch.sigmoid(z), normalisation)
 
 
 def cross_entropy(logits: Tensor) -> Tensor:
     """L[f, j] = -log p_j with p = softmax(f)."""
-    return -F.log_softmax(raised(logits), dim=-1)
+    return -F.log_softmax(at_least_float32(logits), dim=-1)
 
 
 def mae(logits: Tensor) -> Tensor:
     """Mean absolute error: L[f, j] = sum_k |1[k = j] - p_k| = 2 (1 - p_j); its sum over j is constant."""
-    return 2 * (1 - F.softmax(raised(logits), dim=-1))
+    return 2 * (1 - F.softmax(at_least_float32(logits), dim=-1))
 
 
 def gce(logits: Tensor, q: float = 0.7) -> Tensor:
     """Generalised cross entropy: L[f, j] = (1 - p_j^q) / q; cross entropy as q -> 0, half of MAE at q = 1."""
     if not 0 < q <= 1:
         raise InputError(f"q of gce: expected 0 < q <= 1, got {q}")
-    return -torch.expm1(q * F.log_softmax(raised(logits), dim=-1)) / q
+    return -torch.expm1(q * F.log_softmax(at_least_float32(logits), dim=-1)) / q
 
 
 def _one_versus_rest(positive: Tensor, negative: Tensor, normalisation: Normalisation) -> Tensor:
@@ -79,7 +93,7 @@ def _one_versus_rest(positive: Tensor, negative: Tensor, normalisation: Normalis
     raise unknown_name("normalisation", normalisation, ("sum", "mean", "negatives"))
 
 
-def raised(values: Tensor) -> Tensor:
+def at_least_float32(values: Tensor) -> Tensor:
     """The same in float32, or in float64 where it was: sums and squares need the range and the digits."""
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
@@ -109,7 +123,7 @@ def probabilities(name: str, logits: Tensor) -> Tensor:
     tensor([0.6667, 0.3333, 0.0000])
     """
     get(name)  # a misspelt name must not pass for a softmax
-    logits = raised(logits)
+    logits = at_least_float32(logits)
     if name not in _LINKS:
         return torch.softmax(logits, -1)
     shares = _LINKS[name](logits)

@@ -17,14 +17,30 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import unknown_name
-from shortlist.labels.checks import NONE
-from shortlist.losses import raised
+from shortlist.labels import NONE
+from shortlist.losses import at_least_float32
+
+__all__ = [
+    "AllSum",
+    "Correction",
+    "batch_mean",
+    "candidates",
+    "likelihood_risk",
+    "log_candidates",
+    "nonnegative_risk",
+    "paper_risk",
+    "picked_loss",
+    "single_process",
+    "total_risk",
+    "unbiased_risk",
+    "unseen_loss",
+]
 
 AllSum = Callable[[Tensor], Tensor]
 Correction = Literal["none", "relu", "abs"]
 
 
-def alone(sums: Tensor) -> Tensor:
+def single_process(sums: Tensor) -> Tensor:
     """The `all_sum` of a single process: the sums as they are."""
     return sums
 
@@ -36,7 +52,7 @@ def paper_risk(
     prior: Tensor,
     *,
     weight: Tensor | None = None,
-    all_sum: AllSum = alone,
+    all_sum: AllSum = single_process,
 ) -> Tensor:
     """Algorithm 1 of the paper to the letter (Eq. 13).
 
@@ -54,7 +70,7 @@ def paper_risk(
         weight: (..., B).
         all_sum: see the module.
     """
-    losses = raised(losses)
+    losses = at_least_float32(losses)
     answered = answer != NONE
     prior = prior.to(losses.dtype)
     p_answer = prior[..., :-1].unsqueeze(-2).expand_as(losses).gather(-1, _index(answer)).squeeze(-1)
@@ -78,7 +94,7 @@ def total_risk(
     answer: Tensor,
     *,
     weight: Tensor | None = None,
-    all_sum: AllSum = alone,
+    all_sum: AllSum = single_process,
 ) -> Tensor:
     """Theorem 3.2 read as a total expectation: the mean of L_s where answered, of the mean of L_j not shown where None.
 
@@ -91,7 +107,7 @@ def total_risk(
         >>> total_risk(losses, shown, torch.tensor([1, -1]))  # (2 + (2 + 4) / 2) / 2
         tensor(2.5000)
     """
-    losses = raised(losses)
+    losses = at_least_float32(losses)
     values = torch.where(answer != NONE, picked_loss(losses, answer), unseen_loss(losses, shown))
     return batch_mean(values, weight, all_sum)
 
@@ -102,14 +118,14 @@ def unbiased_risk(
     answer: Tensor,
     *,
     weight: Tensor | None = None,
-    all_sum: AllSum = alone,
+    all_sum: AllSum = single_process,
 ) -> Tensor:
     """A form whose expectation is the ordinary risk exactly, for uniform shortlists of 1 <= l <= K - 1.
 
     Answered: L_s. None: sum over not shown of L_j - ((K - 1 - l)/l) sum over shown of L_j. It can fall below zero and
     then overfits badly; `nonnegative_risk` corrects that.
     """
-    losses = raised(losses)
+    losses = at_least_float32(losses)
     return batch_mean((_unbiased_weights(losses, shown, answer) * losses).sum(-1), weight, all_sum)
 
 
@@ -120,14 +136,14 @@ def nonnegative_risk(
     *,
     correction: Correction = "relu",
     weight: Tensor | None = None,
-    all_sum: AllSum = alone,
+    all_sum: AllSum = single_process,
 ) -> Tensor:
     """`unbiased_risk` corrected class by class: sum_j max(0, g_j) or sum_j |g_j|.
 
     g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so
     where its estimate is, it is overfitted.
     """
-    losses = raised(losses)
+    losses = at_least_float32(losses)
     terms = _unbiased_weights(losses, shown, answer) * losses
     some = _counts(terms[..., 0], weight)
     sums = torch.cat([(some.unsqueeze(-1) * terms).sum(-2), some.sum(-1, keepdim=True)], -1)
@@ -149,7 +165,7 @@ def likelihood_risk(
     answer: Tensor,
     *,
     weight: Tensor | None = None,
-    all_sum: AllSum = alone,
+    all_sum: AllSum = single_process,
 ) -> Tensor:
     """The exact negative log likelihood: -log p_s where answered, -log(1 - sum over shown of p_j) where None.
 
@@ -170,7 +186,7 @@ def candidates(shown: Tensor, answer: Tensor) -> Tensor:
 def log_candidates(logits: Tensor, possible: Tensor) -> Tensor:
     """(..., B) log of the probability of the candidate set, sum_{k in C} softmax(f)_k, in log space."""
     # log p first: the difference of two logsumexps of logits near 1e4 would be right to three digits only
-    log_p = F.log_softmax(raised(logits), -1)
+    log_p = F.log_softmax(at_least_float32(logits), -1)
     return torch.logsumexp(log_p.masked_fill(~possible, -torch.inf), -1)
 
 
@@ -186,7 +202,7 @@ def unseen_loss(losses: Tensor, shown: Tensor) -> Tensor:
     return torch.where(hidden, losses, 0).sum(-1) / hidden.sum(-1).clamp(min=1)
 
 
-def batch_mean(values: Tensor, weight: Tensor | None, all_sum: AllSum) -> Tensor:
+def batch_mean(values: Tensor, weight: Tensor | None = None, all_sum: AllSum = single_process) -> Tensor:
     """(...,) the (weighted) mean of (..., B) values over the batch of all processes."""
     some = _counts(values, weight)
     total, count = all_sum(torch.stack([(some * values).sum(-1), some.sum(-1)])).unbind()

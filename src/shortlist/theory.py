@@ -14,7 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
+
+__all__ = [
+    "excess_risk_bound",
+    "expected_reads",
+    "information",
+    "information_of",
+    "lemma_bounds",
+    "paper_smoothing",
+    "paper_weights",
+    "reads_per_bit",
+    "smooth",
+    "smoothing",
+    "unsmooth",
+    "variance",
+]
 
 FloatArray = NDArray[np.float64]
 Estimator = Literal["ordinary", "total", "unbiased"]

@@ -6,8 +6,7 @@ import torch
 
 from shortlist import risks
 from shortlist.errors import InputError
-from shortlist.labels import NONE, StochasticLabels
-from shortlist.labels.join import join
+from shortlist.labels import NONE, StochasticLabels, join
 
 
 def asked(lists, answer, items, K=4):

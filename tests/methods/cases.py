@@ -9,7 +9,7 @@ import naive
 from shortlist import methods
 from shortlist.labels import NONE
 from shortlist.methods import Batch
-from shortlist.risks import alone
+from shortlist.risks import single_process
 
 CASES = {
     "ol": ("ol", {}),
@@ -37,11 +37,11 @@ def make(case: str) -> methods.Method:
     return methods.get(name, **options)
 
 
-def batch(sample: naive.Sample, all_sum=alone) -> Batch:
+def batch(sample: naive.Sample, all_sum=single_process) -> Batch:
     return Batch(sample.shown, sample.answer, sample.prior, sample.weight, sample.confidence, all_sum)
 
 
-def objective(case: str, sample: naive.Sample, all_sum=alone) -> torch.Tensor:
+def objective(case: str, sample: naive.Sample, all_sum=single_process) -> torch.Tensor:
     return make(case).objective(sample.logits, batch(sample, all_sum))
 
 

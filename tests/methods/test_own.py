@@ -11,7 +11,7 @@ MODULE = '''
 from dataclasses import dataclass
 
 from shortlist.methods import Method
-from shortlist.risks import batch_mean, log_candidates
+from shortlist.risks import log_candidates
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Outside(Method):
 
     def objective(self, logits, batch):
         outside = 1 - log_candidates(logits, batch.candidates).exp()
-        return batch_mean(self.scale * outside, batch.weight, batch.all_sum)
+        return batch.mean(self.scale * outside)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.noise import (
     Log,
     Mistakes,

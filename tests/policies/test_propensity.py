@@ -6,7 +6,7 @@ import torch
 
 from policies.every_draw import outcomes
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.choose import Policy
 from shortlist.policies.propensity import propensity_risk, round_weight
 

@@ -4,9 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.labels import StochasticLabels
-from shortlist.labels.checks import NONE
-from shortlist.labels.join import join
+from shortlist.labels import NONE, StochasticLabels, join
 from shortlist.policies.noise import Mistakes, likelihood
 from shortlist.policies.state import LabelState
 

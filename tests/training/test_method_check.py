@@ -6,7 +6,7 @@ import torch
 from shortlist import ShortlistClassifier, methods
 from shortlist.errors import InputError
 from shortlist.methods import METHODS, Method
-from shortlist.risks import batch_mean, log_candidates
+from shortlist.risks import log_candidates
 from shortlist.training.config import RunConfig
 from shortlist.training.prepare import prepare
 
@@ -14,7 +14,7 @@ from .conftest import CPU, blobs
 
 
 def right(method, logits, batch):
-    return batch_mean(-log_candidates(logits, batch.candidates), batch.weight, batch.all_sum)
+    return batch.mean(-log_candidates(logits, batch.candidates))
 
 
 WRONG = {

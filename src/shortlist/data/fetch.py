@@ -9,15 +9,7 @@ from pathlib import Path
 
 from shortlist.data.sources.source import RemoteFile
 from shortlist.errors import InputError
-
-
-def cache_folder() -> Path:
-    """The user's cache of shortlist, the one pooch would choose (pooch need not be installed)."""
-    try:
-        import pooch
-    except ImportError:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shortlist"
-    return Path(pooch.os_cache("shortlist"))
+from shortlist.files import cache_folder
 
 
 def folders(source: str) -> list[Path]:

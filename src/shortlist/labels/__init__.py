@@ -1,6 +1,9 @@
 """Shortlists and answers: `StochasticLabels`, how they are drawn, checked, stored and joined to data."""
 
 from shortlist.labels.checks import NONE
+from shortlist.labels.draw import answer_shortlists
+from shortlist.labels.files import join_names, split_names
+from shortlist.labels.join import join
 from shortlist.labels.stochastic import StochasticLabels
 
-__all__ = ["NONE", "StochasticLabels"]
+__all__ = ["NONE", "StochasticLabels", "answer_shortlists", "join", "join_names", "split_names"]

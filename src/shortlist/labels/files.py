@@ -24,7 +24,8 @@ import numpy as np
 
 from shortlist.errors import InputError
 from shortlist.files import allow_long_fields, atomic_path
-from shortlist.labels import NONE, StochasticLabels
+from shortlist.labels.checks import NONE
+from shortlist.labels.stochastic import StochasticLabels
 
 COLUMNS = ("item", "shortlist", "answer")
 MOST_INDICES = 100_000_000

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.labels import NONE, StochasticLabels
+from shortlist.labels.checks import NONE
+from shortlist.labels.stochastic import StochasticLabels
 
 
 def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int64], StochasticLabels]:

@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist.arguments import integers, whole
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE, IntArray, check_rows, integers, whole
+from shortlist.labels.checks import NONE, IntArray, check_rows
 from shortlist.labels.draw import answer_shortlists, draw_shortlists
 
 __all__ = ["NONE", "LabelSummary", "StochasticLabels"]

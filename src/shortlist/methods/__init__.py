@@ -3,7 +3,16 @@
 from typing import Any
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.methods.base import PROTOCOLS, Batch, Feed, Method, Protocol
+from shortlist.methods.base import (
+    PROTOCOLS,
+    Batch,
+    Feed,
+    Method,
+    Protocol,
+    Refresh,
+    restricted_softmax,
+    weighted_cross_entropy,
+)
 from shortlist.methods.cc import CC
 from shortlist.methods.exp import EXP
 from shortlist.methods.likelihood import Likelihood
@@ -16,7 +25,20 @@ from shortlist.methods.rc import RC
 from shortlist.methods.sl import SL
 from shortlist.methods.sl_unbiased import SLUnbiased
 
-__all__ = ["METHODS", "PROTOCOLS", "Batch", "Feed", "Method", "Protocol", "find", "get", "register"]
+__all__ = [
+    "METHODS",
+    "PROTOCOLS",
+    "Batch",
+    "Feed",
+    "Method",
+    "Protocol",
+    "Refresh",
+    "find",
+    "get",
+    "register",
+    "restricted_softmax",
+    "weighted_cross_entropy",
+]
 
 METHODS: dict[str, type[Method]] = {}
 

@@ -6,9 +6,9 @@ the table itself lives in the `Feed`, row by row beside the answers it belongs t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.labels import StochasticLabels
-from shortlist.losses import raised
-from shortlist.risks import AllSum, alone, candidates
+from shortlist.losses import at_least_float32, cross_entropy
+from shortlist.risks import AllSum, batch_mean, candidates, single_process
 
 Protocol = Literal["paper", "fair"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
@@ -41,12 +41,35 @@ class Batch:
     """(..., B)."""
     confidence: Tensor | None = None
     """(..., B, K) the items' rows of the confidence table."""
-    all_sum: AllSum = alone
+    all_sum: AllSum = field(default=single_process, repr=False)
+    """How a distributed run adds up sums; `mean` and `risk` see to it."""
 
     @property
     def candidates(self) -> Tensor:
         """(..., B, K) the classes still possible."""
         return candidates(self.shown, self.answer)
+
+    def mean(self, values: Tensor, counted: Tensor | None = None) -> Tensor:
+        """(...) the weighted mean of (..., B) values; in a distributed run over the batch of all processes.
+
+        Args:
+            values: one number per item.
+            counted: (..., B) bool, which items count; all where not given.
+        """
+        weight = self.weight
+        if counted is not None:
+            weight = counted.to(values.dtype) if weight is None else counted.to(values.dtype) * weight
+        return batch_mean(values, weight, self.all_sum)
+
+    def risk(self, risk: Callable[..., Tensor], values: Tensor, **options: Any) -> Tensor:
+        """(...) a function of `shortlist.risks` on these items; in a distributed run of all processes.
+
+        Args:
+            risk: such as `risks.total_risk`.
+            values: (..., B, K) its losses, or logits.
+            options: its other arguments.
+        """
+        return risk(values, self.shown, self.answer, weight=self.weight, all_sum=self.all_sum, **options)
 
 
 class Method(ABC):
@@ -73,7 +96,7 @@ class Method(ABC):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
-        return torch.softmax(raised(logits), -1)
+        return torch.softmax(at_least_float32(logits), -1)
 
     def smoothing(self, labels: StochasticLabels) -> float:
         """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""
@@ -126,7 +149,7 @@ class Feed:
     weight: Tensor | None = None
     table: Tensor | None = None
     """(M, K) the confidences of the methods that keep them."""
-    all_sum: AllSum = field(default=alone, repr=False)
+    all_sum: AllSum = field(default=single_process, repr=False)
 
     @classmethod
     def of(cls, labels: StochasticLabels, rows: ArrayLike, weight: ArrayLike | None = None) -> Self:
@@ -208,4 +231,11 @@ def uniform(mask: Tensor) -> Tensor:
 
 def restricted_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     """(..., K) softmax over the classes of a mask: p on the mask, renormalised, with no 0/0 for confident models."""
-    return torch.softmax(raised(logits).masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)
+    return torch.softmax(at_least_float32(logits).masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)
+
+
+def weighted_cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean of -sum_k w_k log p_k with w the confidences."""
+    assert batch.confidence is not None
+    values = (batch.confidence * cross_entropy(logits)).sum(-1)
+    return batch.mean(values)

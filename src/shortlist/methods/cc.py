@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from shortlist.methods.base import Batch, Method
-from shortlist.risks import batch_mean, log_candidates
+from shortlist.risks import log_candidates
 
 
 @dataclass(frozen=True)
@@ -18,4 +18,4 @@ class CC(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above, in log space."""
-        return batch_mean(-log_candidates(logits, batch.candidates), batch.weight, batch.all_sum)
+        return batch.mean(-log_candidates(logits, batch.candidates))

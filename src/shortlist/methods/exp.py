@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.methods.base import Batch, Method
 from shortlist.methods.log import complementary_factor
-from shortlist.risks import batch_mean, log_candidates
+from shortlist.risks import log_candidates
 
 
 @dataclass(frozen=True)
@@ -22,4 +22,4 @@ class EXP(Method):
         """The formula above."""
         inside = torch.exp(log_candidates(logits, batch.candidates))
         values = torch.exp(-inside) * complementary_factor(batch.candidates, logits.dtype)
-        return batch_mean(values, batch.weight, batch.all_sum)
+        return batch.mean(values)

@@ -17,4 +17,4 @@ class Likelihood(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """`risks.likelihood_risk`."""
-        return likelihood_risk(logits, batch.shown, batch.answer, weight=batch.weight, all_sum=batch.all_sum)
+        return batch.risk(likelihood_risk, logits)

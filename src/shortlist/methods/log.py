@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.methods.base import Batch, Method
-from shortlist.risks import batch_mean, log_candidates
+from shortlist.risks import log_candidates
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class LOG(Method):
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above, in log space."""
         values = -log_candidates(logits, batch.candidates) * complementary_factor(batch.candidates, logits.dtype)
-        return batch_mean(values, batch.weight, batch.all_sum)
+        return batch.mean(values)
 
 
 def complementary_factor(possible: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -8,9 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.losses import raised
+from shortlist.losses import at_least_float32
 from shortlist.methods.base import Batch, Method, restricted_softmax
-from shortlist.risks import batch_mean
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,13 @@ class LW(Method):
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above."""
         assert batch.confidence is not None
-        logits = raised(logits)
+        logits = at_least_float32(logits)
         if self.form == "sigmoid":
             inside, outside = torch.sigmoid(-logits), torch.sigmoid(logits)
         else:
             inside, outside = -F.log_softmax(logits, -1), -log_one_minus_softmax(logits)
         terms = batch.confidence * torch.where(batch.candidates, inside, self.beta * outside)
-        return batch_mean(terms.sum(-1), batch.weight, batch.all_sum)
+        return batch.mean(terms.sum(-1))
 
     def start(self, batch: Batch) -> Tensor:
         """1/K everywhere."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from shortlist import losses
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.methods.base import Batch, Method, Protocol
-from shortlist.risks import batch_mean, picked_loss
+from shortlist.risks import picked_loss
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class OL(Method):
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """Mean loss of the answer, over the answered items; a None counts nothing (and does not pass for class 0)."""
         values = picked_loss(losses.get(self.loss)(logits), batch.answer)
-        answered = (batch.answer != NONE).to(values.dtype)
-        return batch_mean(values, answered if batch.weight is None else answered * batch.weight, batch.all_sum)
+        return batch.mean(values, counted=batch.answer != NONE)
 
     def rows(self, labels: StochasticLabels, protocol: Protocol) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """The answered items."""

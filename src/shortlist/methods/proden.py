@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from shortlist.methods.base import Batch, Method
-from shortlist.methods.rc import weighted_cross_entropy
+from shortlist.methods.base import Batch, Method, weighted_cross_entropy
 
 
 @dataclass(frozen=True)

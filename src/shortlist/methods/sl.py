@@ -45,13 +45,13 @@ class SL(Method):
         else:
             values = losses.ovr_square(logits, self.normalisation)
         if self.form == "total":
-            return total_risk(values, batch.shown, batch.answer, weight=batch.weight, all_sum=batch.all_sum)
-        return paper_risk(values, batch.shown, batch.answer, batch.prior, weight=batch.weight, all_sum=batch.all_sum)
+            return batch.risk(total_risk, values)
+        return batch.risk(paper_risk, values, prior=batch.prior)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """By the link of the loss; still smoothed."""
         if self.normalisation == "negatives":  # a negative counts 1 / (K - 1): the odds are that much too high
-            yes = ((1 + losses.raised(logits)) / 2).clamp(0, 1)
+            yes = ((1 + losses.at_least_float32(logits)) / 2).clamp(0, 1)
             logits = 2 * yes / (yes + (logits.shape[-1] - 1) * (1 - yes)) - 1
         return losses.probabilities(self.loss, logits)
 

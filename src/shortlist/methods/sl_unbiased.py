@@ -32,14 +32,7 @@ class SLUnbiased(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """`risks.nonnegative_risk`."""
-        return nonnegative_risk(
-            losses.get(self.loss)(logits),
-            batch.shown,
-            batch.answer,
-            correction=self.correction,
-            weight=batch.weight,
-            all_sum=batch.all_sum,
-        )
+        return batch.risk(nonnegative_risk, losses.get(self.loss)(logits), correction=self.correction)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """By the link of the loss."""

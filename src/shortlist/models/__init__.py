@@ -10,6 +10,6 @@ Every model takes float input, (N, C, H, W) or (N, D), and returns (N, K) logits
 19210
 """
 
-from shortlist.models.registry import ModelRow, build, describe, names
+from shortlist.models.registry import build, describe, names
 
-__all__ = ["ModelRow", "build", "describe", "names"]
+__all__ = ["build", "describe", "names"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.beliefs import (
     FEW,
     background,

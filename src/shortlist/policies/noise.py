@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE
-from shortlist.labels.draw import answer_shortlists
+from shortlist.labels import NONE, answer_shortlists
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

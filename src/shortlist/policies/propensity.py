@@ -41,11 +41,11 @@ def propensity_risk(
     """
     import torch
 
-    from shortlist.labels.checks import NONE
-    from shortlist.losses import raised
+    from shortlist.labels import NONE
+    from shortlist.losses import at_least_float32
     from shortlist.risks import picked_loss
 
-    losses = raised(losses)
+    losses = at_least_float32(losses)
     answered = answer != NONE
     if bool((answered & (inclusion <= 0)).any()):
         raise InputError("inclusion: an answered class must have had a chance above 0 to be shown")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.choose import BoolArray
 from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, joined, likelihood
 from shortlist.policies.time_model import TimeModel, looked_at

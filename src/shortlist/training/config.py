@@ -10,8 +10,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import torch
 
+from shortlist.arguments import number, whole
 from shortlist.errors import InputError, unknown_name
-from shortlist.labels.checks import number, whole
 from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam"]

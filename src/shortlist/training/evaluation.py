@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist.labels import StochasticLabels
-from shortlist.losses import raised
+from shortlist.losses import at_least_float32
 from shortlist.methods import Method
 from shortlist.theory import unsmooth
 from shortlist.training.inputs import Inputs
@@ -26,7 +26,7 @@ def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None,
     parts = []
     with torch.autocast(inputs.device.type, torch.bfloat16, enabled=amp):
         for part in torch.split(rows, EVALUATION_BATCH):
-            parts.append(raised(model(inputs.gather(part))))
+            parts.append(at_least_float32(model(inputs.gather(part))))
     model.train(was_training)
     return torch.cat(parts)
 

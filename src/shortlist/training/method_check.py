@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import InputError, first_line, unknown_name
-from shortlist.methods import Feed, Method
-from shortlist.methods.base import Refresh
+from shortlist.methods import Feed, Method, Refresh
 
 
 def check_method(method: Method, feed: Feed) -> None:

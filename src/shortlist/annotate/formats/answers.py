@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.project.project import Project
-from shortlist.labels.files import join_names, split_names
+from shortlist.labels import join_names, split_names
 
 COLUMNS = (
     "item",

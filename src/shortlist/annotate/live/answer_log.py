@@ -8,7 +8,7 @@ from sqlalchemy import Connection, exists, func, select
 from sqlalchemy.orm import aliased
 
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
-from shortlist.labels.checks import NONE
+from shortlist.labels import NONE
 from shortlist.policies.noise import IntArray, Lists, Log
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset, Split
-from shortlist.data.fetch import cache_folder, check, fetch, folders
+from shortlist.data.fetch import check, fetch, folders
 from shortlist.data.sources import cifar10_planes
 from shortlist.data.sources.pickles import loads_arrays
 from shortlist.data.sources.source import RemoteFile, Source
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
+from shortlist.files import atomic_write, cache_folder
 
 Records = list[NDArray[np.uint8]]
 """The six batches, the test batch last, each (10000, 3073): the label, then the red, green and blue planes."""

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import UNLABELLED, Dataset
 from shortlist.errors import InputError
-from shortlist.labels import StochasticLabels
-from shortlist.labels.join import join
+from shortlist.labels import StochasticLabels, join
 from shortlist.training.config import stream_seed
 
 

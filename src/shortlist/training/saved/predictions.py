@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
-from shortlist.labels.files import join_names
+from shortlist.labels import join_names
 from shortlist.training.saved.folder import Trained
 
 ENDINGS = (".csv", ".jsonl", ".parquet")

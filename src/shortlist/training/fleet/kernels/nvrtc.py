@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.data.fetch import cache_folder
-from shortlist.files import atomic_write
+from shortlist.files import atomic_write, cache_folder
 
 PRELUDE = "tensor_cores.cuh"
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -1,0 +1,44 @@
+"""Checks of single arguments: a number that is none, or out of bounds, is refused by its name."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist.errors import InputError
+
+__all__ = ["integers", "number", "whole"]
+
+
+def whole(name: str, value: Any) -> int:
+    """`value` as an int, refusing what is none: int(10 * 0.3) is how off-by-ones are made."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}: expected a whole number, got {value!r}") from None
+
+
+def number(name: str, value: Any) -> float:
+    """`value` as a float, refusing what is none by its name."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected a number, got {value!r}") from None
+
+
+def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> NDArray[np.int64]:
+    """`values` as int64, refusing what is no integer or not in bounds (the upper one exclusive)."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"{name}: expected integers, got {array.dtype}")
+    flat = array.reshape(-1)
+    outside = np.nonzero((flat < bounds[0]) | (flat >= bounds[1]))[0]
+    if len(outside):
+        row = int(outside[0])
+        raise InputError(f"{name}: row {row} is {flat[row]}, expected {bounds[0]}..{bounds[1] - 1}")
+    return array.astype(np.int64)
