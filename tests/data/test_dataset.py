@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 import shortlist.data
 import shortlist.data.dataset
-import shortlist.data.own.readers
+import shortlist.data.formats.classes
 from shortlist.data import UNLABELLED, Dataset, Split
 from shortlist.errors import InputError
 
@@ -156,7 +156,7 @@ def test_in_shape():
 
 
 def test_docstrings():
-    for module in (shortlist.data, shortlist.data.dataset, shortlist.data.own.readers):
+    for module in (shortlist.data, shortlist.data.dataset, shortlist.data.formats.classes):
         results = doctest.testmod(module)
         assert results.attempted
         assert not results.failed

@@ -12,7 +12,7 @@ from shortlist.data import download as module
 from shortlist.data import fetch as fetch_module
 from shortlist.data.download import DownloadError, download
 from shortlist.data.fetch import fetch
-from shortlist.data.sources.source import RemoteFile
+from shortlist.data.source import RemoteFile
 from shortlist.errors import InputError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from shortlist.data.sources.source import RemoteFile
+from shortlist.data.source import RemoteFile
 
 TIMEOUT = 20.0
 ATTEMPTS = 3

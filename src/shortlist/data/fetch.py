@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from shortlist.data.sources.source import RemoteFile
+from shortlist.data.source import RemoteFile
 from shortlist.errors import InputError
 from shortlist.files import cache_folder
 

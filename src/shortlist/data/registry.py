@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shortlist.data.dataset import Dataset, Kind
+from shortlist.data.source import Source
 from shortlist.data.sources import banking77, cifar10, digits, fashion, kuzushiji, letter, mnist
-from shortlist.data.sources.source import Source
 from shortlist.errors import InputError, unknown_name
 
 _SOURCES: dict[str, Source] = {
@@ -88,8 +88,8 @@ def load(
         if isinstance(data, str) and not path.suffix and os.sep not in data:
             raise unknown_name("dataset", data, names())
         raise InputError(f"no such file or folder: {path}")
-    from shortlist.data.own.readers import load_own
-    from shortlist.data.own.table import Columns
+    from shortlist.data.formats.classes import load_own
+    from shortlist.data.formats.table import Columns
 
     columns = Columns(text_column, image_column, label_column, item_column)
     try:

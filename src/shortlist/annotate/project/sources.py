@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
-from shortlist.data.own.readers import TABLES
-from shortlist.data.own.table import item_names, read_table
+from shortlist.data.formats.classes import TABLES
+from shortlist.data.formats.table import item_names, read_table
 from shortlist.errors import InputError
 
 MAX_TEXT = 100_000

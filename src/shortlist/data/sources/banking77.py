@@ -2,7 +2,7 @@
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.fetch import fetch, find
-from shortlist.data.sources.source import RemoteFile, Source
+from shortlist.data.source import RemoteFile, Source
 
 _URL = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data/"
 _FILES = (
@@ -23,7 +23,7 @@ def read() -> Dataset:
     """10,003 questions to train on and 3,080 to test."""
     from dataclasses import replace
 
-    from shortlist.data.own.table import Columns, load_table
+    from shortlist.data.formats.table import Columns, load_table
 
     train, test = fetch("banking77", _FILES)
     return replace(load_table(train, test, Columns(label="category")), name="banking77")

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset, Split
 from shortlist.data.fetch import check, fetch, folders
+from shortlist.data.source import RemoteFile, Source
 from shortlist.data.sources import cifar10_planes
 from shortlist.data.sources.pickles import loads_arrays
-from shortlist.data.sources.source import RemoteFile, Source
 from shortlist.errors import InputError
 from shortlist.files import atomic_write, cache_folder
 

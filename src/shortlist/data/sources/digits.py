@@ -3,7 +3,7 @@
 import numpy as np
 
 from shortlist.data.dataset import Dataset, Split
-from shortlist.data.sources.source import Source
+from shortlist.data.source import Source
 
 
 def read() -> Dataset:

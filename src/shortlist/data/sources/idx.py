@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset, Split
 from shortlist.data.fetch import fetch, find
-from shortlist.data.sources.source import RemoteFile, Source
+from shortlist.data.source import RemoteFile, Source
 from shortlist.errors import InputError
 
 _UNSIGNED_BYTE = 8

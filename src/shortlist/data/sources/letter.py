@@ -6,7 +6,7 @@ import numpy as np
 
 from shortlist.data.dataset import Dataset, Split
 from shortlist.data.fetch import fetch, find
-from shortlist.data.sources.source import RemoteFile, Source
+from shortlist.data.source import RemoteFile, Source
 from shortlist.errors import InputError
 
 _TRAIN, _TEST = 16_000, 4_000

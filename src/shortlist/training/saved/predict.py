@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset, Split
-from shortlist.data.own.images import SUFFIXES, read_images
-from shortlist.data.own.readers import TABLES
+from shortlist.data.formats.classes import TABLES
+from shortlist.data.formats.images import SUFFIXES, read_images
 from shortlist.errors import InputError, unknown_name
 from shortlist.files import allow_long_fields
 from shortlist.training.saved.folder import Trained

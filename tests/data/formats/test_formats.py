@@ -13,9 +13,9 @@ from PIL import Image
 
 from shortlist import data
 from shortlist.data import UNLABELLED
-from shortlist.data.own.images import read_images
-from shortlist.data.own.readers import class_order
-from shortlist.data.own.table import read_table
+from shortlist.data.formats.classes import class_order
+from shortlist.data.formats.images import read_images
+from shortlist.data.formats.table import read_table
 from shortlist.errors import InputError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.own.readers import RawSplit, assemble
+from shortlist.data.formats.classes import RawSplit, assemble
 from shortlist.errors import InputError
 from shortlist.files import allow_long_fields
 
@@ -205,7 +205,7 @@ def _image_splits(
     columns: Columns,
     image_size: int | tuple[int, int] | None,
 ) -> list[RawSplit]:
-    from shortlist.data.own.images import read_images
+    from shortlist.data.formats.images import read_images
 
     # all images at once, so that training and test images agree in size and channels
     paths = [

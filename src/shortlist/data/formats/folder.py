@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.own.images import SUFFIXES, read_images
-from shortlist.data.own.readers import RawSplit, assemble
+from shortlist.data.formats.classes import RawSplit, assemble
+from shortlist.data.formats.images import SUFFIXES, read_images
 from shortlist.errors import InputError
 
 

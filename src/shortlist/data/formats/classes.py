@@ -14,7 +14,7 @@ from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind, Split
 from shortlist.errors import InputError
 
 if TYPE_CHECKING:
-    from shortlist.data.own.table import Columns
+    from shortlist.data.formats.table import Columns
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -44,20 +44,20 @@ def load_own(
             if column is not None:
                 raise InputError(f"{name}_column is {column!r}, and {path} has no columns: only a table has")
     if path.is_dir():
-        from shortlist.data.own.folder import load_folder
+        from shortlist.data.formats.folder import load_folder
 
         if test is not None and not test.is_dir():
             raise InputError(f"{test} is not a folder, but the training data {path} is one")
         return load_folder(path, test, image_size, class_names)
     suffix = path.suffix.lower()
     if suffix in TABLES:
-        from shortlist.data.own.table import load_table
+        from shortlist.data.formats.table import load_table
 
         if test is not None and test.suffix.lower() not in TABLES:
             raise InputError(f"{test} must be one of {', '.join(TABLES)}, as the training data is")
         return load_table(path, test, columns, image_size, class_names)
     if suffix == ".npz":
-        from shortlist.data.own.npz import load_npz
+        from shortlist.data.formats.npz import load_npz
 
         return load_npz(path, test, class_names)
     raise InputError(f"{path} is neither a folder nor one of {', '.join(TABLES)}, .npz")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind
-from shortlist.data.own.readers import RawSplit, assemble
+from shortlist.data.formats.classes import RawSplit, assemble
 from shortlist.errors import InputError
 
 _KNOWN = ("x", "y", "items", "x_test", "y_test", "items_test", "class_names")

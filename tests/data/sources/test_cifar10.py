@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from data.conftest import real_folder
 from shortlist import data
+from shortlist.data.source import RemoteFile
 from shortlist.data.sources import cifar10, cifar10_planes
 from shortlist.data.sources.pickles import loads_arrays
-from shortlist.data.sources.source import RemoteFile
 from shortlist.errors import InputError
-
-from .conftest import real_folder
 
 
 def python2_string(value):
