@@ -20,8 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import methods
-from shortlist.data import load
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset, load
 from shortlist.files import atomic_write
 from shortlist.losses import cross_entropy
 from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_entropy

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig

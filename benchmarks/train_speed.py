@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from shortlist import models
-from shortlist.data.dataset import Dataset as ImageSet
-from shortlist.data.dataset import Split
+from shortlist.data import Dataset as ImageSet
+from shortlist.data import Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.risks import likelihood_risk

@@ -79,7 +79,7 @@ def test_random_state_decides_everything(fitted):
 
 
 def test_the_same_run_as_training_gives_for_that_seed(fitted):
-    from shortlist.data.dataset import Dataset, Split
+    from shortlist.data import Dataset, Split
     from shortlist.training import loop
     from shortlist.training.config import RunConfig
     from shortlist.training.prepare import prepare

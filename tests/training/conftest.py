@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.training.config import Engine
 
 CPU = Engine(device="cpu")

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist import models
-from shortlist.data import load
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset, load
 from shortlist.models.resnet import BasicBlock
 from shortlist.training.augment import PADDING, move_images
 from shortlist.training.config import Engine, RunConfig

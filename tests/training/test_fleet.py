@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.data import load
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset, load
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
 from shortlist.training.config import Engine, RunConfig

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import shortlist.training.fleet.scoring as fleet_scores
-from shortlist.data import load
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset, load
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import Fleet
 from shortlist.training.fleet.modules import ModuleFleet

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.training.config import RunConfig

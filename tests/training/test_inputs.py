@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Inputs, Normalise

@@ -38,7 +38,7 @@ TRAINED = """
 import json
 from shortlist import ShortlistClassifier
 from shortlist.data import load
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
 from shortlist.training.fleet.single import KernelRun

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from shortlist import NONE, StochasticLabels
-from shortlist.data import load
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split, load
 from shortlist.errors import InputError
 from shortlist.training import loop, selection
 from shortlist.training.config import RunConfig

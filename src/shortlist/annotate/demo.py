@@ -46,9 +46,9 @@ class Digits:
 
 def load_digits() -> Digits:
     """1,437 pictures to ask about and 360 to score on."""
-    from shortlist.data.sources.digits import read
+    from shortlist.data import load
 
-    data = read()
+    data = load("digits")
     assert data.train.y is not None  # of digits everything is known
     assert data.test is not None
     assert data.test.y is not None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist import methods
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig

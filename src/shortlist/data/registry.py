@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shortlist.data.dataset import Dataset, Kind
+from shortlist.data.formats.load import load_path
+from shortlist.data.formats.table import Columns
 from shortlist.data.source import Source
 from shortlist.data.sources import banking77, cifar10, digits, fashion, kuzushiji, letter, mnist
 from shortlist.errors import InputError, unknown_name
@@ -88,11 +90,8 @@ def load(
         if isinstance(data, str) and not path.suffix and os.sep not in data:
             raise unknown_name("dataset", data, names())
         raise InputError(f"no such file or folder: {path}")
-    from shortlist.data.formats.classes import load_own
-    from shortlist.data.formats.table import Columns
-
     columns = Columns(text_column, image_column, label_column, item_column)
     try:
-        return load_own(path, None if test is None else Path(test), columns, image_size, class_names)
+        return load_path(path, None if test is None else Path(test), columns, image_size, class_names)
     except OSError as error:  # no permission, a link to nothing, a disk that fails
         raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error

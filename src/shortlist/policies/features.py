@@ -71,7 +71,7 @@ def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:
 def _text(texts: list[str], others: list[str], size: int, seed: int) -> tuple[Matrix, Matrix]:
     from sklearn.decomposition import TruncatedSVD
 
-    from shortlist.data.text import TfidfFeatures
+    from shortlist.data import TfidfFeatures
 
     fitted = TfidfFeatures.fit(texts)
     sparse = fitted.transform(texts)

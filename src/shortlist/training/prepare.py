@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from shortlist import methods, models
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset
 from shortlist.errors import InputError, unknown_name
 from shortlist.labels import StochasticLabels
 from shortlist.training import loop

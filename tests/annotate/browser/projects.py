@@ -15,7 +15,7 @@ from shortlist.annotate.demo import CLASSES as DIGITS
 from shortlist.annotate.project.importing import add_classes, add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
-from shortlist.data.sources.digits import read as read_digits
+from shortlist.data import load
 
 CLASSES = ["cat", "dog", "emu", "fox", "gnu", "hen"]
 
@@ -55,7 +55,7 @@ def sound(i: int) -> bytes:
 
 def digit_pictures(folder: Path, count: int) -> dict[str, str]:
     """Digits as PNG files in one flat folder; returns the true class of each."""
-    data = read_digits().train
+    data = load("digits").train
     folder.mkdir()
     truth = {}
     for i in range(count):

@@ -111,7 +111,7 @@ def _images(paths: list[Path], form: tuple[int, ...] | None) -> NDArray[np.uint8
     """(N, C, H, W); `form` is the (C, H, W) of others, to be like them."""
     from PIL import Image
 
-    from shortlist.data.formats.images import read_images
+    from shortlist.data import read_images
 
     if form is not None:
         return read_images(paths, (form[1], form[2]), form[0])

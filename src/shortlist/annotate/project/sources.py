@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
-from shortlist.data.formats.classes import TABLES
-from shortlist.data.formats.table import item_names, read_table
+from shortlist.data import TABLE_SUFFIXES, item_names, read_table
 from shortlist.errors import InputError
 
 MAX_TEXT = 100_000
@@ -79,8 +78,8 @@ def find_sources(path: Path, text_column: str | None = None, item_column: str | 
         return _from_folder(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file or folder")
-    if path.suffix.lower() not in TABLES:
-        raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLES)})")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLE_SUFFIXES)})")
     return _from_table(path, text_column, item_column)
 
 
@@ -128,7 +127,7 @@ def read_classes(path: Path) -> dict[str, str | None]:
 
     classes.txt has one name a line (blank lines do not count), a table the columns class and, if wanted, description.
     """
-    if path.suffix.lower() not in TABLES:
+    if path.suffix.lower() not in TABLE_SUFFIXES:
         return dict.fromkeys(_once(path, _lines(path)))
     table = read_table(path)
     if "class" not in table:
@@ -164,8 +163,8 @@ def _once(path: Path, names: list[str], what: str = "class") -> list[str]:
 
 def read_gold(path: Path) -> dict[str, str]:
     """Known answers: a table with the columns item and gold (a class name)."""
-    if path.suffix.lower() not in TABLES:
-        raise InputError(f"{path}: expected a table ({', '.join(TABLES)}) with the columns item and gold")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InputError(f"{path}: expected a table ({', '.join(TABLE_SUFFIXES)}) with the columns item and gold")
     table = read_table(path)
     if "item" not in table or "gold" not in table:
         raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")

@@ -1,22 +1,15 @@
-"""The user's own data: which reader a path belongs to, and labels as they stand made into classes."""
+"""Labels as they stand in a file made into numbered classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind, Split
 from shortlist.errors import InputError
-
-if TYPE_CHECKING:
-    from shortlist.data.formats.table import Columns
-
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -27,40 +20,6 @@ class RawSplit:
     labels: Sequence[str | None]
     items: Sequence[str] | None
     where: str
-
-
-def load_own(
-    path: Path,
-    test: Path | None,
-    columns: Columns,
-    image_size: int | tuple[int, int] | None,
-    class_names: Sequence[str] | None,
-) -> Dataset:
-    """Read `path` (and `test`, of the same form) by what it is: a folder, a table or an .npz file."""
-    if test is not None and not test.exists():
-        raise InputError(f"no such file or folder: {test}")
-    if path.suffix.lower() not in TABLES or path.is_dir():
-        for name, column in asdict(columns).items():
-            if column is not None:
-                raise InputError(f"{name}_column is {column!r}, and {path} has no columns: only a table has")
-    if path.is_dir():
-        from shortlist.data.formats.folder import load_folder
-
-        if test is not None and not test.is_dir():
-            raise InputError(f"{test} is not a folder, but the training data {path} is one")
-        return load_folder(path, test, image_size, class_names)
-    suffix = path.suffix.lower()
-    if suffix in TABLES:
-        from shortlist.data.formats.table import load_table
-
-        if test is not None and test.suffix.lower() not in TABLES:
-            raise InputError(f"{test} must be one of {', '.join(TABLES)}, as the training data is")
-        return load_table(path, test, columns, image_size, class_names)
-    if suffix == ".npz":
-        from shortlist.data.formats.npz import load_npz
-
-        return load_npz(path, test, class_names)
-    raise InputError(f"{path} is neither a folder nor one of {', '.join(TABLES)}, .npz")
 
 
 def class_order(labels: Iterable[str | None]) -> tuple[str, ...]:

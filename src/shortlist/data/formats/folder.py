@@ -1,13 +1,13 @@
-"""A folder of images: one folder a class, the folder's name being the class."""
+"""A folder of images: one folder per class, named after it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import RawSplit, assemble
-from shortlist.data.formats.images import SUFFIXES, read_images
+from shortlist.data.formats.images import IMAGE_SUFFIXES, read_images
 from shortlist.errors import InputError
 
 
@@ -33,7 +33,7 @@ def load_folder(
     listed = [_list(root) for root in roots]
     for root, (files, _) in zip(roots, listed, strict=True):
         if not files:
-            raise InputError(f"{root} holds no images (looked for {', '.join(sorted(SUFFIXES))})")
+            raise InputError(f"{root} holds no images (looked for {', '.join(sorted(IMAGE_SUFFIXES))})")
     x = read_images([file for files, _ in listed for file in files], image_size)
     raws = []
     for root, (files, labels) in zip(roots, listed, strict=True):
@@ -58,8 +58,9 @@ def _folders(path: Path) -> list[Path]:
     return sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
 
 
-def _images(paths: object) -> list[Path]:
-    assert hasattr(paths, "__iter__")
+def _images(paths: Iterable[Path]) -> list[Path]:
     return sorted(
-        path for path in paths if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+        path
+        for path in paths
+        if path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".") and path.is_file()
     )

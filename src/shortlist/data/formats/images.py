@@ -18,7 +18,7 @@ from shortlist.errors import InputError
 if TYPE_CHECKING:
     from PIL import Image
 
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 _LOG = logging.getLogger(__name__)
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F"})
 

@@ -1,4 +1,4 @@
-"""Tables: a row an item, with a column of texts or of image paths."""
+"""Tables: one row per item, with a column of texts or of image paths."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from typing import Any
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import RawSplit, assemble
+from shortlist.data.formats.images import read_images
 from shortlist.errors import InputError
 from shortlist.files import allow_long_fields
 
 Table = dict[str, list[Any]]
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,6 @@ def _image_splits(
     columns: Columns,
     image_size: int | tuple[int, int] | None,
 ) -> list[RawSplit]:
-    from shortlist.data.formats.images import read_images
-
     # all images at once, so that training and test images agree in size and channels
     paths = [
         file.parent / name for table, file in zip(tables, files, strict=True) for name in _texts(table[column], file)

@@ -1,7 +1,10 @@
 """BANKING77: customers' questions to a bank, 77 intents."""
 
+from dataclasses import replace
+
 from shortlist.data.dataset import Dataset
 from shortlist.data.fetch import fetch, find
+from shortlist.data.formats.table import Columns, load_table
 from shortlist.data.source import RemoteFile, Source
 
 _URL = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data/"
@@ -21,10 +24,6 @@ _FILES = (
 
 def read() -> Dataset:
     """10,003 questions to train on and 3,080 to test."""
-    from dataclasses import replace
-
-    from shortlist.data.formats.table import Columns, load_table
-
     train, test = fetch("banking77", _FILES)
     return replace(load_table(train, test, Columns(label="category")), name="banking77")
 

@@ -1,8 +1,8 @@
 """Fashion-MNIST: articles of clothing."""
 
-from shortlist.data.sources.idx import idx_source
+from shortlist.data.sources.idx import IdxDataset
 
-SOURCE = idx_source(
+SOURCE = IdxDataset(
     "fashion",
     "Fashion-MNIST: articles of clothing, 28x28 grey",
     (
@@ -27,4 +27,4 @@ SOURCE = idx_source(
         "Bag",
         "Ankle boot",
     ),
-)
+).source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -55,23 +55,48 @@ def read_split(images: Path, labels: Path) -> Split:
     return Split(x[:, None], y.astype(np.int64))
 
 
-def idx_source(
-    name: str, what: str, urls: tuple[str, ...], checksums: tuple[str, ...], class_names: tuple[str, ...]
-) -> Source:
-    """A source of four idx files: 60,000 training and 10,000 test images of 28x28."""
-    files = tuple(
-        RemoteFile(file, tuple(url + file for url in urls), checksum)
-        for file, checksum in zip(FILE_NAMES, checksums, strict=True)
-    )
-    read = partial(_read, name, files, class_names)
-    present = partial(_present, name)
-    return Source(name, what, "image", len(class_names), 60_000, 10_000, read, present)
+@dataclass(frozen=True)
+class IdxDataset:
+    """Four idx files: 60,000 training and 10,000 test images of 28x28.
 
+    Attributes:
+        name: what `load` knows it by.
+        what: one line for people.
+        urls: the folders it can be downloaded from, tried in order.
+        checksums: of the files, in the order of `FILE_NAMES`.
+        class_names: the classes in order.
+    """
 
-def _read(name: str, files: tuple[RemoteFile, ...], class_names: tuple[str, ...]) -> Dataset:
-    paths = fetch(name, files)
-    return Dataset(name, read_split(*paths[:2]), read_split(*paths[2:]), class_names, "image")
+    name: str
+    what: str
+    urls: tuple[str, ...]
+    checksums: tuple[str, ...]
+    class_names: tuple[str, ...]
 
+    @property
+    def source(self) -> Source:
+        """For the registry."""
+        return Source(
+            self.name, self.what, "image", len(self.class_names), 60_000, 10_000, read=self.read, present=self.present
+        )
 
-def _present(name: str) -> bool:
-    return all(find(name, file) is not None for file in FILE_NAMES)
+    @property
+    def files(self) -> list[RemoteFile]:
+        """Images and labels to train on, then those to test."""
+        return [
+            RemoteFile(file, tuple(url + file for url in self.urls), checksum)
+            for file, checksum in zip(FILE_NAMES, self.checksums, strict=True)
+        ]
+
+    def read(self) -> Dataset:
+        """All of it."""
+        paths = fetch(self.name, self.files)
+        return Dataset(self.name, read_split(*paths[:2]), read_split(*paths[2:]), self.class_names, "image")
+
+    def read_test(self) -> Dataset:
+        """The official test images alone, as items to train on: two files are enough."""
+        return Dataset(self.name, read_split(*fetch(self.name, self.files[2:])), None, self.class_names, "image")
+
+    def present(self) -> bool:
+        """Whether all four files are on this machine."""
+        return all(find(self.name, file) is not None for file in FILE_NAMES)

@@ -1,8 +1,9 @@
 """Kuzushiji-MNIST (KMNIST): cursive Japanese characters."""
 
-from shortlist.data.sources.idx import idx_source
+from shortlist.data.dataset import Dataset
+from shortlist.data.sources.idx import IdxDataset
 
-SOURCE = idx_source(
+_DATA = IdxDataset(
     "kuzushiji",
     "Kuzushiji-MNIST: cursive Japanese characters, 28x28 grey",
     ("http://codh.rois.ac.jp/kmnist/dataset/kmnist/",),
@@ -14,3 +15,9 @@ SOURCE = idx_source(
     ),
     ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
 )
+SOURCE = _DATA.source
+
+
+def load_kuzushiji_test() -> Dataset:
+    """The official 10,000 test images alone, as items to train on; the training files are not needed."""
+    return _DATA.read_test()

@@ -1,8 +1,8 @@
 """MNIST: handwritten digits."""
 
-from shortlist.data.sources.idx import idx_source
+from shortlist.data.sources.idx import IdxDataset
 
-SOURCE = idx_source(
+SOURCE = IdxDataset(
     "mnist",
     "handwritten digits, 28x28 grey",
     # the first two carry the author's own files; his page, the last, often refuses downloads
@@ -18,4 +18,4 @@ SOURCE = idx_source(
         "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     ),
     tuple("0123456789"),
-)
+).source

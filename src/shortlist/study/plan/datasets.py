@@ -1,16 +1,12 @@
 """The datasets of the study: which network, how many epochs, and the parts that are not the paper's setting."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import cast
+from functools import lru_cache
 
 import numpy as np
 
 from shortlist import data
-from shortlist.data.dataset import Dataset, Split
-from shortlist.data.fetch import fetch
-from shortlist.data.sources import kuzushiji
-from shortlist.data.sources.idx import read_split
+from shortlist.data import Dataset, Split
 from shortlist.errors import unknown_name
 
 SPLIT_SEED = 0
@@ -124,9 +120,8 @@ def _part(split: Split, count: int) -> Split:
 
 def _kuzushiji_small() -> Dataset:
     """The official test images alone, split anew."""
-    # the source declares its four files in its reader; the last two are the test images and labels
-    _, files, class_names = cast("partial[Dataset]", kuzushiji.SOURCE.read).args
-    everything = read_split(*fetch("kuzushiji", files[2:]))
-    order = np.random.Generator(np.random.PCG64(SPLIT_SEED)).permutation(len(everything))
+    everything = data.load_kuzushiji_test()
+    order = np.random.Generator(np.random.PCG64(SPLIT_SEED)).permutation(len(everything.train))
     train, test = order[:SMALL_TRAIN], order[SMALL_TRAIN : SMALL_TRAIN + SMALL_TEST]
-    return Dataset("kuzushiji-small", everything.take(train), everything.take(test), class_names, "image")
+    parts = everything.train.take(train), everything.train.take(test)
+    return replace(everything, name="kuzushiji-small", train=parts[0], test=parts[1])

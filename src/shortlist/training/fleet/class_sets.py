@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist.data.dataset import Split
+from shortlist.data import Split
 from shortlist.training.inputs import Normalise
 from shortlist.training.prepare import Task
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset
 from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves

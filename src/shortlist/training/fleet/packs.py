@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist import methods
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data import Dataset, Split
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.class_sets import Sets, first_layer
 from shortlist.training.fleet.fleet import Fleet, FleetResult

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import UNLABELLED, Dataset
+from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels, join
 from shortlist.training.config import stream_seed

@@ -5,7 +5,7 @@ Chosen on held-out answered items (benchmarks/real_data.py shows what they reach
 
 from typing import Any
 
-from shortlist.data.dataset import Dataset
+from shortlist.data import Dataset
 
 TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 1e-5, "batch_size": 256, "epochs": 15}
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.dataset import Dataset
-from shortlist.data.text import Features
+from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
 from shortlist.training.config import Engine, RunConfig

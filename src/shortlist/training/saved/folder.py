@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist import __version__, methods, models
-from shortlist.data.dataset import as_inputs
-from shortlist.data.text import Features, load_features
+from shortlist.data import Features, as_inputs, load_features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write, sync_directory
 from shortlist.methods import Method

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import UNLABELLED
+from shortlist.data import UNLABELLED
 from shortlist.errors import InputError
 from shortlist.training.evaluation import calibration_error
 

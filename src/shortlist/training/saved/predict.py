@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import Dataset, Split
-from shortlist.data.formats.classes import TABLES
-from shortlist.data.formats.images import SUFFIXES, read_images
+from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, read_images
 from shortlist.errors import InputError, unknown_name
 from shortlist.files import allow_long_fields
 from shortlist.training.saved.folder import Trained
@@ -54,7 +52,7 @@ def read_items(trained: Trained, files: Sequence[str], **columns: str | None) ->
     """
     if not files:
         raise InputError("no files to predict")
-    images = [file for file in files if trained.kind == "image" and Path(file).suffix.lower() in SUFFIXES]
+    images = [file for file in files if trained.kind == "image" and Path(file).suffix.lower() in IMAGE_SUFFIXES]
     if len(images) == len(files):
         return _images(trained, images)
     parts = [_part(trained, file, columns) for file in files]
@@ -73,7 +71,7 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
         return _lines(trained, sys.stdin.read(), "stdin", columns)
     path = Path(file)
-    if trained.kind == "image" and path.suffix.lower() in SUFFIXES:
+    if trained.kind == "image" and path.suffix.lower() in IMAGE_SUFFIXES:
         return _images(trained, [file])
     if path.suffix.lower() == ".txt":
         return _lines(trained, _text(path), file, columns)
@@ -83,7 +81,11 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
 
 
 def _read(trained: Trained, data: str, columns: dict[str, str | None], class_names: Sequence[str] | None) -> Dataset:
-    if not DataSource(data).known and Path(data).is_file() and Path(data).suffix.lower() not in (*TABLES, ".npz"):
+    if (
+        not DataSource(data).known
+        and Path(data).is_file()
+        and Path(data).suffix.lower() not in (*TABLE_SUFFIXES, ".npz")
+    ):
         raise InputError(f"{data}: cannot be read for a model of {trained.kind} inputs")
     source = DataSource(**trained.data["source"]).other(data, **columns)
     if trained.kind == "image" and not source.known and Path(data).suffix.lower() != ".npz":

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shortlist import data
-from shortlist.data.dataset import Dataset
-from shortlist.data.text import Features, as_features
+from shortlist.data import Dataset, Features, as_features
 from shortlist.errors import InputError, unknown_name
 
 FeatureKind = Literal["tfidf", "embeddings"]
@@ -77,7 +76,7 @@ def with_features(
     if dataset.kind != "text":
         return dataset, None
     if features is None and kind == "embeddings":
-        from shortlist.data.embeddings import EmbeddingFeatures
+        from shortlist.data import EmbeddingFeatures
 
         features = EmbeddingFeatures()
     return as_features(dataset, features)

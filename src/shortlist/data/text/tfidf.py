@@ -1,6 +1,6 @@
-"""Texts made into features: TF-IDF by default, sentence embeddings as an option; fitted once, saved without pickle.
+"""TF-IDF weights as features of texts: fitted once, saved without pickle.
 
->>> from shortlist.data.text import TfidfFeatures
+>>> from shortlist.data import TfidfFeatures
 >>> features = TfidfFeatures.fit(["where is my card", "my card is lost", "exchange rates"])
 >>> features.transform(["lost card"]).shape == (1, features.size)
 True
@@ -8,39 +8,20 @@ True
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data.text.saved import check_texts, read_saved, write_saved
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-_FORMAT, _VERSION = "shortlist-features", 1
-
-
-class Features(Protocol):
-    """A transform of texts into (N, size) float32 features."""
-
-    @property
-    def size(self) -> int:
-        """The number of features."""
-
-    def transform(self, texts: Sequence[str]) -> csr_matrix | NDArray[np.float32]:
-        """The features of the texts, (N, size) float32."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is needed to transform the same way again."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +82,7 @@ class TfidfFeatures:
         Raises:
             InputError: where the texts hold no term at all.
         """
-        texts = _checked(texts)
+        texts = check_texts(texts)
         families = []
         for family in grams:
             few = len(texts) < _FEW_TEXTS
@@ -120,7 +101,7 @@ class TfidfFeatures:
         """The features of the texts, (N, size) CSR float32; a text without known terms is a row of zeros."""
         from scipy.sparse import csr_matrix, hstack
 
-        texts = _checked(texts)
+        texts = check_texts(texts)
         if not texts:
             return csr_matrix((0, self.size), dtype=np.float32)
         blocks = [family.vectorizer.transform(texts) for family in self._families]
@@ -129,12 +110,12 @@ class TfidfFeatures:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the transform as one JSON file, atomically."""
         families = [{**asdict(f.grams), "terms": f.terms, "idf": f.idf.tolist()} for f in self._families]
-        _write(path, {"kind": "tfidf", "families": families})
+        write_saved(path, {"kind": "tfidf", "families": families})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; it transforms exactly as the saved one did."""
-        content = _read(path)
+        content = read_saved(path)
         try:
             if content["kind"] != "tfidf":
                 raise InputError(f"{path} holds {content['kind']} features, expected tfidf")
@@ -143,32 +124,6 @@ class TfidfFeatures:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path} is not a saved feature transform: {error!r}") from error
-
-
-def load_features(path: str | os.PathLike[str]) -> Features:
-    """Read a saved transform of either kind."""
-    if _read(path).get("kind") == "embeddings":
-        from shortlist.data.embeddings import EmbeddingFeatures
-
-        return EmbeddingFeatures.load(path)
-    return TfidfFeatures.load(path)
-
-
-def as_features(dataset: Dataset, features: Features | None = None) -> tuple[Dataset, Features]:
-    """A dataset of texts as one of features, and the transform: the one given, or TF-IDF fitted on the training texts.
-
-    The test texts have no part in the fit.
-    """
-    if dataset.kind != "text" or not isinstance(dataset.train.x, list):
-        raise InputError(f"{dataset.name} holds {dataset.kind}, not texts")
-    fitted: Features = TfidfFeatures.fit(dataset.train.x) if features is None else features
-
-    def turned(split: Split) -> Split:
-        assert isinstance(split.x, list)
-        return Split(fitted.transform(split.x), split.y, split.items)
-
-    test = None if dataset.test is None else turned(dataset.test)
-    return replace(dataset, train=turned(dataset.train), test=test, kind="features"), fitted
 
 
 def _vectorizer(grams: Grams, **options: Any) -> Any:
@@ -190,32 +145,3 @@ def _family(saved: dict[str, Any]) -> _FittedGrams:
     if idf.shape != (len(terms),) or len(set(terms)) != len(terms):
         raise ValueError(f"{len(terms)} terms and {idf.size} weights")
     return _FittedGrams(Grams(**saved), terms, idf)
-
-
-def _checked(texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, got a single one")
-    texts = list(texts)
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"text {row} is {type(text).__name__}, expected a string")
-    return texts
-
-
-def _write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    header = {"format": _FORMAT, "version": _VERSION}
-    atomic_write(path, json.dumps({**header, **content}, ensure_ascii=False) + "\n")
-
-
-def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a saved feature transform: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise InputError(f"{path} is not a saved feature transform")
-    if content.get("version") != _VERSION:
-        raise InputError(f"{path} has version {content.get('version')}, this program reads version {_VERSION}")
-    return content

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
+from data.conftest import real_folder
 from shortlist import data
-from shortlist.data.embeddings import EmbeddingFeatures
-from shortlist.data.text import DEFAULT_GRAMS, Grams, TfidfFeatures, as_features, load_features
+from shortlist.data import EmbeddingFeatures, TfidfFeatures, as_features, load_features
+from shortlist.data.text.tfidf import DEFAULT_GRAMS, Grams
 from shortlist.errors import InputError
-
-from .conftest import real_folder
 
 TEXTS = ["Where is my card?", "my card is lost", "exchange rates, a rate", "I lost my card card"]
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.text import _checked, _read, _write
+from shortlist.data.text.saved import check_texts, read_saved, write_saved
 from shortlist.errors import InputError
 from shortlist.extras import named_extra
 
@@ -32,7 +32,7 @@ class EmbeddingFeatures:
     @classmethod
     def fit(cls, texts: Sequence[str], model_name: str = DEFAULT_MODEL) -> Self:
         """The same as the constructor, so that it takes the place of `TfidfFeatures.fit`."""
-        _checked(texts)
+        check_texts(texts)
         return cls(model_name)
 
     @cached_property
@@ -42,7 +42,7 @@ class EmbeddingFeatures:
 
     def transform(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The embeddings of the texts, (N, size) float32."""
-        texts = _checked(texts)
+        texts = check_texts(texts)
         if not texts:
             return np.zeros((0, self.size), np.float32)
         vectors = self._encoder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
@@ -50,12 +50,12 @@ class EmbeddingFeatures:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the name of the encoder as JSON, atomically."""
-        _write(path, {"kind": "embeddings", "model_name": self.model_name})
+        write_saved(path, {"kind": "embeddings", "model_name": self.model_name})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        content = _read(path)
+        content = read_saved(path)
         if content.get("kind") != "embeddings" or not isinstance(content.get("model_name"), str):
             raise InputError(f"{path} holds no sentence embeddings")
         return cls(content["model_name"])
