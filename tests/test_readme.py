@@ -14,12 +14,13 @@ from shortlist.demo.table import result_table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 DEMO = json.loads((ROOT / "results" / "demo.json").read_text())
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, page: str = README) -> list[str]:
     # one after another, so that a closing fence is not taken for an opening one
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     return [text for name, text in found if name == language]
 
 
@@ -56,8 +57,14 @@ def test_commands_exist() -> None:
     assert named <= known, f"not commands: {named - known}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/design.md", "docs/files.md", "CONTRIBUTING.md"])
+def test_it_stays_short() -> None:
+    assert len(README.splitlines()) <= 110
+    assert README.count("![") <= 2
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in PAGES)])
 def test_links_lead_somewhere(page: str) -> None:
+    """Those inside the docs are checked with their anchors by `make docs`; this needs nothing installed."""
     text = (ROOT / page).read_text()
     for link in re.findall(r"\]\(([^)#\s]+)\)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text):
         assert "://" in link or (ROOT / page).parent.joinpath(link).exists(), f"{page}: {link}"
@@ -65,14 +72,45 @@ def test_links_lead_somewhere(page: str) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name})" not in index] == ["index.md"]
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (*PAGES, *(ROOT / "docs" / "tutorials").glob("*.md"))]
+    assert [page for page in pages if f"({page})" not in index] == ["index.md"]
 
 
-def test_table_is_that_of_the_results() -> None:
+def test_the_study_in_small_is_that_of_the_results() -> None:
+    """The README's table has three columns of the rows that `shortlist report` wrote for Fashion."""
+    results = (ROOT / "docs" / "results.md").read_text()
+    fashion = results.split("| Fashion |")[1].split("\n\n")[0]
+    rows = {cells[0]: cells[1:] for cells in table_rows(fashion)}
+    shown = {cells[0]: cells[1:] for cells in table_rows(README.split("| classes shown |")[1].split("\n\n")[0])}
+    assert len(shown) == 5
+    for ours, theirs in (
+        ("the paper's method (SL), as it reports", "SL, the paper reports"),
+        ("the paper's method (SL), re-run", "SL, ours"),
+        ("exact likelihood, our default", "likelihood (CC with every answer), ours"),
+        ("best other method, fed every answer", "best other rival, ours, every answer"),
+        ("all labels", "OL, all labels (better of two losses), ours"),
+    ):
+        size8, _, _, size5, _, size3 = (cell.split(" ")[0] for cell in rows[theirs])
+        assert shown[ours] == [size8, size5, size3], ours
+
+
+def table_rows(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
+
+
+def test_what_it_saves_is_that_of_the_results() -> None:
+    economy = json.loads((ROOT / "results" / "label_economy_banking77.json").read_text())
+    (way,) = (way for way in economy["ways"] if way["way"] == "adaptive")
+    assert f"99 % of the accuracy of full labels at {100 * way['mark_reads']:.1f} % of the class" in README
+    assert f"{100 * way['mark_seconds']:.0f} % of the estimated time" in README
+    assert (f"{economy['classes']} classes" in README, f"{way['seeds']} seeds" in README) == (True, True)
+
+
+def test_the_demos_table_is_that_of_the_results() -> None:
     page = io.StringIO()
     Console(file=page, width=80).print(result_table(DEMO))
     table = "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
-    shown = next(block for block in blocks("") if "last ten" in block)
+    shown = next(block for block in blocks("", (ROOT / "docs" / "demo.md").read_text()) if "last ten" in block)
     assert shown.rstrip() == table, "paste the table anew: .venv/bin/shortlist demo"
 
 
