@@ -55,9 +55,11 @@ def allow_long_fields() -> None:
 
 
 def cache_folder() -> Path:
-    """The user's cache of shortlist, the one pooch would choose."""
-    import pooch
-
+    """The user's cache of shortlist, the one pooch would choose: machines that only train need not have pooch."""
+    try:
+        import pooch
+    except ImportError:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shortlist"
     return Path(pooch.os_cache("shortlist"))
 
 
