@@ -1,34 +1,42 @@
-# make demo   the idea in two minutes: a table here and demo/report.html
-# make test   everything CI runs: check, then every test
-# make check  ruff, mypy --strict, import-linter
-# make docs   the documentation as a site in site/; a dead link fails
+# make demo    the idea in two minutes: a table here and demo/report.html
+# make quick   most tests in a minute and a half: no browser, kernels, kill -9, documentation (tests/conftest.py)
+# make test    everything CI runs: check, docs, then every test
+# make check   ruff, mypy --strict, import-linter
+# make docs    the documentation as a site in site/; a dead link fails
+# make lowest  make quick with the lowest versions that pyproject.toml allows, in .venv-lowest
+# make extras  the wheel with each extra alone in an empty environment (installs for minutes)
 #
 # Needs Python 3.11 or newer. The first call makes .venv and installs; later calls do so only when pyproject.toml or
-# constraints.txt have changed.
+# the constraints have changed.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# what `make check` and `make test` install beside the package itself; tests of what is left out skip
+CONSTRAINTS ?= constraints.txt
+# what all but `make demo` install beside the package itself; tests of what is left out skip
 EXTRAS ?= train,annotate,dev,docs,activeml,ray
 WORKERS ?= 2
 
 comma := ,
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c $(CONSTRAINTS)
+# -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
+# one thread per worker: small matrices gain nothing from more, and workers would fight over the cores; worksteal: the
+# last tests are the longest (kernels in an interpreter), and would all wait for one worker
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
 
-.PHONY: demo test check docs install
+.PHONY: demo quick test check docs lowest extras install
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
-# -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
-# one thread a worker: small matrices gain nothing from more, and workers would fight over the cores; worksteal: the last
-# tests are the longest (kernels in an interpreter), and would all wait for one worker
-test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
+quick: $(INSTALLED_DEV)
+	$(PYTEST) -m "not (browser or kernels or kill or docs or slow)"
+
+test: check docs
+	$(PYTEST)
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check --output-format concise .
@@ -39,14 +47,20 @@ check: $(INSTALLED_DEV)
 docs: $(INSTALLED_DEV)
 	$(BIN)/python -m mkdocs build --strict --quiet
 
+lowest:
+	$(MAKE) quick VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=train,annotate,dev,activeml
+
+extras:
+	$(PYTHON) tools/check_extras.py
+
 install: $(INSTALLED_DEV)
 
-$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing Shortlist into $(VENV) (the first time takes a few minutes)"
 	$(PIP) -e ".[train]"
 	@touch $@
 
-$(INSTALLED_DEV): pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED_DEV): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing Shortlist with [$(EXTRAS)] into $(VENV) (the first time takes a few minutes)"
 	$(PIP) -e ".[$(EXTRAS)]"
 	@touch $(INSTALLED) $@

@@ -1,7 +1,30 @@
-"""For all tests."""
+"""For all tests: no deadlines, and which tests `make quick` leaves out.
 
+Files are marked by the words in their path, so that a test that moves keeps its mark; a single test that takes long in
+another file is marked where it stands (`@pytest.mark.slow`).
+"""
+
+import re
+
+import pytest
 from hypothesis import settings
 
 # speed lives in benchmarks/: on a busy machine a deadline fails by chance
 settings.register_profile("shortlist", deadline=None)
 settings.load_profile("shortlist")
+
+MARKS = {
+    "browser": r"browser",
+    "kernels": r"kernel|cuda|nvrtc",
+    "kill": r"kill|crash",
+    "docs": r"docs|readme|pages|tutorial",
+}
+"""Mark -> what in the path of a test file earns it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.nodeid.partition("::")[0]
+        for mark, words in MARKS.items():
+            if re.search(words, place):
+                item.add_marker(mark)
