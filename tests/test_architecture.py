@@ -1,7 +1,7 @@
 """The shape of the source that docs/design.md promises: small files and folders, no cycle, rooms with few public names.
 
-A room is what lies directly in `src/shortlist`: a folder or a single file. Its facade is the `__init__` of the folder, or
-the file itself; `__all__` lists the names that others may use. A folder inside a room may have a facade, too.
+A room is what lies directly in `src/shortlist`: a folder or a single file. Its facade is the `__init__` of the folder,
+or the file itself; `__all__` lists the names that others may use. A folder inside a room may have a facade, too.
 """
 
 import ast
@@ -73,7 +73,7 @@ def test_public_names_are_few() -> None:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The modules, by their dotted names, from which a file imports; `from a import b` is a.b where that is a module."""
+    """The modules from which a file imports; `from a import b` is a.b where that is a module."""
     known = {module(file) for file in FILES}
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
