@@ -41,7 +41,7 @@ def simulate(
 
     Example: shortlist simulate digits --size 5 --seed 0 --out labels.csv
     """
-    from shortlist.training.job import answers
+    from shortlist.training import answers
     from shortlist.training.saved.source import DataSource, checked
 
     source = DataSource(

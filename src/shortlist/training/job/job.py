@@ -13,12 +13,12 @@ import numpy as np
 from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
+from shortlist.training import answers as asking
+from shortlist.training.answers import Answers
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
-from shortlist.training.job import answers as asking
-from shortlist.training.job.answers import Answers
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
 from shortlist.training.prepare import Prepared, prepare
