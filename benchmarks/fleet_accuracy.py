@@ -23,7 +23,7 @@ from shortlist.training.fleet.fleet import train_fleet
 from shortlist.training.history import EpochScores, mean_of_last
 from shortlist.training.inputs import Inputs
 from shortlist.training.loop import fit
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 
 def summary(histories: list[list[EpochScores]], seconds: float) -> dict[str, object]:

@@ -28,7 +28,7 @@ from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.packs import fleet_of, plan_all
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from train_speed import reference
 
 SHAPES = {"lenet": (60_000, (1, 28, 28)), "resnet32": (50_000, (3, 32, 32))}

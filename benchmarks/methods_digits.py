@@ -27,7 +27,7 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.history import mean_of_last
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import fit
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.selection import tune
 
 SIZE, SEEDS, CHANCE = 5, (0, 1, 2), 0.1

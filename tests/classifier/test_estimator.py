@@ -82,7 +82,7 @@ def test_the_same_run_as_training_gives_for_that_seed(fitted):
     from shortlist.data import Dataset, Split
     from shortlist.training import loop
     from shortlist.training.config import RunConfig
-    from shortlist.training.prepare import prepare
+    from shortlist.training.prepared import prepare
 
     data = Dataset("digits", Split(X[TRAIN]), None, tuple("0123456789"), "features")
     prepared = prepare(

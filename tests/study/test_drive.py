@@ -214,7 +214,7 @@ def test_a_real_run_and_a_real_failure(tmp_path):
     from shortlist.study.run.worker import Order, work
     from shortlist.training.config import Engine
     from shortlist.training.loop import fit
-    from shortlist.training.prepare import prepare
+    from shortlist.training.prepared import prepare
 
     config = next(run.config for run in DIGITS if run.config.method == "sl")
     wild = replace(config, lr=1e6, method_options={})

@@ -166,7 +166,7 @@ def test_a_cell_survives_its_row():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_share_a_line_trains_on_is_what_it_is_fed(method):
     from shortlist.data import load
-    from shortlist.training.prepare import plan
+    from shortlist.training.prepared import plan
 
     digits = load("digits")
     for protocol in ("paper", "fair"):

@@ -30,7 +30,7 @@ from shortlist.training.fleet.resnet.resnet import ResNetFleet
 from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.loop import fit
-from shortlist.training.prepare import plan, prepare
+from shortlist.training.prepared import plan, prepare
 
 K, SIZE, R = 10, 8, 2
 LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)

@@ -7,7 +7,7 @@ from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.training.augment import PADDING, draw_moves, move_images
 from shortlist.training.config import RunConfig
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
 

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from shortlist.errors import InputError
 from shortlist.training.config import RunConfig
 from shortlist.training.distributed import Processes
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
 from .two_processes import METHODS, train

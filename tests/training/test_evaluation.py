@@ -9,7 +9,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.training import evaluation
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Inputs
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.saved.measures import measure
 
 from .conftest import CPU, blobs

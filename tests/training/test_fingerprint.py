@@ -14,7 +14,7 @@ from shortlist.errors import InputError
 from shortlist.training.config import RunConfig
 from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import inputs_checksum
 from shortlist.training.saved.source import DataSource

@@ -12,7 +12,7 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import FleetResult, train_fleet
 from shortlist.training.fleet.packs import fleet_of, packs, plan_all, suits_kernels, train_pack
 from shortlist.training.loop import fit
-from shortlist.training.prepare import plan, prepare
+from shortlist.training.prepared import plan, prepare
 
 CPU = Engine(device="cpu").resolve(1)
 BASE = RunConfig(model="mlp", epochs=2, batch_size=64, lr=0.02, weight_decay=1e-3, holdout=0.1)

@@ -16,7 +16,7 @@ from shortlist.training.evaluation import predict_logits
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit, probabilities
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.saved import folder as folders
 from shortlist.training.saved.confusion import confusion_svg
 from shortlist.training.saved.folder import Trained, load_folder, save_folder

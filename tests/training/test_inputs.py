@@ -9,7 +9,7 @@ from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Inputs, Normalise
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
 

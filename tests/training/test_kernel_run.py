@@ -13,7 +13,7 @@ import torch
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.single import VELOCITIES, KernelRun
 from shortlist.training.inputs import Inputs
-from shortlist.training.prepare import plan
+from shortlist.training.prepared import plan
 
 from .conftest import blobs
 
@@ -42,7 +42,7 @@ from shortlist.data import Dataset
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
 from shortlist.training.fleet.single import KernelRun
-from shortlist.training.prepare import plan, prepare
+from shortlist.training.prepared import plan, prepare
 
 digits = load("digits")
 data = Dataset("digits", digits.train.take(range(32)), None, digits.class_names, "image")

@@ -13,7 +13,7 @@ from shortlist.training import loop
 from shortlist.training.config import RunConfig
 from shortlist.training.history import mean_of_last
 from shortlist.training.loop import Interrupted, fit
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 
 from .conftest import CPU, blobs

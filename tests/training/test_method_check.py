@@ -8,7 +8,7 @@ from shortlist.errors import InputError
 from shortlist.methods import METHODS, Method
 from shortlist.risks import log_candidates
 from shortlist.training.config import RunConfig
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
 

@@ -15,7 +15,7 @@ from shortlist.training.config import Engine, RunConfig, generator, stream_seed
 from shortlist.training.inputs import Inputs
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import fit
-from shortlist.training.prepare import _run, draw_labels, plan, prepare
+from shortlist.training.prepared import _run, draw_labels, plan, prepare
 from shortlist.training.run import Run
 
 from .conftest import CPU, blobs

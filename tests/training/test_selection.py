@@ -12,7 +12,7 @@ from shortlist.errors import InputError
 from shortlist.training import loop, selection
 from shortlist.training.config import RunConfig
 from shortlist.training.evaluation import predict_logits
-from shortlist.training.prepare import draw_labels, hold_out, prepare
+from shortlist.training.prepared import draw_labels, hold_out, prepare
 from shortlist.training.selection import TuneRow, grid_of, tune
 
 CONFIG = RunConfig(size=5, epochs=4, batch_size=64, lr=0.05, seed=3)

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.distributed import processes
 from shortlist.training.loop import fit
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 
 METHODS = [
     ("sl", {"form": "paper"}),

@@ -24,7 +24,7 @@ from shortlist.training import loop
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.evaluation import class_probabilities, predict_logits
 from shortlist.training.inputs import Inputs, Normalise
-from shortlist.training.prepare import prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.run import Run
 
 FloatArray = NDArray[np.float64]

@@ -137,7 +137,7 @@ def _run(job: "Job", json: bool) -> None:
 def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
     from shortlist.training.history import EpochScores
     from shortlist.training.job.job import Listeners
-    from shortlist.training.prepare import Prepared
+    from shortlist.training.prepared import Prepared
     from shortlist.training.selection import TuneRow
 
     def on_start(prepared: Prepared) -> None:

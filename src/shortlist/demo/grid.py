@@ -16,7 +16,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig, stream_seed
 from shortlist.training.history import LAST, EpochScores
 from shortlist.training.loop import fit
-from shortlist.training.prepare import Prepared, prepare
+from shortlist.training.prepared import Prepared, prepare
 
 
 @dataclass(frozen=True)

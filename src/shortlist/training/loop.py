@@ -15,7 +15,7 @@ from torch import Tensor
 from shortlist.errors import InputError
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
 from shortlist.training.history import LAST, EpochScores
-from shortlist.training.prepare import Prepared
+from shortlist.training.prepared import Prepared
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
 

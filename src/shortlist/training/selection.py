@@ -26,7 +26,7 @@ from shortlist.training import loop
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.evaluation import Scores, predict_logits, score_answers
 from shortlist.training.inputs import Inputs
-from shortlist.training.prepare import Prepared, draw_labels, hold_out, prepare
+from shortlist.training.prepared import Prepared, draw_labels, hold_out, prepare
 
 Score = Literal["accuracy", "log_likelihood"]
 HOLDOUT = 0.1

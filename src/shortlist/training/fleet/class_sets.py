@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from shortlist.data import Split
 from shortlist.training.inputs import Normalise
-from shortlist.training.prepare import Task
+from shortlist.training.prepared import Task
 
 
 class Place(NamedTuple):

@@ -32,7 +32,7 @@ from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risk
 from shortlist.training.fleet.scoring import accuracies, held_logits
 from shortlist.training.history import LAST, EpochScores
 from shortlist.training.loop import Interrupted, check_score_every, fit
-from shortlist.training.prepare import Task, prepare
+from shortlist.training.prepared import Task, prepare
 from shortlist.training.schedules import learning_rates
 
 

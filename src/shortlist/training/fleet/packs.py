@@ -19,7 +19,7 @@ from shortlist.training.fleet.modules import STREAMS, ModuleFleet
 from shortlist.training.fleet.network import FleetNet
 from shortlist.training.fleet.resnet.resnet import ResNetFleet
 from shortlist.training.inputs import Inputs, Normalise
-from shortlist.training.prepare import Task, plan
+from shortlist.training.prepared import Task, plan
 
 RUN_BYTES = {"lenet": 120 << 20, "resnet32": 1600 << 20}
 """Device memory of one run at batch 256 on the paper's images, with room to spare (results/fleet_speed.json)."""

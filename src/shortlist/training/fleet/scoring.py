@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet
-from shortlist.training.prepare import Task
+from shortlist.training.prepared import Task
 
 EVALUATION_BATCH = 500
 """Items a run and evaluation step: small, since every run of the fleet has that many at once."""

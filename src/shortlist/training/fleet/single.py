@@ -14,7 +14,7 @@ from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 
 if TYPE_CHECKING:
-    from shortlist.training.prepare import Task
+    from shortlist.training.prepared import Task
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""

@@ -21,7 +21,7 @@ from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
-from shortlist.training.prepare import Prepared, prepare
+from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
 from shortlist.training.saved.checkpoint import read_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
