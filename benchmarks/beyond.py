@@ -27,7 +27,7 @@ from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_
 from shortlist.risks import likelihood_risk, nonnegative_risk
 from shortlist.study.run.provenance import provenance
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet.fleet import train_fleet
+from shortlist.training.many import train_fleet
 
 SPLIT_SEED = 7
 

@@ -19,10 +19,10 @@ import torch
 from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet.fleet import train_fleet
 from shortlist.training.history import EpochScores, mean_of_last
 from shortlist.training.inputs import Inputs
 from shortlist.training.loop import fit
+from shortlist.training.many import train_fleet
 from shortlist.training.prepared import prepare
 
 

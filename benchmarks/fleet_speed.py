@@ -27,7 +27,7 @@ from shortlist.data import Dataset, Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet.packs import fleet_of, plan_all
+from shortlist.training.fleet.packs import build_tasks, fleet_of
 from shortlist.training.prepared import prepare
 from train_speed import reference
 
@@ -65,7 +65,7 @@ def measure_fleet(data: Dataset, model: str, count: int, engine: Engine, batch_s
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     began = time.perf_counter()
-    fleet = fleet_of(plan_all(data, configs(model, count, batch_size)), engine)
+    fleet = fleet_of(build_tasks(data, configs(model, count, batch_size)), engine)
     history = [row.seconds for row in fleet.train()[0].history]
     ready = time.perf_counter() - began - sum(history[1:]) * count
     each = float(np.median(history[1:]))
@@ -110,7 +110,7 @@ def check() -> dict[str, float]:
         torch.manual_seed(0)
         data = noise(model, 500)
         config = replace(configs(model, 1)[0], momentum=0.0, weight_decay=0.0)
-        tasks = plan_all(data, [config])
+        tasks = build_tasks(data, [config])
         net = copy.deepcopy(tasks[0].model).cuda().train()
         fleet = fleet_of(tasks, Engine(device="cuda").resolve(1)).net
         index = torch.randperm(500, device="cuda")[:256]
@@ -144,7 +144,7 @@ def peak() -> float:
 
 def profile(data: Dataset, runs: int) -> None:
     """Where the time of a step goes, kernel by kernel."""
-    fleet = fleet_of(plan_all(data, configs(data.name, runs)), Engine(device="cuda").resolve(10**9))
+    fleet = fleet_of(build_tasks(data, configs(data.name, runs)), Engine(device="cuda").resolve(10**9))
     fleet._load(*fleet._orders(0))
     for _ in range(3):
         fleet._step()

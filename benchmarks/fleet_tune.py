@@ -122,7 +122,7 @@ def tune(
         *(("conv_weight", weight_constants(shape, of, **of_weights), of, weight_bytes(of)) for of in weights),
     ]
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda job: compiled("conv.cu", job[0], job[1], job[2].warps * 32, job[3]), jobs))
+        list(pool.map(lambda job: compiled(f"{job[0]}.cu", job[0], job[1], job[2].warps * 32, job[3]), jobs))
     w = torch.randn(runs, shape.rows, shape.columns, device="cuda", dtype=torch.bfloat16)
     turned_w = torch.randn(runs, turned.rows, turned.columns, device="cuda", dtype=torch.bfloat16)
     halo = shape.places - 1

@@ -145,7 +145,7 @@ def measure(name: str, device: torch.device, arguments: argparse.Namespace) -> I
     variants = {
         "graph": Engine("cuda", compile=False),
         "default": Engine("cuda"),
-        "eager": Engine("cuda", compile=False, graph=False),
+        "eager": Engine("cuda", compile=False, cuda_graph=False),
     }
     for variant in arguments.variants.split(","):
         title = "shortlist" if variant == "default" else f"shortlist, {variant} only"

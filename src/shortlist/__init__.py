@@ -3,19 +3,14 @@
 `NONE` and `StochasticLabels` need numpy only; `ShortlistClassifier` loads torch when it is first used.
 """
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from shortlist.extras import named_extra
 from shortlist.labels import NONE, StochasticLabels
+from shortlist.version import __version__
 
 if TYPE_CHECKING:
     from shortlist.classifier import ShortlistClassifier
-
-try:
-    __version__ = version("shortlist")
-except PackageNotFoundError:  # run from a source tree that was never installed (PYTHONPATH=src)
-    __version__ = "unknown"
 
 __all__ = ["NONE", "ShortlistClassifier", "StochasticLabels", "__version__"]
 

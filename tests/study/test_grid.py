@@ -166,13 +166,13 @@ def test_a_cell_survives_its_row():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_share_a_line_trains_on_is_what_it_is_fed(method):
     from shortlist.data import load
-    from shortlist.training.prepared import plan
+    from shortlist.training.task import build_task
 
     digits = load("digits")
     for protocol in ("paper", "fair"):
         line = Line(method, protocol)
         config = RunConfig(method=method, protocol=protocol, size=None if line.ordinary else 3, model="linear")
-        share = len(plan(digits, config).feed) / len(digits.train)
+        share = len(build_task(digits, config).feed) / len(digits.train)
         assert share == pytest.approx(trained_share(line, config.size, 10), abs=0.05)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from shortlist.training.fleet.conv import by_cuda as fleet_conv_cuda
+from shortlist.training.fleet.kernels import nvrtc
 
 HERE = Path(__file__).parent
-KERNELS = Path(fleet_conv_cuda.__file__).parent / "kernels"
+KERNELS = Path(nvrtc.__file__).parent
 CALLS = {
     "conv": """extern "C" void run(int blocks, int runs, void** p, int x, int w, int y, int b, int a, int add, int M) {
         launch(blocks, runs, THREADS, [=] { conv((bf16*)p[0], (bf16*)p[1], (bf16*)p[2], (float*)p[3], (bf16*)p[4],
@@ -65,6 +65,6 @@ def _compiled(name: str, entry: str, constants: tuple[tuple[str, int], ...], sha
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
         source.write_text('#include "on_cpu.h"\n' + (KERNELS / name).read_text() + CALLS[entry])
-        command = [COMPILER, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", *defines]
+        command = [COMPILER, "-O1", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", f"-I{KERNELS}", *defines]
         subprocess.run([*command, str(source), "-o", str(library)], check=True)
         return Kernel(ctypes.CDLL(str(library)), whole=name == "lenet.cu")

@@ -25,12 +25,14 @@ from shortlist.training.fleet.kernels import nvrtc
 from shortlist.training.fleet.lenet.by_cuda import CudaLayers
 from shortlist.training.fleet.lenet.layout import with_halo
 from shortlist.training.fleet.lenet.lenet import LeNetFleet
-from shortlist.training.fleet.packs import LeNetNet, fleet_of, plan_all
+from shortlist.training.fleet.networks import LeNetNet
+from shortlist.training.fleet.packs import build_tasks, fleet_of
 from shortlist.training.fleet.resnet.resnet import ResNetFleet
 from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.loop import fit
-from shortlist.training.prepared import plan, prepare
+from shortlist.training.prepared import prepare
+from shortlist.training.task import build_task
 
 K, SIZE, R = 10, 8, 2
 LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)
@@ -344,7 +346,7 @@ def run(errors: dict[str, float]) -> None:
     for method, ema, augment in (("rc", 0.0, False), ("proden", 0.9, True)):
         config = replace(base, method=method, ema=ema, augment=augment)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)
-        kernels.run = KernelRun(plan(data, config), Inputs(data.train.x, "cpu"), engine)
+        kernels.run = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)
         errors[f"{method} risk"] = abs(one[-1].risk - other[-1].risk)
         states(kernels.run.model.state_dict(), plain.run.model.state_dict(), method, errors)
@@ -363,8 +365,8 @@ def sets(errors: dict[str, float]) -> None:
         replace(base, classes=(1, 8, 9), seed=2, augment=True),
     ]
     engine = Engine(device="cpu").resolve(1)
-    plain = fleet_of(plan_all(data, configs), engine).train()
-    tasks = plan_all(data, configs)
+    plain = fleet_of(build_tasks(data, configs), engine).train()
+    tasks = build_tasks(data, configs)
     net, among = LeNetNet(tasks, torch.full((3,), base.weight_decay), engine), Sets(tasks)
     y = among.test_y()
     assert y is not None

@@ -171,7 +171,7 @@ def test_weight_gradient(name: str, mode: str) -> None:
     runs_apart = [t.stride(0) for t in (x, d, grad, before)]
     tensors = [x, d, parts, grad, before, norm, means, x_norm]
     shared = fleet_conv_cuda.weight_memory(shape, of, norm=activated, back=back > 0)
-    kernel = compiled("conv.cu", "conv_weight", constants, of.warps * 32, shared)
+    kernel = compiled("conv_weight.cu", "conv_weight", constants, of.warps * 32, shared)
     kernel((blocks, R), *tensors, *runs_apart, B * H * W)
 
     if back == 1:

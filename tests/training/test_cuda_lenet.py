@@ -5,9 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.training.fleet.conv.conv import round_up
 from shortlist.training.fleet.lenet import by_cuda as fleet_lenet_cuda
 from shortlist.training.fleet.lenet.by_cuda import LayerTiles
-from shortlist.training.fleet.lenet.layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, TAPS, round_up
+from shortlist.training.fleet.lenet.layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, TAPS
 
 from .cuda_on_cpu import COMPILER, compiled
 

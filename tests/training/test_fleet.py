@@ -9,10 +9,13 @@ from shortlist.data import Dataset, load
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet.fleet import FleetResult, train_fleet
-from shortlist.training.fleet.packs import fleet_of, packs, plan_all, suits_kernels, train_pack
+from shortlist.training.fleet.fleet import FleetResult
+from shortlist.training.fleet.networks import suits_kernels
+from shortlist.training.fleet.packs import build_tasks, fleet_of, packs, train_pack
 from shortlist.training.loop import fit
-from shortlist.training.prepared import plan, prepare
+from shortlist.training.many import train_fleet
+from shortlist.training.prepared import prepare
+from shortlist.training.task import build_task
 
 CPU = Engine(device="cpu").resolve(1)
 BASE = RunConfig(model="mlp", epochs=2, batch_size=64, lr=0.02, weight_decay=1e-3, holdout=0.1)
@@ -190,16 +193,16 @@ def test_packs_share_what_must_be_shared(digits: Dataset) -> None:
 
 
 def test_one_batch_size(digits: Dataset) -> None:
-    tasks = plan_all(digits, [replace(BASE, size=5), replace(BASE, size=5, batch_size=32)])
+    tasks = build_tasks(digits, [replace(BASE, size=5), replace(BASE, size=5, batch_size=32)])
     with pytest.raises(InputError, match="one batch size"):
         fleet_of(tasks, CPU)
 
 
 def test_the_special_path_is_for_what_it_knows(digits: Dataset) -> None:
-    cuda = Engine(device="cuda", amp=True, compile=False, graph=True, kernels=True)
+    cuda = Engine(device="cuda", amp=True, compile=False, cuda_graph=True, kernels=True)
     lenet = replace(BASE, model="lenet", size=5)
-    assert suits_kernels(plan(digits, lenet), cuda)
-    assert suits_kernels(plan(digits, replace(lenet, augment=True)), cuda)
+    assert suits_kernels(build_task(digits, lenet), cuda)
+    assert suits_kernels(build_task(digits, replace(lenet, augment=True)), cuda)
     for other in (BASE, replace(lenet, optimiser="adam")):
-        assert not suits_kernels(plan(digits, replace(other, size=5)), cuda)
-    assert not suits_kernels(plan(digits, lenet), CPU)
+        assert not suits_kernels(build_task(digits, replace(other, size=5)), cuda)
+    assert not suits_kernels(build_task(digits, lenet), CPU)

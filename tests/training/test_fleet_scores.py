@@ -10,7 +10,7 @@ from shortlist.data import Dataset, load
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import Fleet
 from shortlist.training.fleet.modules import ModuleFleet
-from shortlist.training.fleet.packs import fleet_of, plan_all
+from shortlist.training.fleet.packs import build_tasks, fleet_of
 
 CPU = Engine(device="cpu").resolve(1)
 BASE = RunConfig(model="mlp", size=2, epochs=2, batch_size=32, lr=0.02, holdout=0.1)
@@ -32,7 +32,7 @@ def digits() -> Dataset:
 @pytest.fixture(params=[1, 7, 500])
 def fleet(request: pytest.FixtureRequest, digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     monkeypatch.setattr(fleet_scores, "EVALUATION_BATCH", request.param)
-    return fleet_of(plan_all(digits, CONFIGS), CPU)
+    return fleet_of(build_tasks(digits, CONFIGS), CPU)
 
 
 def naive_accuracies(fleet: Fleet) -> list[float]:

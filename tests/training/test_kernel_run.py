@@ -13,7 +13,7 @@ import torch
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.single import VELOCITIES, KernelRun
 from shortlist.training.inputs import Inputs
-from shortlist.training.prepared import plan
+from shortlist.training.task import build_task
 
 from .conftest import blobs
 
@@ -25,7 +25,7 @@ def test_the_momentum_lies_as_the_parameters_do(model, shape):
     """Where the kernels' velocity is put equal to their parameters, what is handed over is the module's parameters."""
     data = blobs(count=20, shape=shape)
     config = RunConfig(size=2, model=model, epochs=1, batch_size=10)
-    run = KernelRun(plan(data, config), Inputs(data.train.x, "cpu"), Engine(device="cpu").resolve(1))
+    run = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), Engine(device="cpu").resolve(1))
     assert not run.optimiser_state()["velocity"].any()
     for name, velocity in VELOCITIES.items():
         if hasattr(run.net, name):
@@ -42,13 +42,14 @@ from shortlist.data import Dataset
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
 from shortlist.training.fleet.single import KernelRun
-from shortlist.training.prepared import plan, prepare
+from shortlist.training.prepared import prepare
+from shortlist.training.task import build_task
 
 digits = load("digits")
 data = Dataset("digits", digits.train.take(range(32)), None, digits.class_names, "image")
 engine = Engine(device="cpu").resolve(1)
 config = RunConfig(size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
-kernels = KernelRun(plan(data, config), Inputs(data.train.x, "cpu"), engine)
+kernels = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), engine)
 kept = []
 for run in (prepare(data, config, engine=engine).run, kernels):
     run.train_epoch()

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.training.fleet.kernels.nvrtc import kept
+from shortlist.training.fleet.kernels.nvrtc import kept, source
+
+
+def test_sources_are_whole() -> None:
+    """NVRTC is given one text: it would not find the files of this package."""
+    for name in ("conv.cu", "conv_weight.cu", "lenet.cu"):
+        text = source(name)
+        assert '#include "' not in text
+        assert ("int span(int pixels)" in text) == name.startswith("conv")
 
 
 def test_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

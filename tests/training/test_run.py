@@ -11,19 +11,22 @@ import generators
 from shortlist import methods, models
 from shortlist.data import load
 from shortlist.errors import InputError
-from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.answers import draw_labels
+from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
 from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import fit
-from shortlist.training.prepared import _run, draw_labels, plan, prepare
+from shortlist.training.prepared import _run, prepare
 from shortlist.training.run import Run
+from shortlist.training.streams import generator, stream_seed
+from shortlist.training.task import build_task
 
 from .conftest import CPU, blobs
 
 
 def replay(data, config, epochs):
     """The same training with torch.optim, Python loops over items and a dict of confidences."""
-    labels = draw_labels(data, config)
+    labels = draw_labels(data, config.size, config.seed)
     method = methods.get(config.method)
     network = models.build(config.model, data.in_shape, 4, seed=stream_seed(config.seed, "weights"))
     x = data.train.x.astype(np.float64)
@@ -238,9 +241,9 @@ def digits_of():
 
 def test_double_precision_does_not_go_to_the_kernels(monkeypatch):
     monkeypatch.setattr("shortlist.training.fleet.packs.suits_kernels", lambda task, engine: True)
-    monkeypatch.setattr("shortlist.training.fleet.single.KernelRun", lambda task, inputs, engine: "single")
-    data, engine = blobs(shape=(1, 8, 8)), Engine("cpu", amp=False, compile=False, graph=False, kernels=True)
-    task, inputs = plan(data, RunConfig(size=2, model="lenet")), Inputs(data.train.x, "cpu")
+    monkeypatch.setattr("shortlist.training.prepared.KernelRun", lambda task, inputs, engine: "single")
+    data, engine = blobs(shape=(1, 8, 8)), Engine("cpu", amp=False, compile=False, cuda_graph=False, kernels=True)
+    task, inputs = build_task(data, RunConfig(size=2, model="lenet")), Inputs(data.train.x, "cpu")
     assert _run(task, inputs, engine, None) == "single"
     task.model.double()
     assert isinstance(_run(task, inputs, engine, None), Run)

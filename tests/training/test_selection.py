@@ -10,10 +10,12 @@ from shortlist import NONE, StochasticLabels
 from shortlist.data import Dataset, Split, load
 from shortlist.errors import InputError
 from shortlist.training import loop, selection
+from shortlist.training.answers import draw_labels
 from shortlist.training.config import RunConfig
 from shortlist.training.evaluation import predict_logits
-from shortlist.training.prepared import draw_labels, hold_out, prepare
+from shortlist.training.prepared import prepare
 from shortlist.training.selection import TuneRow, grid_of, tune
+from shortlist.training.task import hold_out
 
 CONFIG = RunConfig(size=5, epochs=4, batch_size=64, lr=0.05, seed=3)
 GRID = {"lr": [1e-5, 0.05], "weight_decay": [0.0, 1e-4]}
@@ -42,7 +44,7 @@ def test_it_picks_the_learning_rate_that_learns(tuned):
 
 def test_the_scores_are_those_of_the_held_out_items_by_hand(digits, tuned):
     """Train on what is not held out, count right answers and None probabilities in plain loops."""
-    labels = draw_labels(digits, CONFIG)
+    labels = draw_labels(digits, CONFIG.size, CONFIG.seed)
     _, held = hold_out(labels, 0.1, CONFIG.seed)
     prepared = prepare(digits, replace(tuned.best, holdout=0.1), labels=labels)
     assert not set(prepared.run.feed.rows.tolist()) & set(held.tolist())
@@ -86,7 +88,7 @@ def test_test_data_is_never_looked_at(digits, tuned):
 
 
 def test_the_true_classes_behind_none_are_never_looked_at(digits, tuned):
-    labels = draw_labels(digits, CONFIG)
+    labels = draw_labels(digits, CONFIG.size, CONFIG.seed)
     y = np.where(labels.answered, labels.answer, 0)  # what a cheat could read is wrong
     blind = replace(digits, train=Split(digits.train.x, y))
     other = tune(blind, CONFIG, GRID, labels=labels)
@@ -130,7 +132,7 @@ def test_the_likelihood_uses_none_answers(digits):
 
 def test_weights_correct_a_sample_that_is_not_fair(digits):
     """Answers to some classes count more: the score is the weighted share, and doubling all changes nothing."""
-    labels = draw_labels(digits, CONFIG)
+    labels = draw_labels(digits, CONFIG.size, CONFIG.seed)
     weight = np.where(labels.answer == 1, 50.0, 1.0)
     plain = tune(digits, CONFIG, {"lr": [0.003]}, labels=labels).best_row
     first = tune(digits, CONFIG, {"lr": [0.003]}, labels=labels, weight=weight).best_row

@@ -20,12 +20,19 @@ from shortlist.classifier.features import check_features, check_weight
 from shortlist.classifier.passes import dataset_of, detached, one_pass
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
-from shortlist.training import loop
-from shortlist.training.config import Engine, RunConfig, stream_seed
-from shortlist.training.evaluation import class_probabilities, predict_logits
-from shortlist.training.inputs import Inputs, Normalise
-from shortlist.training.prepared import prepare
-from shortlist.training.run import Run
+from shortlist.training import (
+    Engine,
+    Inputs,
+    Interrupted,
+    Normalise,
+    Run,
+    RunConfig,
+    class_probabilities,
+    fit,
+    predict_logits,
+    prepare,
+    stream_seed,
+)
 
 FloatArray = NDArray[np.float64]
 AUTO_BATCHES = 32
@@ -144,8 +151,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prepared = prepare(data, config, labels=labels, weight=weight, engine=engine, model=network)
             self._cast(prepared.run.model.get_submodule("0"))  # the normalisation that `prepare` put first
             try:
-                history = loop.fit(prepared)
-            except loop.Interrupted as interrupted:
+                history = fit(prepared)
+            except Interrupted as interrupted:
                 raise KeyboardInterrupt from interrupted
             self.history_ = [asdict(row) for row in history]
             self.smoothing_ = prepared.smoothing

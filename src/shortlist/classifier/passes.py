@@ -15,10 +15,7 @@ from shortlist import methods
 from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.inputs import Inputs
-from shortlist.training.method_check import check_method
-from shortlist.training.run import Run
+from shortlist.training import Engine, Inputs, Run, RunConfig, check_method
 
 
 def dataset_of(x: Any, num_classes: int) -> Dataset:

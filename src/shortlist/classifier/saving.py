@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from shortlist import models
 from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.errors import InputError
-from shortlist.training.inputs import Normalise
-from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training import Normalise, read_checkpoint, write_checkpoint
 
 FILE = "classifier.safetensors"
 KIND = "ShortlistClassifier"

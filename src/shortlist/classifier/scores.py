@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 from shortlist.classifier.answers import Shown, answers_in, read_answers
 from shortlist.classifier.classes import Answers
 from shortlist.errors import InputError, unknown_name
-from shortlist.training.evaluation import score_answers
+from shortlist.training import score_answers
 
 Score = Literal["accuracy", "log_likelihood"]
 

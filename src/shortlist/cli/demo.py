@@ -30,7 +30,7 @@ def demo(
 
     from shortlist.demo.report import run_demo, total_epochs
     from shortlist.demo.table import result_table
-    from shortlist.training.loop import Interrupted
+    from shortlist.training import Interrupted
 
     chosen = tuple(range(seeds))
     with progress(total_epochs(seeds=chosen, epochs=epochs), "digits") as bar:

@@ -38,8 +38,7 @@ def evaluate(
 
     Example: shortlist evaluate runs/digits digits --json
     """
-    from shortlist.training.saved.folder import load_folder
-    from shortlist.training.saved.predict import evaluate_on
+    from shortlist.training import evaluate_on, load_folder
 
     with progress(None, "evaluating"):
         trained = load_folder(folder, device)

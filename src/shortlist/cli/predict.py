@@ -16,8 +16,9 @@ def predict(
         list[str],
         typer.Argument(
             metavar="FILES...|-",
-            help="Images, folders of images, tables with a text or image column, .txt files with one text a line, .npz "
-            "files, the name of a known dataset; or - for stdin: texts (or paths of images) one a line, or a CSV.",
+            help="Images, folders of images, tables with a text or image column, .txt files with one text per line, "
+            ".npz files, the name of a known dataset; or - for stdin: texts (or paths of images) one per "
+            "line, or a CSV.",
         ),
     ],
     out: Annotated[
@@ -36,9 +37,7 @@ def predict(
 
     Example: echo "my card is lost" | shortlist predict runs/banking -
     """
-    from shortlist.training.saved.folder import load_folder
-    from shortlist.training.saved.predict import read_items
-    from shortlist.training.saved.predictions import Predictions
+    from shortlist.training import Predictions, load_folder, read_items
 
     with progress(None, "predicting"):
         trained = load_folder(folder, device)

@@ -41,8 +41,7 @@ def simulate(
 
     Example: shortlist simulate digits --size 5 --seed 0 --out labels.csv
     """
-    from shortlist.training import answers
-    from shortlist.training.saved.source import DataSource, checked
+    from shortlist.training import DataSource, draw_labels
 
     source = DataSource(
         data,
@@ -52,8 +51,7 @@ def simulate(
         item_column=item_column,
         image_size=image_size,
     )
-    dataset = checked(source.read())
-    labels = answers.simulate(dataset, size, seed, miss, slip).labels
+    labels = draw_labels(source.read(), size, seed, miss=miss, slip=slip, named=True)
     labels.write(out)
     summary = labels.summary()
     if json:

@@ -27,13 +27,13 @@ from shortlist.cli.options import (
 from shortlist.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
-    from shortlist.training.job.job import Finished, Job, Listeners
+    from shortlist.training import Finished, Job, Listeners
 
 
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="The folder to save the model in.")],
-    size: Annotated[int | None, typer.Option(help="Simulate shortlists of so many classes from the labels.")] = None,
+    size: Annotated[int | None, typer.Option(help="Simulate shortlists of this many classes from the labels.")] = None,
     labels: Annotated[Path | None, typer.Option(help="A file of collected answers, joined by item.")] = None,
     seed: Annotated[int, typer.Option(help="Decides shortlists, weights, shuffles, augmentation.")] = 0,
     method: Annotated[str, typer.Option(help="See `shortlist methods`; your own: module:Class.")] = "likelihood",
@@ -42,7 +42,7 @@ def train(
     model: Annotated[str | None, typer.Option(help="See `shortlist models`, or package.module:function.")] = None,
     model_option: Annotated[list[str] | None, typer.Option(help="An option of the model: name=value.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the items.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Items a step.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Weight decay, as an L2 term.")] = None,
     momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (0.9 unless stated).")] = None,
@@ -79,8 +79,7 @@ def train(
 
     Example: shortlist train digits --size 5 --seed 0 --epochs 20 --out runs/digits
     """
-    from shortlist.training.job.job import Job
-    from shortlist.training.saved.source import DataSource
+    from shortlist.training import DataSource, Job
 
     stated: dict[str, Any] = {
         "size": size,
@@ -116,29 +115,25 @@ def train(
 
 
 def _run(job: "Job", json: bool) -> None:
-    from shortlist.training.job.job import train as work
-    from shortlist.training.loop import Interrupted
-    from shortlist.training.saved.folder import CHECKPOINT
+    from shortlist.training import Interrupted
+    from shortlist.training import train as run_job
 
     first = os.environ.get("RANK", "0") == "0"
     with progress(None, "training", quiet=not first) as bar:
         try:
-            finished = work(job, _listeners(job, bar, first))
+            finished = run_job(job, _listeners(job, bar, first))
         except Interrupted as stopped:
             if first:
-                saved = (job.out / CHECKPOINT).exists()  # not yet where settings were still being chosen
-                where = f" after epoch {stopped.epoch}, saved in {job.out}. Go on with:\n  {_go_on()}" if saved else ""
-                note(f"shortlist: stopped{where}")
+                saved = f" after epoch {stopped.epoch}, saved in {job.out}. Go on with:\n  {_go_on()}"
+                # nothing is saved yet where settings were still being chosen
+                note(f"shortlist: stopped{saved if job.unfinished else ''}")
             raise typer.Exit(130) from None
     if first:
         _report(job.out, finished, job.labels is not None, json)
 
 
 def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
-    from shortlist.training.history import EpochScores
-    from shortlist.training.job.job import Listeners
-    from shortlist.training.prepared import Prepared
-    from shortlist.training.selection import TuneRow
+    from shortlist.training import EpochScores, Listeners, Prepared, TuneRow
 
     def on_start(prepared: Prepared) -> None:
         run = prepared.run
@@ -179,8 +174,7 @@ def _go_on() -> str:
 
 
 def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> None:
-    from shortlist.training.history import mean_of_last
-    from shortlist.training.saved.card import HELD_OUT
+    from shortlist.training import mean_of_last
 
     trained, measures = finished.trained, finished.measures
     last = trained.history[-1]
@@ -211,6 +205,6 @@ def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> Non
         for name, value in (("test", last.test_accuracy), ("held-out", last.validation_accuracy))
         if value is not None
     ]
-    if finished.measured_on == HELD_OUT and collected:
+    if finished.on_held_out and collected:
         scores[-1] += " (of answered items: fair where lists were drawn at random, not where a model chose them)"
     typer.echo(f"{out}: {', '.join(scores) or 'no test set, nothing held out'}; {out / 'card.md'} says more")

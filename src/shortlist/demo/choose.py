@@ -19,8 +19,7 @@ from shortlist.demo.grid import one_thread, prepare_line
 from shortlist.demo.lines import EPOCHS, Line, Settings, lines
 from shortlist.demo.provenance import provenance
 from shortlist.errors import InputError
-from shortlist.training.history import mean_of_last
-from shortlist.training.loop import fit
+from shortlist.training import fit, mean_of_last
 
 GRID = [Settings(lr, weight_decay) for lr in (0.003, 0.01, 0.03, 0.1, 0.3) for weight_decay in (1e-4, 1e-3, 1e-2)]
 SEEDS = (100, 101, 102)

@@ -13,10 +13,7 @@ from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line,
 from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training.config import Engine, RunConfig, stream_seed
-from shortlist.training.history import LAST, EpochScores
-from shortlist.training.loop import fit
-from shortlist.training.prepared import Prepared, prepare
+from shortlist.training import LAST, Engine, EpochScores, Prepared, RunConfig, fit, prepare, stream_seed
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,112 @@
-"""Training: one run, many runs (the fleet), checkpoints, honest model selection."""
+"""Training: one run, many runs (the fleet), checkpoints, honest model selection.
+
+    >>> from shortlist.data import load
+    >>> from shortlist.training import RunConfig, fit, prepare
+    >>> history = fit(prepare(load("digits"), RunConfig(size=5, epochs=1)))
+    >>> 0 < history[-1].test_accuracy < 1
+    True
+
+Names are loaded when they are first used: drawing shortlists (`draw_labels`) needs no torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shortlist.training.answers import draw_labels
+    from shortlist.training.config import Engine, Optimiser, RunConfig, Schedule
+    from shortlist.training.evaluation import calibration_error, class_probabilities, predict_logits, score_answers
+    from shortlist.training.fleet.fleet import FleetResult
+    from shortlist.training.fleet.packs import pack_key
+    from shortlist.training.history import LAST, EpochScores, mean_of_last
+    from shortlist.training.inputs import Inputs, Normalise
+    from shortlist.training.job.defaults import defaults_for
+    from shortlist.training.job.job import Finished, Job, Listeners, train
+    from shortlist.training.loop import Interrupted, fit
+    from shortlist.training.many import train_fleet
+    from shortlist.training.method_check import check_method
+    from shortlist.training.prepared import Prepared, prepare
+    from shortlist.training.run import Run
+    from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
+    from shortlist.training.saved.folder import Trained, load_folder
+    from shortlist.training.saved.predict import evaluate_on, read_items
+    from shortlist.training.saved.predictions import Predictions
+    from shortlist.training.saved.source import DataSource
+    from shortlist.training.selection import TuneRow, tune
+    from shortlist.training.streams import stream_seed
+    from shortlist.training.task import build_task
+
+_MODULES = {
+    "answers": ("draw_labels",),
+    "config": ("Engine", "Optimiser", "RunConfig", "Schedule"),
+    "evaluation": ("calibration_error", "class_probabilities", "predict_logits", "score_answers"),
+    "fleet.fleet": ("FleetResult",),
+    "fleet.packs": ("pack_key",),
+    "history": ("LAST", "EpochScores", "mean_of_last"),
+    "inputs": ("Inputs", "Normalise"),
+    "job.defaults": ("defaults_for",),
+    "job.job": ("Finished", "Job", "Listeners", "train"),
+    "loop": ("Interrupted", "fit"),
+    "many": ("train_fleet",),
+    "method_check": ("check_method",),
+    "prepared": ("Prepared", "prepare"),
+    "run": ("Run",),
+    "saved.checkpoint": ("read_checkpoint", "write_checkpoint"),
+    "saved.folder": ("Trained", "load_folder"),
+    "saved.predict": ("evaluate_on", "read_items"),
+    "saved.predictions": ("Predictions",),
+    "saved.source": ("DataSource",),
+    "selection": ("TuneRow", "tune"),
+    "streams": ("stream_seed",),
+    "task": ("build_task",),
+}
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "LAST",
+    "DataSource",
+    "Engine",
+    "EpochScores",
+    "Finished",
+    "FleetResult",
+    "Inputs",
+    "Interrupted",
+    "Job",
+    "Listeners",
+    "Normalise",
+    "Optimiser",
+    "Predictions",
+    "Prepared",
+    "Run",
+    "RunConfig",
+    "Schedule",
+    "Trained",
+    "TuneRow",
+    "build_task",
+    "calibration_error",
+    "check_method",
+    "class_probabilities",
+    "defaults_for",
+    "draw_labels",
+    "evaluate_on",
+    "fit",
+    "load_folder",
+    "mean_of_last",
+    "pack_key",
+    "predict_logits",
+    "prepare",
+    "read_checkpoint",
+    "read_items",
+    "score_answers",
+    "stream_seed",
+    "train",
+    "train_fleet",
+    "tune",
+    "write_checkpoint",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels, join
-from shortlist.training.config import stream_seed
+from shortlist.training.streams import stream_seed
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,55 @@ class Answers:
         }
 
 
-def simulate(dataset: Dataset, size: int, seed: int, miss: float = 0.0, slip: float = 0.0) -> Answers:
-    """Uniform shortlists of `size` classes, answered from the true classes with the stated rates of mistakes."""
-    y, K = _true_classes(dataset, "shortlists cannot be simulated: give a labels file"), dataset.num_classes
+def check_classes(dataset: Dataset) -> None:
+    """Refuse data with nothing to tell apart."""
+    if dataset.num_classes == 1:
+        raise InputError(f"{dataset.name}: only one class, {dataset.class_names[0]!r}: training needs at least two")
+
+
+def draw_labels(
+    dataset: Dataset, size: int | None, seed: int, *, miss: float = 0.0, slip: float = 0.0, named: bool = False
+) -> StochasticLabels:
+    """Labels made of the true classes: ordinary ones where `size` is None, else uniform shortlists and their answers.
+
+    Args:
+        dataset: its training items are labelled.
+        size: classes on a shortlist.
+        seed: decides the shortlists and the mistakes.
+        miss: how often the right class is missed and None answered.
+        slip: how often a wrong class is picked.
+        named: keep the names of the items, which a file of labels needs and a fleet of runs has no room for.
+    """
+    check_classes(dataset)
+    y, K = dataset.train.y, dataset.num_classes
+    if y is None or (y == UNLABELLED).any():
+        count = len(dataset.train) if y is None else int((y == UNLABELLED).sum())
+        raise InputError(
+            f"{dataset.name}: {count} of {len(dataset.train)} items have no class, so "
+            f"{'it cannot be trained on as it is' if size is None else 'shortlists cannot be simulated'}: "
+            "give a labels file"
+        )
+    names, items = dataset.class_names, dataset.train.items if named else None
+    if size is None:
+        return StochasticLabels.ordinary(y, num_classes=K, class_names=names, items=items)
     if not 1 <= size <= K:
         raise InputError(f"size: expected 1..{K} for the {K} classes of {dataset.name}, got {size}")
-    labels = StochasticLabels.draw(
+    return StochasticLabels.draw(
         y,
         num_classes=K,
         size=size,
         seed=stream_seed(seed, "shortlists"),
         miss=miss,
         slip=slip,
-        class_names=dataset.class_names,
-        items=dataset.train.items,
+        class_names=names,
+        items=items,
     )
-    return Answers(labels, np.arange(len(y)), "simulated")
 
 
-def ordinary(dataset: Dataset) -> Answers:
-    """The true classes, as if every class had been shown."""
-    y = _true_classes(dataset, "it cannot be trained on as it is: give a labels file")
-    labels = StochasticLabels.ordinary(
-        y, num_classes=dataset.num_classes, class_names=dataset.class_names, items=dataset.train.items
-    )
-    return Answers(labels, np.arange(len(y)), "ordinary")
+def simulated(dataset: Dataset, size: int | None, seed: int, miss: float, slip: float) -> Answers:
+    """Answers of every training item, made of the true classes by `draw_labels`."""
+    labels = draw_labels(dataset, size, seed, miss=miss, slip=slip)
+    return Answers(labels, np.arange(len(labels)), "ordinary" if size is None else "simulated")
 
 
 def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
@@ -93,11 +117,3 @@ def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
                 f"{path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
             ) from error
         raise
-
-
-def _true_classes(dataset: Dataset, problem: str) -> NDArray[np.int64]:
-    y = dataset.train.y
-    if y is None or (y == UNLABELLED).any():
-        count = len(dataset.train) if y is None else int((y == UNLABELLED).sum())
-        raise InputError(f"{dataset.name}: {count} of {len(dataset.train)} items have no class, so {problem}")
-    return y

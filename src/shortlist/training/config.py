@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
-import numpy as np
 import torch
 
 from shortlist.arguments import number, whole
@@ -106,43 +105,31 @@ class Engine:
     """bf16 autocast; by default on CUDA only (a CPU without bf16 units is ten times slower with it)."""
     compile: bool | None = None
     """torch.compile; by default on CUDA for runs long enough to repay it."""
-    graph: bool | None = None
+    cuda_graph: bool | None = None
     """Replay a captured CUDA graph of the step; by default on CUDA."""
     kernels: bool | None = None
     """Our own kernels for the paper's networks; by default on CUDA where Triton is installed."""
 
     def resolve(self, work: int) -> "Engine":
         """Every `auto` decided; `work` is how many items the run will process in all."""
-        name = self.device
-        if name == "auto":
-            name = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            device = torch.device(name)
-            torch.empty(1, device=device)
-        except (RuntimeError, AssertionError, TypeError) as error:
-            raise InputError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
-        cuda = device.type == "cuda"
+        device = resolve_device(self.device)
+        cuda = device.startswith("cuda")
         return Engine(
-            device=str(device),
+            device=device,
             amp=cuda if self.amp is None else self.amp,
             compile=(cuda and work > 1_000_000) if self.compile is None else self.compile,
-            graph=cuda if self.graph is None else self.graph and cuda,
+            cuda_graph=cuda if self.cuda_graph is None else self.cuda_graph and cuda,
             kernels=cuda and self.kernels is not False and importlib.util.find_spec("triton") is not None,
         )
 
 
-def stream_seed(seed: int, *purpose: str | int) -> int:
-    """A seed for one purpose, independent of those for other purposes.
-
-    >>> stream_seed(0, "shuffle", 3) == stream_seed(0, "shuffle", 3) != stream_seed(0, "weights")
-    True
-    """
-    if seed < 0:
-        raise InputError(f"seed: expected at least 0, got {seed}")
-    words = [part if isinstance(part, int) else int.from_bytes(part.encode(), "little") for part in purpose]
-    return int(np.random.SeedSequence([seed, *words]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A CPU generator for one purpose; CPU on every machine, so that a GPU run draws the same numbers."""
-    return torch.Generator().manual_seed(stream_seed(seed, *purpose))
+def resolve_device(name: str) -> str:
+    """The device of that name, `auto` decided; refused where it cannot be used."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InputError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+    return str(device)

@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from shortlist.errors import InputError
+
 LAST = 10
 """Epochs in the mean that is reported beside the last one."""
 
@@ -29,3 +31,14 @@ def mean_of_last(
     values = [getattr(row, score) for row in history[-LAST:]]
     known = [value for value in values if value is not None and np.isfinite(value)]
     return float(np.mean(known)) if known and len(known) == len(values) else None
+
+
+def check_score_every(epochs: int) -> None:
+    """Refuse a number of epochs between scores that is none."""
+    if epochs < 1:
+        raise InputError(f"score_every: expected at least 1, got {epochs}")
+
+
+def score_due(epoch: int, epochs: int, score_every: int) -> bool:
+    """Whether this epoch of `epochs` is scored: every `score_every`-th, and always those that `mean_of_last` is of."""
+    return epoch % score_every == 0 or epoch > epochs - LAST

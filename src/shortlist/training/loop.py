@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
-from shortlist.training.history import LAST, EpochScores
+from shortlist.training.history import EpochScores, check_score_every, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
@@ -38,12 +38,6 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
 def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
     """(N, K) class probabilities: by the method's link, its smoothing undone."""
     return class_probabilities(prepared.method, logits, prepared.smoothing)
-
-
-def check_score_every(epochs: int) -> None:
-    """Refuse a number of epochs between scores that is none."""
-    if epochs < 1:
-        raise InputError(f"score_every: expected at least 1, got {epochs}")
 
 
 def fit(
@@ -79,7 +73,7 @@ def fit(
         while run.epoch < epochs:
             began = time.perf_counter()
             risk = run.train_epoch()
-            due = run.epoch % score_every == 0 or run.epoch > epochs - LAST
+            due = score_due(run.epoch, epochs, score_every)
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
             if not np.isfinite(scores.risk):
                 if run.group.any(stopping()):

@@ -16,12 +16,13 @@ from shortlist.errors import InputError
 from shortlist.methods import Batch, Feed, Method
 from shortlist.training.augment import draw_moves, move_images
 from shortlist.training.average import Average
-from shortlist.training.config import Engine, RunConfig, generator, stream_seed
+from shortlist.training.config import Engine, RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
+from shortlist.training.streams import generator, stream_seed
 
 
 class Run:
@@ -58,7 +59,7 @@ class Run:
         self.batch_size = min(config.batch_size, len(feed))
         self.group.check(self.batch_size)
         if self.batch_size == self.group.world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
-            raise InputError(f"batch norm cannot train on a single item a batch, 2 at least ({len(feed)} in all)")
+            raise InputError(f"batch norm cannot train on a single item per batch, 2 at least ({len(feed)} in all)")
         self.steps = len(feed) // self.batch_size
         """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
         if config.augment and len(inputs.shape) != 3:
@@ -68,7 +69,7 @@ class Run:
         self.network = copy.deepcopy(self.model) if config.ema else self.model
         self.flat = FlatParameters(self.network)
         self.average = Average(torch.tensor(config.ema), self._averaged())
-        self._shown = [FlatParameters(self.model).value, *_float_buffers(self.model)] if config.ema else []
+        self._average_views = [FlatParameters(self.model).value, *_float_buffers(self.model)] if config.ema else []
         self.optimiser = optimiser_of(config.optimiser, self.flat.value, config.weight_decay, config.momentum)
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
@@ -108,7 +109,7 @@ class Run:
             if self.config.augment:
                 self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment")))
             if self.inputs.resident:
-                step = self._step if not self.engine.graph else self._captured()
+                step = self._step if not self.engine.cuda_graph else self._captured()
                 for _ in range(self.steps):
                     step()
             else:
@@ -116,7 +117,7 @@ class Run:
                 mine = torch.stack([self.group.slice(part) for part in rows])
                 for x in self.inputs.stream(mine):
                     self._step(x)
-        self._show()
+        self._update_model()
         self.epoch += 1
         return self._risk / self.steps
 
@@ -177,10 +178,10 @@ class Run:
     def _averaged(self) -> list[Tensor]:
         return [self.flat.value, *_float_buffers(self.network)]
 
-    def _show(self) -> None:
-        """Bring `model` up to date."""
-        for shown, value in zip(self._shown, self.average.values, strict=True):
-            shown.copy_(value)
+    def _update_model(self) -> None:
+        """Bring `model` up to date with the averaged weights."""
+        for view, value in zip(self._average_views, self.average.values, strict=True):
+            view.copy_(value)
 
     def _captured(self) -> Callable[[], None]:
         if self._replay is None:
@@ -218,7 +219,7 @@ class Run:
     def load_state_dict(self, state: Mapping[str, Tensor], epoch: int) -> None:
         """Go on from where `state_dict` was taken, after `epoch` epochs."""
         self._restore(state)
-        self._show()
+        self._update_model()
         self.epoch = epoch
 
 

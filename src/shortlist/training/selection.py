@@ -23,10 +23,12 @@ from shortlist.data import Dataset
 from shortlist.errors import InputError, unknown_name
 from shortlist.labels import StochasticLabels
 from shortlist.training import loop
+from shortlist.training.answers import draw_labels
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.evaluation import Scores, predict_logits, score_answers
 from shortlist.training.inputs import Inputs
-from shortlist.training.prepared import Prepared, draw_labels, hold_out, prepare
+from shortlist.training.prepared import Prepared, prepare
+from shortlist.training.task import hold_out
 
 Score = Literal["accuracy", "log_likelihood"]
 HOLDOUT = 0.1
@@ -119,13 +121,12 @@ def tune(
     points = _points(config, grid)
     if config.classes is not None and labels is None:
         dataset, config = dataset.only_classes(config.classes), replace(config, classes=None)
-    labels = draw_labels(dataset, config) if labels is None else labels
+    labels = draw_labels(dataset, config.size, config.seed) if labels is None else labels
     share = config.holdout or HOLDOUT
     held = _held(labels, share, config.seed, score)
     weight_of = _held_weight(weight, len(labels), held)
     data = replace(dataset, test=None)
-    resolved = (engine or Engine()).resolve(config.epochs * len(labels))
-    inputs = Inputs(data.train.x, resolved.device)
+    inputs: Inputs | None = None
     results = []
     for settings, point in points:
         prepared = prepare(
@@ -137,6 +138,7 @@ def tune(
             engine=engine,
             inputs=inputs,
         )
+        inputs = prepared.run.inputs  # on the device once, for all points
         results.append(_train(prepared, settings, weight_of))
         if on_point:
             on_point(results[-1])
@@ -184,7 +186,7 @@ def _held_weight(weight: ArrayLike | None, count: int, held: NDArray[np.int64]) 
         return None
     array = np.asarray(weight, np.float64)
     if array.shape != (count,) or not (np.isfinite(array) & (array >= 0)).all():
-        raise InputError(f"weight: expected {count} numbers of at least 0, one a label")
+        raise InputError(f"weight: expected {count} numbers of at least 0, one per label")
     return torch.from_numpy(array[held])
 
 

@@ -11,7 +11,7 @@ from shortlist.study.plan.datasets import study_set
 from shortlist.study.plan.recipes import Recipe, Recipes
 from shortlist.study.plan.run_keys import canonical, key_of
 from shortlist.study.plan.variants import EMA, Line
-from shortlist.training.config import RunConfig
+from shortlist.training import RunConfig
 
 TABLES = ("table1", "table2", "table3", "table4", "table5", "figure2")
 SIZES = {"table1": (8, 7, 6, 5, 4, 3), "table2": (8, 7, 6, 5), "figure2": (8, 7, 6, 5)}

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from shortlist.study.plan.datasets import StudySet
 from shortlist.study.plan.variants import Line
-from shortlist.training.config import Optimiser, Schedule
+from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
 """The kind of the ledger's rows that hold a choice."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shortlist.study.plan.variants import Line, default_options
-from shortlist.training.config import RunConfig
+from shortlist.training import RunConfig
 
 RESULTS_VERSION = 1
 """Raised when a change of the code changes results: then everything is run again."""

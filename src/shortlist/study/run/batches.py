@@ -8,7 +8,7 @@ from itertools import pairwise
 from shortlist.study.plan.datasets import study_set
 from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.plan.variants import passes, trained_share
-from shortlist.training.fleet.packs import pack_key
+from shortlist.training import pack_key
 
 GPU_SECONDS = {"lenet": 0.016 / 60_000, "resnet32": 1 / 280_000}
 CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from shortlist.errors import InputError, unknown_name
 from shortlist.extras import named_extra
 from shortlist.study.run.worker import Order, work
-from shortlist.training.config import Engine as Computing
+from shortlist.training import Engine as Computing
 
 ENGINES = ("fleet", "processes", "ray")
 RETRIES = 3

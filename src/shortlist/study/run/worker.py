@@ -7,10 +7,7 @@ from typing import Any
 
 from shortlist.study.plan import datasets as sets
 from shortlist.study.run.provenance import provenance
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.fleet.fleet import FleetResult, train_fleet
-from shortlist.training.history import EpochScores, mean_of_last
-from shortlist.training.loop import Interrupted
+from shortlist.training import Engine, EpochScores, FleetResult, Interrupted, RunConfig, mean_of_last, train_fleet
 
 DIGITS, MEAN_DIGITS = 4, 6
 """Decimals in the ledger of an accuracy (exact for 10,000 test items) and of a mean of ten."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from shortlist.data import Split
 from shortlist.training.inputs import Normalise
-from shortlist.training.prepared import Task
+from shortlist.training.task import Task
 
 
 class Place(NamedTuple):
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Sets:
-    """The different datasets of a fleet's tasks; tasks on the same classes have one in common (`plan_all`)."""
+    """The different datasets of a fleet's tasks; tasks on the same classes have one in common (`build_tasks`)."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.firsts: list[Task] = []

@@ -2,12 +2,10 @@
 
 Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
 method, shortlists, protocol, learning rate, weight decay, schedule, augmentation, epochs and seed are each run's own.
-The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have paths of their
-own (`fleet_lenet`, `fleet_resnet`); any other module goes through `fleet_modules`. Without a GPU the runs are trained
-one after another by the single loop.
+The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have networks of
+their own (`lenet`, `resnet`); any other module goes through `modules`.
 """
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,21 +17,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset
 from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves
-from shortlist.training.config import Engine, RunConfig, generator
+from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet, SecondPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import accuracies, held_logits
-from shortlist.training.history import LAST, EpochScores
-from shortlist.training.loop import Interrupted, check_score_every, fit
-from shortlist.training.prepared import Task, prepare
+from shortlist.training.history import EpochScores, score_due
 from shortlist.training.schedules import learning_rates
+from shortlist.training.streams import generator
+from shortlist.training.task import Task
 
 
 @dataclass
@@ -48,50 +45,6 @@ class FleetResult:
     """Why the run ended before its last epoch."""
 
 
-def train_fleet(
-    dataset: Dataset,
-    configs: Sequence[RunConfig],
-    *,
-    engine: Engine | None = None,
-    score_every: int = 1,
-    on_epoch: Callable[[int, int], None] | None = None,
-) -> list[FleetResult]:
-    """Train all runs; the results come in the order of `configs`.
-
-    Args:
-        dataset: the data all runs share (each may take only some classes of it).
-        configs: what decides each run.
-        engine: how to compute.
-        score_every: epochs between scores; the last ten are always scored.
-        on_epoch: called with (epochs done, runs under way) as packs advance.
-    """
-    from shortlist.training.fleet.packs import packs, train_pack
-
-    check_score_every(score_every)
-    resolved = (engine or Engine()).resolve(sum(c.epochs for c in configs) * len(dataset.train))
-    if not resolved.device.startswith("cuda"):
-        return [_alone(dataset, config, resolved, score_every) for config in configs]
-    results: dict[int, FleetResult] = {}
-    for pack in packs(configs):
-        results.update(train_pack(dataset, configs, pack, resolved, score_every, on_epoch))
-    return [results[i] for i in range(len(configs))]
-
-
-def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int) -> FleetResult:
-    """A run by the single loop; one that breaks is recorded as such."""
-    prepared = prepare(dataset, config, engine=engine)
-    result, stopped = FleetResult(config), threading.Event()
-    try:
-        fit(prepared, on_epoch=result.history.append, on_stop=stopped.set, score_every=score_every)
-    except InputError as error:  # the risk is no longer finite
-        result.failed = str(error)
-        return result
-    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin
-        raise Interrupted(config.epochs)
-    result.state = {name: tensor.cpu() for name, tensor in prepared.run.model.state_dict().items()}
-    return result
-
-
 class Fleet:
     """The state of many runs and how they move on together.
 
@@ -100,7 +53,7 @@ class Fleet:
         net: the networks.
         test: the test inputs of all sets as `net` takes them, and their classes.
         sets: where the items of each run lie among those of all.
-        graph: capture the step as a CUDA graph.
+        cuda_graph: capture the step as a CUDA graph.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
 
@@ -111,10 +64,10 @@ class Fleet:
         test: tuple[Any, Tensor] | None,
         *,
         sets: Sets,
-        graph: bool = False,
+        cuda_graph: bool = False,
         compile: bool = False,
     ) -> None:
-        self.net, self.test, self.sets, self.graph = net, test, sets, graph
+        self.net, self.test, self.sets, self.cuda_graph = net, test, sets, cuda_graph
         self._slopes = compiled_slopes() if compile else risks_and_slopes
         self.device = net.device
         self.results = [FleetResult(task.config) for task in tasks]
@@ -211,7 +164,7 @@ class Fleet:
         self.epoch_number.fill_(self.epoch)
         self.step_number.zero_()
         self.risk.zero_()
-        step = self._captured() if self.graph else self._step
+        step = self._captured() if self.cuda_graph else self._step
         for _ in range(self.most):
             step()
 
@@ -269,7 +222,7 @@ class Fleet:
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def _score(self, score_every: int, began: float) -> None:
-        due = [self.epoch % score_every == 0 or self.epoch > t.config.epochs - LAST for t in self.tasks]
+        due = [score_due(self.epoch, task.config.epochs, score_every) for task in self.tasks]
         with self.net.averaged():
             right = accuracies(self.net, self.tasks, self.sets, *self.test) if any(due) and self.test else None
             some_held = any(task.held is not None for task in self.tasks)

@@ -1,4 +1,4 @@
-"""What the fleets on kernels of their own have in common: which runs they are of, and which weights they show."""
+"""What the fleets on kernels of their own have in common: their runs, their buffers, and which weights they show."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from shortlist.training.average import Average
+
+EPS, BN_MOMENTUM = 1e-5, 0.1
+"""Of batch norm, as torch has them."""
+SLACK = 8192
+"""Elements behind a map with a halo: padded rows of a weight matrix read past the last window."""
 
 
 class KernelFleet(ABC):
@@ -17,6 +23,8 @@ class KernelFleet(ABC):
     by_run: ClassVar[tuple[str, ...]]
     """The names of these tensors, the running statistics apart."""
     R: int
+    device: torch.device
+    dtype: torch.dtype
     running: dict[str, Tensor]
     buffers: dict[Any, Tensor]
     average: Average
@@ -51,6 +59,18 @@ class KernelFleet(ABC):
         self.R = len(getattr(self, self.by_run[0]))
         self.buffers = {}
         self._choose_kernels()
+
+    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, fill: float | None = None) -> Tensor:
+        """A buffer kept between steps; one that starts with `fill`, which halos keep, has slack behind it."""
+        key = (name, shape)
+        if key not in self.buffers:
+            size = torch.Size(shape).numel()
+            whole = torch.empty(size if fill is None else size + SLACK, dtype=dtype or self.dtype, device=self.device)
+            self.buffers[key] = (whole if fill is None else whole.fill_(fill))[:size].view(shape)
+        return self.buffers[key]
+
+    def _zeros(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        return self._buffer(name, *shape, dtype=dtype, fill=0.0)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:

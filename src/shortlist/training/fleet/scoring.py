@@ -11,10 +11,10 @@ from torch import Tensor
 
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet
-from shortlist.training.prepared import Task
+from shortlist.training.task import Task
 
 EVALUATION_BATCH = 500
-"""Items a run and evaluation step: small, since every run of the fleet has that many at once."""
+"""Items per run and evaluation step: small, since every run of the fleet has that many at once."""
 
 
 def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:

@@ -1,20 +1,17 @@
 """A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
 
 import copy
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from shortlist.methods import Batch
 from shortlist.training.config import Engine
+from shortlist.training.fleet.networks import kernel_net
 from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slopes
-from shortlist.training.fleet.packs import kernel_net
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
-
-if TYPE_CHECKING:
-    from shortlist.training.prepared import Task
+from shortlist.training.task import Task
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""
@@ -26,13 +23,13 @@ class KernelRun(Run):
     The module is brought up to date after every epoch, so scores, checkpoints and what is saved do not differ.
     """
 
-    def __init__(self, task: "Task", inputs: Inputs, engine: Engine) -> None:
+    def __init__(self, task: Task, inputs: Inputs, engine: Engine) -> None:
         super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
         self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
         self._active = torch.ones(1, device=self.device)
         self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
 
-    def _show(self) -> None:
+    def _update_model(self) -> None:
         """Bring `model` up to date."""
         counted = {n: b for n, b in self.model.named_buffers() if n.endswith("num_batches_tracked")}
         passes = self.steps * (2 if self.method.refresh == "after" else 1)

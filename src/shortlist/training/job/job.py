@@ -13,9 +13,8 @@ import numpy as np
 from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
-from shortlist.training import answers as asking
-from shortlist.training.answers import Answers
-from shortlist.training.config import Engine, RunConfig
+from shortlist.training.answers import Answers, check_classes, collected, simulated
+from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
@@ -27,10 +26,8 @@ from shortlist.training.saved.checkpoint import read_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
 from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
 from shortlist.training.saved.measures import Measures, measure
-from shortlist.training.saved.source import DataSource, checked, with_features
+from shortlist.training.saved.source import DataSource, with_features
 from shortlist.training.selection import TuneRow, grid_of, tune
-
-Hook = Callable[[Any], None]
 
 
 def _nothing(_: Any) -> None:
@@ -53,6 +50,11 @@ class Job:
     device: str = "auto"
     resume: bool = False
     overwrite: bool = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether `out` holds a run that was stopped."""
+        return (self.out / CHECKPOINT).exists()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,11 @@ class Finished:
     again: bool = False
     """It was finished before; nothing was done."""
 
+    @property
+    def on_held_out(self) -> bool:
+        """Whether it was measured on held-out items, for want of a test set."""
+        return self.measured_on == HELD_OUT
+
 
 def train(job: Job, listeners: Listeners | None = None) -> Finished:
     """Train and save, or go on where a run of the same settings stopped.
@@ -88,15 +95,21 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
     listeners = listeners or Listeners()
     began = time.perf_counter()
     if job.labels is not None and job.settings.get("size") is not None:
-        raise InputError("state --size to simulate shortlists or --labels to use collected answers, not both")
+        raise InputError("size simulates shortlists, labels gives collected answers: state one of them, not both")
     given, answers = _read(job)
     dataset, features = with_features(given, job.source.features)
-    engine = Engine(device=job.device).resolve(0)
+    engine = Engine(device=resolve_device(job.device))
     with processes(engine.device) as group, _output(job, group.rank == 0):
-        config = _configure(job, dataset, answers, listeners)
-        engine = Engine(device=engine.device).resolve(config.epochs * len(answers.labels))
-        prepared = prepare(dataset, config, labels=answers.labels, rows=answers.rows, engine=engine, group=group)
-        prepared.given = given.train.x  # texts, not what this machine makes of them
+        config = _configure(job, dataset, answers, engine, listeners)
+        prepared = prepare(
+            dataset,
+            config,
+            labels=answers.labels,
+            rows=answers.rows,
+            engine=engine,
+            group=group,
+            given=given.train.x,  # texts, not what this machine makes of them
+        )
         if job.resume and (done := _finished_before(job, prepared)):
             return done
         listeners.on_start(prepared)
@@ -118,21 +131,19 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
 
 def _read(job: Job) -> tuple[Dataset, Answers]:
     dataset = job.source.read()
-    size, seed = job.settings.get("size"), job.settings.get("seed", 0)
+    size, mistakes = job.settings.get("size"), bool(job.miss or job.slip)
     if job.labels is not None:
-        if job.miss or job.slip:
-            raise InputError("--miss and --slip are for simulated answers, and --labels gives collected ones")
-        dataset, answers = asking.collected(dataset, job.labels)
-    elif size is not None:
-        answers = asking.simulate(checked(dataset), size, seed, job.miss, job.slip)
-    else:
-        if job.miss or job.slip:
-            raise InputError("--miss and --slip are for simulated shortlists: state --size too")
-        answers = asking.ordinary(checked(dataset))
-    return checked(dataset), answers
+        if mistakes:
+            raise InputError("miss and slip are for simulated answers, and labels gives collected ones")
+        dataset, answers = collected(dataset, job.labels)
+        check_classes(dataset)
+        return dataset, answers
+    if mistakes and size is None:
+        raise InputError("miss and slip are for simulated shortlists: state size too")
+    return dataset, simulated(dataset, size, job.settings.get("seed", 0), job.miss, job.slip)
 
 
-def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listeners) -> RunConfig:
+def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
     """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
     config = RunConfig(**{**defaults_for(dataset, len(answers.labels)), **job.settings})
     if job.tune is None:
@@ -148,7 +159,7 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, listeners: Listener
         grid,
         labels=answers.labels,
         rows=answers.rows,
-        engine=Engine(device=job.device),
+        engine=engine,
         on_point=listeners.on_point,
     )
     return result.best
@@ -164,7 +175,7 @@ def _settings_before(out: Path) -> dict[str, Any] | None:
 
 def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     """The result of a run that was finished and is asked to go on."""
-    if (job.out / CHECKPOINT).exists() or not (job.out / WEIGHTS).exists():
+    if job.unfinished or not (job.out / WEIGHTS).exists():
         return None
     content = read_config(job.out)
     saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
@@ -228,11 +239,9 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         return
     existed = job.out.exists()
     checkpoint = job.out / CHECKPOINT
-    if checkpoint.exists() and not job.resume:
+    if job.unfinished and not job.resume:
         if not job.overwrite:
-            raise InputError(
-                f"{job.out} holds an unfinished run: add --resume to go on with it, or --overwrite to start anew"
-            )
+            raise InputError(f"{job.out} holds an unfinished run: resume goes on with it, overwrite starts anew")
         checkpoint.unlink()
     job.out.mkdir(parents=True, exist_ok=True)
     try:
@@ -243,6 +252,6 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         if isinstance(error, DivergedError):
             with suppress(OSError):
                 checkpoint.unlink(missing_ok=True)
-        if not existed and not checkpoint.exists():  # a checkpoint is work that --resume can go on with
+        if not existed and not job.unfinished:  # a checkpoint is work that can be resumed
             shutil.rmtree(job.out, ignore_errors=True)
         raise

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.training.history import EpochScores, mean_of_last
+from shortlist.training.history import LAST, EpochScores, mean_of_last
 from shortlist.training.saved.measures import Measures
 
 TEST_SET = "the test set"
@@ -54,7 +54,7 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("labels", f"{items:,}, {labels.get('origin', '')}"),
         ("shortlist size (l)", size),
         ("None answers", f"{labels.get('none_share', 0):.1%} of the items, the answers to each taken together"),
-        ("reads", f"{reads:,} class names shown ({reads / max(items, 1):.1f} an item; all classes: {items * K:,})"),
+        ("reads", f"{reads:,} class names shown ({reads / max(items, 1):.1f} per item; all classes: {items * K:,})"),
         ("method", run["method"] + (f" ({options})" if options else "") + f", protocol {run['protocol']}"),
         ("model", f"{run['model']}, inputs of shape {tuple(content['in_shape'])}"),
         (
@@ -80,7 +80,7 @@ def _quality(history: Sequence[EpochScores], measures: Measures | None, measured
     ]
     last = mean_of_last(history)
     if last is not None:
-        count = min(10, len(history))
+        count = min(LAST, len(history))
         facts.append((f"test accuracy, mean of the last {count} epochs", f"{last:.2%}"))
     rows = [(_cell(name), "none" if share is None else f"{share:.1%}") for name, share in measures.by_class.items()]
     counts = measures.confusion.sum(1)

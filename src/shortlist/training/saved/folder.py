@@ -26,12 +26,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from shortlist import __version__, methods, models
+from shortlist import methods, models
 from shortlist.data import Features, as_inputs, load_features
 from shortlist.errors import InputError
 from shortlist.files import atomic_write, sync_directory
 from shortlist.methods import Method
-from shortlist.training.config import Engine, RunConfig
+from shortlist.training.config import RunConfig, resolve_device
 from shortlist.training.evaluation import class_probabilities, predict_logits
 from shortlist.training.history import EpochScores
 from shortlist.training.inputs import Inputs, Normalise
@@ -40,6 +40,7 @@ from shortlist.training.saved.card import card_text
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.confusion import confusion_svg
 from shortlist.training.saved.measures import Measures
+from shortlist.version import __version__
 
 FORMAT = "shortlist-model-1"
 WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"
@@ -215,7 +216,7 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             data=content["data"],
             labels=content["labels"],
             history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
-            device=Engine(device=device).resolve(0).device,
+            device=resolve_device(device),
         ).on_device()
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from shortlist import data
 from shortlist.data import Dataset, Features, as_features
-from shortlist.errors import InputError, unknown_name
+from shortlist.errors import unknown_name
 
 FeatureKind = Literal["tfidf", "embeddings"]
 
@@ -60,13 +60,6 @@ class DataSource:
         if Path(data).is_dir():  # a folder has no columns
             base = replace(base, text_column=None, image_column=None, label_column=None, item_column=None)
         return replace(base, **stated)
-
-
-def checked(dataset: Dataset) -> Dataset:
-    """The same, refused where there is nothing to tell apart."""
-    if dataset.num_classes == 1:
-        raise InputError(f"{dataset.name}: only one class, {dataset.class_names[0]!r}: training needs at least two")
-    return dataset
 
 
 def with_features(

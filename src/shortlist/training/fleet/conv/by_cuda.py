@@ -124,7 +124,7 @@ class CudaConv:
             before_halo=halo_of(back.before, shape.height) if back else 0,
         )  # fmt: skip
         memory = weight_memory(shape, of, norm=norm is not None, back=back is not None)
-        kernel = compiled("conv.cu", "conv_weight", constants, of.warps * 32, memory)
+        kernel = compiled("conv_weight.cu", "conv_weight", constants, of.warps * 32, memory)
         runs, M = len(x), x.shape[1] * shape.height * shape.width
         blocks = blocks_of_run(-(-M // of.pixels), runs, kernel.blocks_at_once)
         parts = self.scratch("parts", runs, blocks, shape.rows, shape.columns, dtype=torch.float32)

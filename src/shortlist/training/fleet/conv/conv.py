@@ -1,7 +1,7 @@
 """The convolutions of a fleet: forward, by the input and by the weights, for all runs at once.
 
 Two ways to do the same: `TritonConv`, the plain one, for every dtype and, interpreted, for the CPU; `CudaConv`
-(`fleet_conv_cuda`), for bf16, whose kernels read a map once instead of once per place of the window. Layouts are those
+(`by_cuda`), for bf16, whose kernels read a map once instead of once per place of the window. Layouts are those
 of `kernels`.
 """
 
@@ -11,6 +11,11 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-value // multiple) * multiple
 
 
 @dataclass(frozen=True)

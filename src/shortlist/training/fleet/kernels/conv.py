@@ -12,7 +12,7 @@ def _window(kk, PLACES: tl.constexpr, WIDTH: tl.constexpr, CI: tl.constexpr):
 
 
 @triton.jit
-def lies(row, H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, STRIDE: tl.constexpr, FIRST: tl.constexpr):
+def pixel_offset(row, H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, STRIDE: tl.constexpr, FIRST: tl.constexpr):
     """Where pixel `row` of maps (B, H, W) lies in maps with a halo, STRIDE apart; FIRST is the place of the first."""
     place = row % (H * W)
     down = (row // (H * W)) * (H * STRIDE + 2 * HALO) + place // W * STRIDE + FIRST
@@ -20,7 +20,7 @@ def lies(row, H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, STRIDE: tl.c
 
 
 @triton.jit
-def passes(ptr, row, n, C: tl.constexpr, mask):
+def relu_bits(ptr, row, n, C: tl.constexpr, mask):
     """Whether channels n of pixels `row` passed a ReLU, from bits (B, H, W, C / 8)."""
     at = row[:, None] * C + n[None, :]
     return (tl.load(ptr + at // 8, mask=mask, other=0).to(tl.int32) >> (at % 8)) & 1 > 0
@@ -54,7 +54,7 @@ def conv_kernel(
     m = tile * BLOCK_M + tl.arange(0, BLOCK_M)
     valid = m < M
     row = tl.minimum(m, M - 1)
-    base = lies(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
+    base = pixel_offset(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
     n = tl.arange(0, N)
     x_ptr += run * x_run
     w_ptr += run * w_run
@@ -66,7 +66,7 @@ def conv_kernel(
             a = _activate(a, x_norm_ptr + run * 4 * CI, kk, CI)
         w = tl.load(w_ptr + kk[:, None] * N + n[None, :])
         acc = tl.dot(a, w, acc)
-    at = run * y_run + lies(row, H, W, Y_HALO, 1, Y_HALO)[:, None] * CO + n[None, :]
+    at = run * y_run + pixel_offset(row, H, W, Y_HALO, 1, Y_HALO)[:, None] * CO + n[None, :]
     mask = valid[:, None] & (n < CO)[None, :]
     norm_ptr += run * 4 * CO + n[None, :]
     if ADD == 1:
@@ -79,10 +79,10 @@ def conv_kernel(
         meets = ((down % 2 == 0) & (across % 2 == 0))[:, None]
         acc += tl.load(from_ptr, mask=mask & meets, other=0.0).to(tl.float32)
     if SUMS == 2:
-        inside = lies(row, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * CO
+        inside = pixel_offset(row, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * CO
         before = tl.load(before_ptr + run * before_run + inside + n[None, :], mask=mask, other=0.0).to(tl.float32)
     if MASK == 1:
-        acc = tl.where(passes(passed_ptr + run * passed_run, row, n, CO, mask), acc, 0.0)
+        acc = tl.where(relu_bits(passed_ptr + run * passed_run, row, n, CO, mask), acc, 0.0)
     if MASK == 2:
         acc = tl.where(before * tl.load(norm_ptr) + tl.load(norm_ptr + CO) > 0, acc, 0.0)
     out = acc.to(y_ptr.dtype.element_ty)
@@ -107,7 +107,7 @@ def conv_weight_kernel(
 ):  # fmt: skip
     """out[split, k, n] = sum over the split's m of x[window(m), k] d[m, n].
 
-    d lies in a map with a halo as wide as the window wants, APART. NORM is said in `conv.cu`.
+    d lies in a map with a halo as wide as the window wants, APART. NORM is said in `conv.cuh`.
     """
     block = tl.program_id(0)
     split = tl.program_id(1)
@@ -122,12 +122,12 @@ def conv_weight_kernel(
     for step in range(STEPS):
         m = (step * SPLITS + split) * BLOCK_M + tl.arange(0, BLOCK_M)
         row = tl.minimum(m, M - 1)
-        base = lies(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
+        base = pixel_offset(row, H, W, HALO, STRIDE, HALO - PLACES // 2) * CI
         a = tl.load(x_ptr + base[:, None] + offset[None, :])
         if NORM:
             a = _activate(a, x_norm_ptr + run * 4 * CI, kk, CI)
         mask = (m < M)[:, None] & (n < CO)[None, :]
-        inside = lies(row, H, W, PLACES // 2, APART, PLACES // 2) * CO
+        inside = pixel_offset(row, H, W, PLACES // 2, APART, PLACES // 2) * CO
         d = tl.load(d_ptr + inside[:, None] + n[None, :], mask=mask, other=0.0)
         acc = tl.dot(tl.trans(a), d, acc)
     at = (run * SPLITS + split) * BLOCKS_K * BLOCK_K + kk

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -14,13 +15,15 @@ from torch import Tensor
 from shortlist.files import atomic_write, cache_folder
 
 PRELUDE = "tensor_cores.cuh"
+INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 def source(name: str) -> str:
-    """The text of a CUDA source, behind the instructions it is written in."""
+    """The text of a CUDA source, what it includes put in, behind the instructions it is written in."""
     here = Path(__file__).parent
-    return (here / PRELUDE).read_text() + (here / name).read_text()
+    text = INCLUDE.sub(lambda found: (here / found[1]).read_text(), (here / name).read_text())
+    return (here / PRELUDE).read_text() + text
 
 
 class Kernel:

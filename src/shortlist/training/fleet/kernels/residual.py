@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from shortlist.training.fleet.kernels.conv import lies, passes
+from shortlist.training.fleet.kernels.conv import pixel_offset, relu_bits
 
 
 @triton.jit
@@ -22,7 +22,7 @@ def act_kernel(
     mask = (m < M)[:, None]
     n = tl.arange(0, C)[None, :]
     at = m[:, None] * C + n
-    inside = lies(m, H, W, 1, 1, 1)[:, None] * C + n
+    inside = pixel_offset(m, H, W, 1, 1, 1)[:, None] * C + n
     norm_ptr += run * 4 * C + n
     z = tl.load(y_ptr + run * y_run + at, mask=mask, other=0.0).to(tl.float32) * tl.load(norm_ptr) + tl.load(
         norm_ptr + C
@@ -63,7 +63,7 @@ def sums_kernel(
     else:
         d = tl.load(d_ptr + at, mask=mask, other=0.0)
     if MASK:
-        d = tl.where(passes(passed_ptr + run * passed_run, m, n, C, mask), d, 0.0)
+        d = tl.where(relu_bits(passed_ptr + run * passed_run, m, n, C, mask), d, 0.0)
     if SPREAD or MASK:
         tl.store(d_ptr + at, d, mask=mask)
     norm_ptr += run * 4 * C + n[None, :]
@@ -90,11 +90,11 @@ def norm_back_kernel(
     mask = (m < M)[:, None]
     n = tl.arange(0, C)[None, :]
     d = tl.load(d_ptr + run * d_run + m[:, None] * C + n, mask=mask, other=0.0).to(tl.float32)
-    at = lies(m, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * C + n
+    at = pixel_offset(m, H, W, BEFORE_HALO, 1, BEFORE_HALO)[:, None] * C + n
     y = tl.load(y_ptr + run * y_run + at, mask=mask, other=0.0).to(tl.float32)
     norm_ptr += run * 4 * C + n
     means_ptr += run * 2 * C + n
     normal = (y - tl.load(norm_ptr + 2 * C)) * tl.load(norm_ptr + 3 * C)
     g = tl.load(norm_ptr) * (d - tl.load(means_ptr) - normal * tl.load(means_ptr + C))
-    to = lies(m, H, W, HALO, STRIDE, HALO)[:, None] * C + n
+    to = pixel_offset(m, H, W, HALO, STRIDE, HALO)[:, None] * C + n
     tl.store(out_ptr + run * out_run + to, g.to(out_ptr.dtype.element_ty), mask=mask)

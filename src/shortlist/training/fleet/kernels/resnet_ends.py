@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from shortlist.training.fleet.kernels.conv import lies
+from shortlist.training.fleet.kernels.conv import pixel_offset
 
 
 @triton.jit
@@ -37,7 +37,7 @@ def input_kernel(
     of = run * C + c
     mean, deviation = tl.load(mean_ptr + of, mask=real, other=0.0), tl.load(deviation_ptr + of, mask=real, other=1.0)
     z = (x - mean[None, :]) / deviation[None, :]
-    to = out_ptr + run * out_run + lies(m, S, S, 1, 1, 1)[:, None] * PAD + c[None, :]
+    to = out_ptr + run * out_run + pixel_offset(m, S, S, 1, 1, 1)[:, None] * PAD + c[None, :]
     tl.store(to, z.to(out_ptr.dtype.element_ty), mask=valid[:, None])
 
 
@@ -48,6 +48,6 @@ def pool_kernel(a_ptr, out_ptr, B, a_run, S: tl.constexpr, C: tl.constexpr, BLOC
     run = tl.program_id(1).to(tl.int64)
     pixel = tl.arange(0, BLOCK)
     n = tl.arange(0, C)
-    at = lies(image * S * S + pixel, S, S, 1, 1, 1)[:, None] * C + n[None, :]
+    at = pixel_offset(image * S * S + pixel, S, S, 1, 1, 1)[:, None] * C + n[None, :]
     a = tl.load(a_ptr + run * a_run + at, mask=(pixel < S * S)[:, None], other=0.0).to(tl.float32)
     tl.store(out_ptr + (run * B + image) * C + n, (tl.sum(a, 0) / (S * S)).to(out_ptr.dtype.element_ty))

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from shortlist.training.fleet.conv.by_cuda import blocks_of_run
-from shortlist.training.fleet.conv.conv import Scratch
-from shortlist.training.fleet.lenet.layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, round_up
+from shortlist.training.fleet.conv.conv import Scratch, round_up
+from shortlist.training.fleet.lenet.layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2
 
 IMAGES = 4
 """How many images the first layer has in shared memory at a time."""

@@ -1,4 +1,4 @@
-"""What `fleet_lenet_cuda` does, by the Triton kernels: for float32, other GPUs and the interpreter."""
+"""What `by_cuda` does, by the Triton kernels: for float32, other GPUs and the interpreter."""
 
 from dataclasses import dataclass
 

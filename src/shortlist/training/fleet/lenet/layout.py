@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.training.fleet.conv.conv import ConvShape
+from shortlist.training.fleet.conv.conv import ConvShape, round_up
 
 C1, C1_PAD, N1 = 20, 24, 32
 C2, C2_PAD, N2 = 50, 56, 64
@@ -52,11 +52,6 @@ FLOAT_TILES = Tiles(conv=(64, 64, 4, 1), conv_back=(64, 64, 4, 1), weights=(32, 
 def second_shape(H: int, W: int) -> ConvShape:
     """conv2 on maps of H x W."""
     return ConvShape(PLACES, 1, H, W, C1_PAD, C2_PAD, ROWS2, N2)
-
-
-def round_up(value: int, multiple: int) -> int:
-    """The next multiple."""
-    return -(-value // multiple) * multiple
 
 
 def small_slots(num_logits: int) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:

@@ -1,10 +1,10 @@
-"""The paper's LeNet for many runs at once, on the Triton kernels of `kernels/`.
+"""The paper's LeNet for many runs at once, on the kernels of `kernels/`.
 
 Forward and backward are written out: the order of kernels is the whole program, and no activation is kept that can be
 made again for less than reading it back. What is exploited:
 
 - conv1's input needs no gradient and its batch statistics follow from moments of the images: mean = W m, variance =
-  W C W'. They are made once for all epochs, those of moved batches (`fleet_lenet_batch`) once a step. So batch norm
+  W C W'. They are made once for all epochs, those of moved batches (`lenet/batch.py`) once a step. So batch norm
   folds into the weights before the convolution runs, and convolution, batch norm, ReLU and pooling are one kernel that
   reads images and writes a quarter of the map.
 - conv2 is a matrix product over windows that are read in place, never written out.
@@ -20,8 +20,8 @@ from torch import Tensor
 
 from shortlist.training.average import Average
 from shortlist.training.fleet.conv.by_cuda import CudaConv
-from shortlist.training.fleet.conv.conv import Convolver, TritonConv
-from shortlist.training.fleet.kernel_base import KernelFleet
+from shortlist.training.fleet.conv.conv import Convolver, TritonConv, round_up
+from shortlist.training.fleet.kernel_base import BN_MOMENTUM, EPS, KernelFleet
 from shortlist.training.fleet.lenet.batch import moved_images, resident_moments
 from shortlist.training.fleet.lenet.by_cuda import CudaLayers
 from shortlist.training.fleet.lenet.by_triton import TritonLayers
@@ -43,18 +43,12 @@ from shortlist.training.fleet.lenet.layout import (
     from_state,
     image_moments,
     moment_places,
-    round_up,
     second_shape,
     small_slots,
     to_state,
     turned_places,
     with_halo,
 )
-
-EPS = 1e-5
-BN_MOMENTUM = 0.1
-SLACK = 4096
-"""Elements behind a map with a halo: padded rows of the weight matrix read past the last window."""
 
 
 class LeNetFleet(KernelFleet):
@@ -180,19 +174,6 @@ class LeNetFleet(KernelFleet):
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
-    def _zeros(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        return self._buffer(name, *shape, dtype=dtype, zeros=True)
-
-    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, zeros: bool = False) -> Tensor:
-        """A buffer kept between steps. Those that start as zeros, such as maps with a halo, have slack behind them."""
-        key = (name, shape)
-        if key not in self.buffers:
-            size = torch.Size(shape).numel()
-            make = torch.zeros if zeros else torch.empty
-            whole = make(size + (SLACK if zeros else 0), dtype=dtype or self.dtype, device=self.device)
-            self.buffers[key] = whole[:size].view(shape)
-        return self.buffers[key]
-
     def forward(
         self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
     ) -> Tensor:
@@ -260,7 +241,7 @@ class LeNetFleet(KernelFleet):
     def _pool(self, y2: Tensor, norm: Tensor, B: int, train: bool) -> Tensor:
         from shortlist.training.fleet.kernels.lenet import pool_kernel
 
-        h2 = self._buffer("h2", self.R, B, self.flat, zeros=True)  # zeros in the padded columns
+        h2 = self._zeros("h2", self.R, B, self.flat)  # zeros in the padded columns
         won = self._buffer("won", self.R, B, self.flat) if train else h2
         M = B * self.places
         block, warps = self.tiles.pool

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from shortlist.training.fleet.conv.conv import ConvShape
-from shortlist.training.fleet.lenet.layout import round_up
+from shortlist.training.fleet.conv.conv import ConvShape, round_up
 
-SLACK = 8192
 STEM_PAD = 8
 """The 3 colours are padded to 8 channels."""
 ROW_BLOCK = 64

@@ -1,6 +1,6 @@
-"""ResNet-32 for many runs at once, on the Triton kernels of `kernels/`.
+"""ResNet-32 for many runs at once, on the kernels of `kernels/`.
 
-Forward and backward are written out as in `fleet_lenet`. What is exploited: batch statistics are summed where a
+Forward and backward are written out as in `lenet`. What is exploited: batch statistics are summed where a
 convolution writes its output; a block's inner batch norm and ReLU are applied where its second convolution reads, the
 outer one, shortcut and ReLU are one pass over a map; the way back through batch norm is part of the weight gradient;
 convolutions read windows in place from maps with a halo, so nothing is ever unfolded; with 16 to 64 channels the work
@@ -18,13 +18,11 @@ from torch import Tensor
 from shortlist.training.augment import PADDING
 from shortlist.training.average import Average
 from shortlist.training.fleet.conv.by_cuda import CudaConv
-from shortlist.training.fleet.conv.conv import Convolver, NormBack, Receiver, TritonConv
-from shortlist.training.fleet.kernel_base import KernelFleet
-from shortlist.training.fleet.lenet.layout import round_up
+from shortlist.training.fleet.conv.conv import Convolver, NormBack, Receiver, TritonConv, round_up
+from shortlist.training.fleet.kernel_base import BN_MOMENTUM, EPS, KernelFleet
 from shortlist.training.fleet.resnet.layout import (
     FLOAT_TILES,
     ROW_BLOCK,
-    SLACK,
     STEM_PAD,
     TILES,
     Block,
@@ -33,9 +31,6 @@ from shortlist.training.fleet.resnet.layout import (
     blocks_of,
     sum_block,
 )
-
-EPS = 1e-5
-BN_MOMENTUM = 0.1
 
 
 @dataclass(frozen=True)
@@ -104,9 +99,9 @@ class ResNetFleet(KernelFleet):
         self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
 
     def _choose_kernels(self) -> None:
-        self.convolver: Convolver = TritonConv(self._buffer, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
+        self.convolver: Convolver = TritonConv(self._zeros, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
         if CudaConv.suits(self.device, self.dtype, [conv.shape for conv in self.convs]):
-            self.convolver = CudaConv(self._buffer)
+            self.convolver = CudaConv(self._zeros)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
@@ -200,15 +195,6 @@ class ResNetFleet(KernelFleet):
     def _copy(self) -> None:
         self.copy.copy_(self.value)
 
-    def _buffer(self, name: str, *shape: int, dtype: torch.dtype | None = None, fill: float = 0.0) -> Tensor:
-        """A buffer kept between steps; it starts as zeros or `fill` (halos stay so) and has slack behind it."""
-        key = (name, shape)
-        if key not in self.buffers:
-            size = torch.Size(shape).numel()
-            whole = torch.full((size + SLACK,), fill, dtype=dtype or self.dtype, device=self.device)
-            self.buffers[key] = whole[:size].view(shape)
-        return self.buffers[key]
-
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(
@@ -232,7 +218,7 @@ class ResNetFleet(KernelFleet):
         from shortlist.training.fleet.kernels.resnet_ends import input_kernel
 
         B, S = index.shape[1], self.stem.size
-        out = self._buffer("input", self.R, B, S + 2, S + 2, STEM_PAD)
+        out = self._zeros("input", self.R, B, S + 2, S + 2, STEM_PAD)
         index = index.contiguous()
         input_kernel[(-(-B * S * S // 256), self.R)](
             images.contiguous(), index, index if moves is None else moves.contiguous(), self.mean, self.deviation, out,
@@ -246,7 +232,7 @@ class ResNetFleet(KernelFleet):
 
         _, B, _, _, C = a.shape
         S = self.blocks[-1].second.size
-        out = self._buffer("pooled", self.R, B, C)
+        out = self._zeros("pooled", self.R, B, C)
         pool_kernel[(B, self.R)](a, out, B, a.stride(0), S=S, C=C, BLOCK=1 << (S * S - 1).bit_length())
         return out
 
@@ -276,7 +262,7 @@ class ResNetFleet(KernelFleet):
     def _norm(self, sums: Tensor, name: str, outputs: int, count: int) -> Tensor:
         from shortlist.training.fleet.kernels.norm import stats_kernel
 
-        norm = self._buffer(f"norm {name}", self.R, 4, outputs, dtype=torch.float32)
+        norm = self._zeros(f"norm {name}", self.R, 4, outputs, dtype=torch.float32)
         gamma, beta = self.part(self.value, f"{name}.weight"), self.part(self.value, f"{name}.bias")
         parts = sums.shape[1]
         stats_kernel[(self.R,)](
@@ -295,9 +281,9 @@ class ResNetFleet(KernelFleet):
 
         y, norm = of.y, of.norm
         B, H, C = y.shape[1], conv.size, conv.outputs
-        out = self._buffer(f"a {conv.conv}", self.R, B, H + 2, H + 2, C)
+        out = self._zeros(f"a {conv.conv}", self.R, B, H + 2, H + 2, C)
         bits = self._train and shortcut > 0
-        passed = self._buffer(f"passed {conv.conv}", self.R, B, H, H, C // 8, dtype=torch.uint8) if bits else out
+        passed = self._zeros(f"passed {conv.conv}", self.R, B, H, H, C // 8, dtype=torch.uint8) if bits else out
         r, r_norm = y if r is None else r, norm if r_norm is None else r_norm
         block, warps = self.tiles.act
         M = B * H * H
@@ -318,7 +304,7 @@ class ResNetFleet(KernelFleet):
         d = d.to(self.dtype)
         self.part(self.grad, "head").copy_(torch.bmm(self._pooled.transpose(1, 2), d))
         spread = torch.bmm(d, self.part(self.copy, "head").transpose(1, 2)) / side**2
-        d = self._buffer(f"d {side}", self.R, B, side, side, 64)
+        d = self._zeros(f"d {side}", self.R, B, side, side, 64)
         sums = self._sums(d, self._receiver(len(self.blocks)), spread)
         for i in reversed(range(len(self.blocks))):
             d, sums = self._block_back(d, sums, self.blocks[i], self._kept[i], self._receiver(i))
@@ -336,14 +322,14 @@ class ResNetFleet(KernelFleet):
         first, second = kept.first, kept.second
         dy = self._conv_back(d, sums, second, block.second, first.y, norm=first.norm)
         H, C = block.second.size, block.second.inputs
-        inner = self._buffer(f"inner {H}", self.R, d.shape[1], H, H, C)
+        inner = self._zeros(f"inner {H}", self.R, d.shape[1], H, H, C)
         to = Receiver(first.y, first.norm, None)
         sums = self.convolver.backward(dy, self._turned(block.second), inner, block.second.turned, to=to)
         dy = self._conv_back(inner, sums, first, block.first, kept.a)
         turned, share = block.first.turned, d
         if block.shortcut is not None and kept.shortcut is not None:
             share = self._shortcut_back(d, kept.shortcut, block.shortcut, kept.a)
-            d = self._buffer(f"d {turned.height}", self.R, d.shape[1], turned.height, turned.width, turned.outputs)
+            d = self._zeros(f"d {turned.height}", self.R, d.shape[1], turned.height, turned.width, turned.outputs)
         sums = self.convolver.backward(dy, self._turned(block.first), d, turned, add=share, to=before)
         return d, sums
 
@@ -351,7 +337,7 @@ class ResNetFleet(KernelFleet):
         """The shortcut's share of the gradient by the block's input, for the pixels that it reads: every second."""
         sums = self._sums(d, Receiver(kept.y, kept.norm, None))
         dy = self._conv_back(d, sums, kept, conv, a)
-        share = self._buffer(f"share {conv.size}", *d.shape[:4], conv.inputs)
+        share = self._zeros(f"share {conv.size}", *d.shape[:4], conv.inputs)
         self.convolver.backward(dy, self._turned(conv), share, conv.turned)
         return share
 
@@ -365,7 +351,7 @@ class ResNetFleet(KernelFleet):
         _, B, H, _, C = d.shape
         block, warps = self.tiles.act
         M = B * H * H
-        sums = self._buffer("sums", self.R, -(-M // block), 2, C, dtype=torch.float32)
+        sums = self._zeros("sums", self.R, -(-M // block), 2, C, dtype=torch.float32)
         passed = d if to.passed is None else to.passed
         sums_kernel[(-(-M // block), self.R)](
             d, d if spread is None else spread, passed, to.before, to.norm, sums, d.stride(0), passed.stride(0), M,
@@ -382,7 +368,7 @@ class ResNetFleet(KernelFleet):
         Returns the gradient by its output as its turned convolution reads it, unless that is the last thing asked for.
         """
         B, side = d.shape[1], conv.size * conv.shape.apart + 2 * (conv.places // 2)
-        dy = self._buffer(f"dy {conv.places} {conv.stride}", self.R, B, side, side, conv.outputs)
+        dy = self._zeros(f"dy {conv.places} {conv.stride}", self.R, B, side, side, conv.outputs)
         back = NormBack(d, kept.y, kept.norm, self._means(sums, conv, d), kept=not last)
         self.convolver.weights(x, dy, self.part(self.grad, conv.conv), conv.shape, norm=norm, back=back)
         return dy
@@ -392,7 +378,7 @@ class ResNetFleet(KernelFleet):
         from shortlist.training.fleet.kernels.norm import stats_back_kernel
 
         C, parts = conv.outputs, sums.shape[1]
-        means = self._buffer("means", self.R, 2, C, dtype=torch.float32)
+        means = self._zeros("means", self.R, 2, C, dtype=torch.float32)
         dgamma, dbeta = self.part(self.grad, f"{conv.norm}.weight"), self.part(self.grad, f"{conv.norm}.bias")
         stats_back_kernel[(self.R,)](
             sums, means, dgamma, dbeta, d[0, ..., 0].numel(), self.size,

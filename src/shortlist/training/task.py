@@ -1,0 +1,109 @@
+"""What a configuration means on a dataset: labels, held-out items, model and method, before any device."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from shortlist import methods, models
+from shortlist.data import Dataset
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.methods import Feed, Method
+from shortlist.training.answers import draw_labels
+from shortlist.training.config import RunConfig
+from shortlist.training.inputs import Normalise
+from shortlist.training.method_check import check_method
+from shortlist.training.streams import stream_seed
+
+
+@dataclass
+class Task:
+    """What a configuration means on a dataset, before anything is put on a device."""
+
+    config: RunConfig
+    dataset: Dataset
+    """Restricted to the configuration's classes."""
+    model: nn.Module
+    """Untrained; its first layer normalises."""
+    method: Method
+    feed: Feed
+    labels: StochasticLabels
+    """All labels, held-out ones included."""
+    held: StochasticLabels | None
+    """The labels of the held-out items."""
+    held_rows: Tensor
+    """The rows of those items in the data."""
+    smoothing: float
+    """What `predict_proba` must undo."""
+
+
+def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on and rows held out, a share of the answered and of the None items each, drawn by the seed."""
+    if not share:
+        return np.arange(len(labels)), np.arange(0)
+    rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "holdout")))
+    kept, held = [], []
+    for rows in (np.nonzero(labels.answered)[0], np.nonzero(~labels.answered)[0]):
+        order = rows[np.argsort(rng.random(len(rows)), kind="stable")]
+        cut = round(share * len(rows))
+        held.append(order[:cut])
+        kept.append(order[cut:])
+    return np.sort(np.concatenate(kept)), np.sort(np.concatenate(held))
+
+
+def build_task(
+    dataset: Dataset,
+    config: RunConfig,
+    *,
+    labels: StochasticLabels | None = None,
+    rows: NDArray[np.int64] | None = None,
+    weight: ArrayLike | None = None,
+    model: nn.Module | None = None,
+    normalise: Normalise | None = None,
+) -> Task:
+    """Work out what `config` means on `dataset`; the arguments are those of `prepare`.
+
+    `normalise` is a first layer made for the same inputs: a fleet measures them once.
+    """
+    if config.classes is not None:
+        if labels is not None:
+            raise InputError("classes: a run on some classes draws its own labels, and labels were given")
+        dataset = dataset.only_classes(config.classes)
+    labels = draw_labels(dataset, config.size, config.seed) if labels is None else labels
+    rows = np.arange(len(dataset.train)) if rows is None else rows
+    if len(rows) != len(labels):
+        raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
+    if dataset.num_classes != labels.num_classes:
+        raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
+    if weight is not None and np.shape(weight) != (len(labels),):
+        raise InputError(f"weight: expected {len(labels)} numbers, one per label, got shape {np.shape(weight)}")
+    kept, held = hold_out(labels, config.holdout, config.seed)
+    if len(held) and not len(kept):
+        raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
+    method = methods.get(config.method, **config.method_options)
+    trained = labels.subset(kept) if len(held) else labels
+    feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
+    check_method(method, feed)
+    feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
+    network = model or models.build(
+        config.model,
+        dataset.in_shape,
+        dataset.num_classes,
+        seed=stream_seed(config.seed, "weights"),
+        **config.model_options,
+    )
+    return Task(
+        config=config,
+        dataset=dataset,
+        model=nn.Sequential(copy.deepcopy(normalise) or Normalise(dataset.train.x, rows, weight), network),
+        method=method,
+        feed=feed,
+        labels=labels,
+        held=labels.subset(held) if len(held) else None,
+        held_rows=torch.from_numpy(rows[held]),
+        smoothing=method.smoothing(labels),
+    )
