@@ -52,7 +52,7 @@ def refused(shortlist, tmp_path):
         (["digits", "--size", "5", "--test", "x.csv"], "own data"),
         (["digits", "--size", "x"], "--size"),
         (["digits", "--siz", "5"], "--siz"),
-        (["digits", "--miss", "0.1"], "state --size too"),
+        (["digits", "--miss", "0.1"], "state size too"),
         (["nowhere.csv", "--size", "2"], "no such file"),
         (["digits", "--labels", "nowhere.csv"], "nowhere.csv"),
         (["digits", "--size", "3", "--labels", "nowhere.csv"], "not both"),
@@ -170,7 +170,7 @@ def test_an_unfinished_run_is_not_thrown_away(shortlist, tmp_path):
     (out / "checkpoint.safetensors").write_bytes(b"hours of work")
     done = shortlist("train", "digits", "--size", "5", "--epochs", "1", "--out", out)
     assert done.code == 2
-    assert "holds an unfinished run: add --resume to go on with it, or --overwrite" in done.err
+    assert "holds an unfinished run: resume goes on with it, overwrite starts anew" in done.err
     assert (out / "checkpoint.safetensors").read_bytes() == b"hours of work"
     assert "the run is not finished" in shortlist("evaluate", out, "digits").err
     assert shortlist("train", "digits", "--size", "5", "--epochs", "1", "--overwrite", "--out", out).code == 0

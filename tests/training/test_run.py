@@ -218,8 +218,8 @@ def test_test_items_of_another_shape_are_refused():
 
 
 @pytest.mark.parametrize("weight", [np.ones(3), np.ones((96, 1)), 1.0])
-def test_weights_are_one_a_label(weight):
-    with pytest.raises(InputError, match="weight: expected 96 numbers, one a label"):
+def test_weights_are_one_per_label(weight):
+    with pytest.raises(InputError, match="weight: expected 96 numbers, one per label"):
         prepare(blobs(), RunConfig(size=2), weight=weight, engine=CPU)
 
 
@@ -227,7 +227,7 @@ def test_batch_norm_and_a_single_item(digits_of):
     config = RunConfig(size=5, model="lenet", epochs=1)
     assert len(fit(prepare(digits_of(12), replace(config, batch_size=2), engine=CPU))) == 1
     for count, batch_size in ((12, 1), (1, 256)):
-        with pytest.raises(InputError, match=rf"cannot train on a single item a batch, 2 at least \({count} in all"):
+        with pytest.raises(InputError, match=rf"cannot train on a single item per batch, 2 at least \({count} in all"):
             prepare(digits_of(count), replace(config, batch_size=batch_size), engine=CPU)
     assert defaults_for(digits_of(12), 12)["batch_size"] == 2
     assert prepare(digits_of(12), replace(config, model="mlp", batch_size=1), engine=CPU).run.batch_size == 1
