@@ -75,3 +75,29 @@ def test_the_figures_of_the_page():
     for name, smoothing in (("smoothing", theory.smoothing), ("paper_smoothing", theory.paper_smoothing)):
         (row,) = re.findall(rf"\(`theory\.{name}`\) \|(.*)\|", PAGE)
         assert [float(cell) for cell in row.split("|")] == [round(smoothing(10, size), 2) for size in (8, 5, 3)]
+
+
+DESIGN = (Path(__file__).parents[1] / "docs" / "design.md").read_text()
+SOURCE = Path(__file__).parents[1] / "src" / "shortlist"
+
+
+def test_the_files_of_the_design_are_there():
+    named = set(re.findall(r"`((?:\w+/)+\w*(?:\.py)?|\w+\.py)`", DESIGN)) - {"results/", "benchmarks/"}
+    assert len(named) > 20
+    for name in named:
+        assert (SOURCE / name).exists() or (SOURCE.parents[1] / name).exists(), name
+
+
+def test_every_room_is_in_the_design():
+    tree = DESIGN.split("## Rooms")[1].split("**Layers.**")[0]
+    rooms = {path.name + "/" * path.is_dir() for path in SOURCE.iterdir() if path.name[:1] not in "_."}
+    missing = {room for room in rooms - {"py.typed"} if room not in tree}
+    assert not missing
+
+
+def test_the_lengths_of_the_design():
+    """The lines that matter are as few as it says, to a fifth."""
+    stated = re.findall(r"`([\w/]+\.py)` \((?:about )?(\d+) lines\)", DESIGN)
+    assert len(stated) >= 3
+    for name, lines in stated:
+        assert len((SOURCE / name).read_text().splitlines()) == pytest.approx(int(lines), rel=0.2), name
