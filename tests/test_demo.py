@@ -12,9 +12,9 @@ from shortlist.cli.demo import demo as demo_command
 from shortlist.data import load
 from shortlist.demo import choose, report
 from shortlist.demo.grid import one_thread, prepare_line
-from shortlist.demo.lines import Line, Settings, lines
 from shortlist.demo.page import labels_of, percent
 from shortlist.demo.report import Demo, run_demo, total_epochs
+from shortlist.demo.rows import Line, Settings, lines
 from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
 from shortlist.study.run.provenance import commit

@@ -9,7 +9,7 @@ from shortlist.cli.options import AsJson, note, print_json
 from shortlist.cli.progress import progress
 
 if TYPE_CHECKING:
-    from shortlist.demo.lines import Line
+    from shortlist.demo.rows import Line
 
 
 def demo(

@@ -16,8 +16,8 @@ import numpy as np
 
 from shortlist.data import Dataset, load
 from shortlist.demo.grid import one_thread, prepare_line
-from shortlist.demo.lines import EPOCHS, Line, Settings, lines
 from shortlist.demo.provenance import provenance
+from shortlist.demo.rows import EPOCHS, Line, Settings, lines
 from shortlist.errors import InputError
 from shortlist.training import fit, mean_of_last
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset, load
-from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, Settings, lines
+from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, Settings, lines
 from shortlist.demo.settings import CHOSEN
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels

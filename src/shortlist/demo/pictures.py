@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from shortlist.demo.grid import Outcome, deviation
-from shortlist.demo.lines import Line
+from shortlist.demo.rows import Line
 
 COLOURS = {"ol": "#000000", "sl": "#E69F00", "likelihood": "#0072B2", "cc": "#009E73", "rc": "#CC79A7"}
 MARKERS = {"ol": "s", "sl": "^", "likelihood": "o", "cc": "D", "rc": "v"}

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from shortlist.data import load
 from shortlist.demo.grid import Outcome, deviation, train_lines
-from shortlist.demo.lines import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, lines
 from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
 from shortlist.demo.provenance import provenance
+from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, lines
 from shortlist.files import atomic_write
 
 

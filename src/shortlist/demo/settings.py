@@ -5,7 +5,7 @@ use, from learning rates 0.003 to 0.3 and weight decays 1e-4 to 1e-2. Never by t
 choice are in results/demo-choice.json, and a test holds this table to them.
 """
 
-from shortlist.demo.lines import Line, Settings
+from shortlist.demo.rows import Line, Settings
 
 CHOSEN: dict[Line, Settings] = {
     Line("ol", kind="all items"): Settings(0.3, 0.001),

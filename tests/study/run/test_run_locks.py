@@ -22,7 +22,7 @@ from shortlist.study.run.driver import Budget, drive, missing
 from shortlist.study.run.ledger import Ledger
 from shortlist.study.run.run_locks import Sharing
 
-from .conftest import FakeEngine, fake_row
+from ..conftest import FakeEngine, fake_row
 
 RUNS = planned(Wanted(("table1",), ("digits",), methods=("sl", "rc"), trials=1, sizes=(5, 3), epochs=2), Recipes())
 FORK = multiprocessing.get_context("fork")

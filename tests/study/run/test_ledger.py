@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from shortlist.errors import InputError
 from shortlist.study.run.ledger import Ledger, Ledgers
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3)
 )

@@ -35,7 +35,7 @@ from shortlist.study.report.page import MARKS, RESULTS_PAGE, settings_rows, writ
 from shortlist.study.report.results import Results, over_trials
 from shortlist.study.run.ledger import Ledgers
 
-from .conftest import fake_row
+from ..conftest import fake_row
 
 NONE_CHOSEN = Recipes()
 
@@ -504,7 +504,7 @@ def test_commands_name_the_folder_they_are_of(fashion, tmp_path, monkeypatch, fo
 
 def test_our_results_page_is_up_to_date(tmp_path):
     """What stands between its marks is what `shortlist report results` would put there."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     text = (root / RESULTS_PAGE).read_text()
     assert all(text.count(mark) == 1 for mark in MARKS)
     page = results_page(tmp_path)

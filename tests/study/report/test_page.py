@@ -11,7 +11,7 @@ from shortlist.study.plan.recipes import Recipes
 from shortlist.study.report.page import write_report
 from shortlist.study.run.ledger import Ledgers
 
-from .conftest import fake_row
+from ..conftest import fake_row
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDE, NARROW = 1280, 390

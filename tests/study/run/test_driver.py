@@ -22,7 +22,7 @@ from shortlist.study.run.batches import (
 from shortlist.study.run.driver import Budget, drive, missing
 from shortlist.study.run.ledger import Ledger, Ledgers
 
-from .conftest import Clock, FakeEngine
+from ..conftest import Clock, FakeEngine
 
 DIGITS = planned(Wanted(("table1",), ("digits",), trials=2, sizes=(5, 3), epochs=3), Recipes())
 FASHION = planned(Wanted(("table1", "table4"), ("fashion",)), Recipes())
@@ -202,7 +202,7 @@ class TestDrive:
 
 
 def engine_row(config):
-    from .conftest import outcome
+    from ..conftest import outcome
 
     return outcome(config, 0.5)
 
