@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.study.run.driver import row_of
-from shortlist.study.run.engines import Done
-from shortlist.study.run.worker import result_of
+from shortlist.study.run.engines import Finished
+from shortlist.study.run.ledger import RUN
+from shortlist.study.run.worker import row_of
 from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.history import EpochScores
 
@@ -21,22 +21,18 @@ def _alone(monkeypatch, tmp_path):
     torch.set_num_threads(before)
 
 
-def outcome(config, level, tested=True, failed=None):
-    """What training would have returned: a curve that rises to its level, with a peak in the middle."""
-    epochs = config.epochs
+def fake_row(run, level=None, kind=RUN, failed=None):
+    """The row of a run whose curve rises to its level, with a peak in the middle."""
+    level = 0.5 + int(run.key[:4], 16) / 2**17 if level is None else level
+    config, epochs = run.config, run.config.epochs
     curve = level - 0.2 * np.exp(-np.arange(epochs))
     if epochs > 20:
         curve[epochs // 2] = 0.999  # the best test epoch, which no table may show
+    held_out = level if config.holdout else None
     history = [
-        EpochScores(e + 1, 1.0, 0.1, None if not config.holdout else level, None, float(curve[e]) if tested else None)
-        for e in range(epochs)
+        EpochScores(e + 1, 1.0, 0.1, held_out, None, float(curve[e]) if kind == RUN else None) for e in range(epochs)
     ]
-    return {**result_of(FleetResult(config, history, None, failed), 1.5), **PLACE}
-
-
-def fake_row(run, level=None, kind="run", failed=None):
-    level = 0.5 + int(run.key[:4], 16) / 2**17 if level is None else level
-    return row_of(run, outcome(run.config, level, kind == "run", failed), kind)
+    return row_of(run, FleetResult(config, history, None, failed), kind, 1.5, 1, PLACE)
 
 
 class FakeEngine:
@@ -44,17 +40,17 @@ class FakeEngine:
 
     def __init__(self, cuda=False, slots=1, level=lambda config: 0.8, seconds=1.0, die_after=None):
         self.cuda, self.slots, self.level, self.seconds, self.die_after = cuda, slots, level, seconds, die_after
-        self.orders, self.waiting = [], []
+        self.batches, self.waiting = [], []
 
-    def submit(self, number, order):
-        self.orders.append(order)
-        self.waiting.append((number, order))
+    def submit(self, number, batch):
+        self.batches.append(batch)
+        self.waiting.append((number, batch))
 
     def wait(self):
-        if self.die_after is not None and len(self.orders) > self.die_after:
+        if self.die_after is not None and len(self.batches) > self.die_after:
             raise KeyboardInterrupt
-        number, order = self.waiting.pop(0)
-        return Done(number, [outcome(c, self.level(c), order.tested) for c in order.configs], self.seconds)
+        number, batch = self.waiting.pop(0)
+        return Finished(number, [fake_row(run, self.level(run.config), batch.kind) for run in batch.runs], self.seconds)
 
     def close(self, clean=True):
         self.closed = clean

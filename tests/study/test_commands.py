@@ -14,13 +14,13 @@ import pytest
 
 from shortlist.cli import main
 from shortlist.errors import InputError
-from shortlist.study.choose import sl_search as search
+from shortlist.study.choose import sl_search
 from shortlist.study.choose import tuning
 from shortlist.study.commands import TUNED, Study
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Wanted
 from shortlist.study.plan.recipes import Recipes, default_recipe
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.driver import Budget
 from shortlist.study.run.ledger import Ledger
 
@@ -32,13 +32,13 @@ BOTH = ("paper", "fair")
 
 class TestTuning:
     def test_every_line_has_the_same_number_of_tries(self):
-        lines = tuning.lines_of(TUNED, BOTH)
+        lines = tuning.variants_of(TUNED, BOTH)
         assert len(lines) == len(set(lines)) == 15
         for dataset in ("fashion", "cifar10"):
-            starts = {line: Recipes().start(study_set(dataset), line) for line in lines}
+            starts = {line: Recipes().start(study_dataset(dataset), line) for line in lines}
             assert {len(tuning.points(dataset, line, start)) for line, start in starts.items()} == {8}
-        line = Line("rc", "paper")
-        for run in tuning.points("fashion", line, default_recipe(study_set("fashion"), line)):
+        line = MethodVariant("rc", "paper")
+        for run in tuning.points("fashion", line, default_recipe(study_dataset("fashion"), line)):
             assert (run.config.epochs, run.config.size, run.config.holdout) == (30, 5, 0.1)
             assert run.config.seed not in range(100)  # no trial's seed
 
@@ -55,7 +55,7 @@ class TestTuning:
         assert report.stored == 4 * 4  # sl, cc (paper), the likelihood, ol; the small grid of an mlp
         assert not any(order.tested for order in engine.orders)
         assert len(engine.orders) == 1  # all points of all methods together
-        recipe = study.recipes.of(study_set("digits"), Line("sl", "paper"))
+        recipe = study.recipes.of(study_dataset("digits"), MethodVariant("sl", "paper"))
         assert (recipe.lr, recipe.weight_decay) == (1e-2, 1e-2)
         assert recipe.source == "tuned: best of 4 points of 30 epochs, held-out accuracy 90.00"
         runs = study.missing(Wanted(("table1",), ("digits",), methods=("sl", "cc")))
@@ -77,16 +77,16 @@ class TestTuning:
         study.tune(["digits"], ["sl"], BOTH, best_at(1e-2))
         study.tune(["digits"], ["sl"], BOTH, best_at(1e-1), epochs=3)
         study.tune(["digits"], ["sl"], BOTH, best_at(1e-2))
-        recipe = study.recipes.of(study_set("digits"), Line("sl"))
+        recipe = study.recipes.of(study_dataset("digits"), MethodVariant("sl"))
         assert (recipe.lr, recipe.source[:39]) == (1e-2, "tuned: best of 4 points of 30 epochs, h")
 
     def test_stopped_between_points_nothing_is_chosen_yet(self, tmp_path):
         study = Study(tmp_path)
         with pytest.raises(KeyboardInterrupt):
             study.tune(["digits"], ["sl", "rc"], ("fair",), FakeEngine(die_after=5))
-        assert study.recipes.of(study_set("digits"), Line("sl")).source == "default, not tuned"
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).source == "default, not tuned"
         study.tune(["digits"], ["sl", "rc"], ("fair",), FakeEngine())
-        assert study.recipes.of(study_set("digits"), Line("sl")).source.startswith("tuned: best of 4")
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).source.startswith("tuned: best of 4")
 
     def test_what_fails_under_sgd_is_given_adam(self, tmp_path):
         study = Study(tmp_path)
@@ -97,10 +97,10 @@ class TestTuning:
             return 0.8
 
         study.tune(["digits"], ["rc", "sl"], ("fair",), FakeEngine(level=level))
-        recipe = study.recipes.of(study_set("digits"), Line("rc"))
+        recipe = study.recipes.of(study_dataset("digits"), MethodVariant("rc"))
         assert (recipe.optimiser, recipe.lr) == ("adam", 1e-3)
         assert recipe.source.endswith("(the authors' Adam, as it fails under SGD)")
-        assert study.recipes.of(study_set("digits"), Line("sl")).optimiser == "sgd"
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).optimiser == "sgd"
 
     def test_a_method_of_ones_own_has_no_authors(self, tmp_path, monkeypatch):
         (tmp_path / "my_weak.py").write_text("from shortlist.methods.cc import CC\n\n\nclass Mine(CC):\n    pass\n")
@@ -108,13 +108,13 @@ class TestTuning:
         study = Study(tmp_path)
         engine = FakeEngine(level=lambda config: 0.85 if config.optimiser == "adam" else 0.11)
         study.tune(["digits"], ["my_weak:Mine"], ("fair",), engine)
-        recipe = study.recipes.of(study_set("digits"), Line("my_weak:Mine"))
+        recipe = study.recipes.of(study_dataset("digits"), MethodVariant("my_weak:Mine"))
         assert recipe.source.endswith("held-out accuracy 85.00 (Adam, as it fails under SGD)")
 
     def test_ties_go_to_the_first_and_failures_to_nobody(self):
         rows = [{"validation": v, "key": str(i)} for i, v in enumerate([None, 0.8, 0.8])]
-        assert tuning.choose("digits", Line("sl"), rows).chosen["key"] == "1"
-        assert tuning.choose("digits", Line("sl"), rows[:1]) is None
+        assert tuning.choose("digits", MethodVariant("sl"), rows).chosen["key"] == "1"
+        assert tuning.choose("digits", MethodVariant("sl"), rows[:1]) is None
         assert tuning.fails(rows[:1])
         assert not tuning.fails(rows)
 
@@ -144,7 +144,7 @@ class TestSearch:
         first = len(search.FORMS) * len(search.NORMALISATIONS) * len(search.RATES) * len(search.DECAYS)
         assert report.stored > 2 * first
         assert not any(order.tested for order in engine.orders)
-        recipe = study.recipes.of(study_set("digits"), Line("sl"))
+        recipe = study.recipes.of(study_dataset("digits"), MethodVariant("sl"))
         assert (recipe.schedule, recipe.method_options["form"], recipe.lr) == ("step", "paper", 1e-2)
         assert recipe.source.startswith("search: best of ")
         text = (tmp_path / "search-digits.md").read_text()
@@ -161,22 +161,22 @@ class TestSearch:
         """Another network needs its own rates; form, normalisation and schedule are the recipe's."""
         study = Study(tmp_path)
         study.search(["digits"], FakeEngine(level=self.level), epochs=12)
-        found, cifar10 = study.recipes.of(study_set("digits"), Line("sl")), study_set("cifar10")
+        found, cifar10 = study.recipes.of(study_dataset("digits"), MethodVariant("sl")), study_dataset("cifar10")
         for run in study.untried(["cifar10"], ["sl"], ("fair",), None):
             assert (run.config.schedule, run.config.method_options) == ("step", found.method_options)
-        assert study.recipes.start(cifar10, Line("sl", augment=True)).schedule == "step"
-        for line in (Line("likelihood"), Line("ol-ovr")):
+        assert study.recipes.start(cifar10, MethodVariant("sl", augment=True)).schedule == "step"
+        for line in (MethodVariant("likelihood"), MethodVariant("ol-ovr")):
             assert study.recipes.start(cifar10, line) == default_recipe(cifar10, line)
-        own = study_set("digits")
-        assert study.recipes.start(own, Line("sl")) == default_recipe(own, Line("sl"))
+        own = study_dataset("digits")
+        assert study.recipes.start(own, MethodVariant("sl")) == default_recipe(own, MethodVariant("sl"))
 
     def test_stopped_in_the_first_round_it_goes_on(self, tmp_path):
         study = Study(tmp_path)
         with pytest.raises(KeyboardInterrupt):
             study.search(["digits"], FakeEngine(level=self.level, die_after=9), epochs=12)
-        assert study.recipes.of(study_set("digits"), Line("sl")).source == "default, not tuned"
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).source == "default, not tuned"
         study.search(["digits"], FakeEngine(level=self.level), epochs=12)
-        assert study.recipes.of(study_set("digits"), Line("sl")).schedule == "step"
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).schedule == "step"
 
 
 def test_settings_from_a_folder_without_a_ledger(tmp_path):
@@ -238,7 +238,7 @@ def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
 
     words = [*WORDS, "--methods", "cc", "--epochs", "3"]
     assert shortlist(*words)[0] == 0
-    result = Results(rows_of(tmp_path / "results"), Recipes()).of(Cell("digits", "1-10", 5, Line("cc", "paper")))
+    result = Results(rows_of(tmp_path / "results"), Recipes()).of(Cell("digits", "1-10", 5, MethodVariant("cc", "paper")))
     command = shlex.split(result.command(Path("results")))
     assert command[0] == "shortlist"
     code, out, err = shortlist(*command[1:], "--json")

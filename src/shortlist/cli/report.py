@@ -18,7 +18,7 @@ def report(
 
     Example: shortlist report results
     """
-    from shortlist.study.report.page import write_report
+    from shortlist.study import write_report
 
     written = write_report(results, note)
     if json:

@@ -1,1 +1,58 @@
-"""The paper's study: its tables as a grid of runs, the ledger of what was run, the choice of settings, the report."""
+"""The paper's study: its tables as a grid of runs, the ledger of what was run, the choice of settings, the report.
+
+`plan` says which runs there are, `run` trains what the ledger lacks, `choose` finds settings by validation alone,
+`report` makes tables and pictures of the ledger, and `commands` puts them together for `shortlist reproduce`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shortlist.study.commands import Study
+    from shortlist.study.plan.grid import PARTS, PlannedRun, Wanted
+    from shortlist.study.plan.variants import checked_protocols
+    from shortlist.study.report.drawing import LOOKS, drawing_style, svg_text
+    from shortlist.study.report.page import write_report
+    from shortlist.study.report.template import render
+    from shortlist.study.run.driver import Budget, DriveOutcome, listening
+    from shortlist.study.run.engines import StudyEngine, make_engine
+    from shortlist.study.run.provenance import provenance
+
+__all__ = [
+    "LOOKS",
+    "PARTS",
+    "Budget",
+    "DriveOutcome",
+    "PlannedRun",
+    "Study",
+    "StudyEngine",
+    "Wanted",
+    "checked_protocols",
+    "drawing_style",
+    "listening",
+    "make_engine",
+    "provenance",
+    "render",
+    "svg_text",
+    "write_report",
+]
+
+_MODULES = {
+    "commands": ("Study",),
+    "plan.grid": ("PARTS", "PlannedRun", "Wanted"),
+    "plan.variants": ("checked_protocols",),
+    "report.drawing": ("LOOKS", "drawing_style", "svg_text"),
+    "report.page": ("write_report",),
+    "report.template": ("render",),
+    "run.driver": ("Budget", "DriveOutcome", "listening"),
+    "run.engines": ("StudyEngine", "make_engine"),
+    "run.provenance": ("provenance",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first used: a worker needs no page, a page no GPU."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What `shortlist reproduce` does: the runs of a table, the tuning of lines, the search for SL's recipe."""
+"""What `shortlist reproduce` does: the runs of a table, the tuning of variants, the search for SL's recipe."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from pathlib import Path
 from shortlist.errors import InputError
 from shortlist.files import atomic_write
 from shortlist.methods import Protocol
-from shortlist.study.choose import sl_search as search
-from shortlist.study.choose import tuning
+from shortlist.study.choose import sl_search, tuning
 from shortlist.study.choose.sl_search import Point, Scored
-from shortlist.study.plan.datasets import study_set
-from shortlist.study.plan.grid import PlannedRun, Wanted, planned
+from shortlist.study.plan.datasets import study_dataset
+from shortlist.study.plan.grid import PlannedRun, Wanted, cells, planned
 from shortlist.study.plan.paper import METHODS
 from shortlist.study.plan.recipes import Recipes
-from shortlist.study.plan.variants import Line
-from shortlist.study.run.batches import Pace
-from shortlist.study.run.driver import Budget, Report, Say, drive, missing
-from shortlist.study.run.engines import StudyEngine
-from shortlist.study.run.ledger import SEARCH, TUNING, Ledger, Ledgers
+from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.results import CellResult, Results
+from shortlist.study.run.batches import Pace, cut, groups
+from shortlist.study.run.driver import Budget, DriveOutcome, Say, drive, missing
+from shortlist.study.run.engines import Local, StudyEngine
+from shortlist.study.run.ledger import RUN, SEARCH, TUNING, Ledger, Ledgers, Row
 
 TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
-"""What is tuned where nothing is stated: every line of the tables."""
+"""What is tuned where nothing is stated: every variant of the tables."""
 
 
 @dataclass
@@ -35,6 +35,8 @@ class Study:
     score_every: int = 1
     budget: Budget = field(default_factory=Budget)
     say: Say = lambda line: None
+    _pace: Pace | None = field(default=None, init=False)
+    """Measured by the first drive, and kept for the next."""
 
     def __post_init__(self) -> None:
         self.ledgers = Ledgers(self.results, self.say)
@@ -49,17 +51,34 @@ class Study:
         self.choices.refresh()
         return Recipes(self.choices.rows())
 
-    def ledger_of(self, run: PlannedRun) -> Ledger:
-        """Where a run of a table is kept."""
-        return self.ledgers.of(run.cell.dataset)
-
-    def run_tables(self, wanted: Wanted, engine: StudyEngine) -> Report:
+    def run_tables(self, wanted: Wanted, engine: StudyEngine) -> DriveOutcome:
         """Train what the ledger does not hold yet of what is wanted."""
-        return self._drive(planned(wanted, self.recipes), self.ledger_of, engine, "run")
+        return self._drive(planned(wanted, self.recipes), self._ledger_of, engine, RUN)
 
     def missing(self, wanted: Wanted) -> list[PlannedRun]:
         """What `run_tables` would train."""
-        return missing(planned(wanted, self.recipes), self.ledger_of)
+        return missing(planned(wanted, self.recipes), self._ledger_of)
+
+    def figures(self, wanted: Wanted) -> list[tuple[CellResult, CellResult | None]]:
+        """What the ledger holds of each cell asked for, and what the folder holds that the settings came from.
+
+        The second is None where the settings are the results' own: there is nothing to hold a run against.
+        """
+        ours, stored = self._results(self.ledgers, wanted), None
+        if self.recipes_from is not None and self.recipes_from.resolve() != self.results.resolve():
+            stored = self._results(Ledgers(self.recipes_from, self.say), wanted)
+        return [(ours.of(cell), stored.of(cell) if stored else None) for cell in cells(wanted)]
+
+    def guess(self, runs: Sequence[PlannedRun]) -> str:
+        """About how long some runs would take, in words."""
+        waiting, usual = groups(runs), 60 * self.budget.batch_minutes
+        gpu = Pace(cuda=True)
+        on_gpu = f"about {gpu.all_seconds(waiting, usual) / 60:.1f} minutes on one H200"
+        if Local(self.device).cuda:
+            sizes = [len(batch.runs) for group in waiting for batch in cut(group, gpu, usual)]
+            return f"{len(sizes)} batches of {min(sizes)} to {max(sizes)} runs, {on_gpu} (a guess)"
+        here = Pace(cuda=False).all_seconds(waiting, usual) / 60
+        return f"about {here:.1f} minutes on this CPU, one after another ({on_gpu}; both guesses)"
 
     def tune(
         self,
@@ -68,87 +87,96 @@ class Study:
         protocols: Sequence[Protocol],
         engine: StudyEngine,
         epochs: int | None = None,
-    ) -> Report:
-        """Try the points of every line, all lines of a dataset together, and keep the choice of each."""
-        report = Report()
+    ) -> DriveOutcome:
+        """Try the points of every variant, all variants of a dataset together, and keep the choice of each."""
+        outcome = DriveOutcome()
         ledger = self.ledgers.of(TUNING)
         for dataset in datasets:
-            of_line = self._points(dataset, methods, protocols, epochs)
-            runs = [run for of in of_line.values() for run in of]
-            _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
-            weak = [line for line, of in of_line.items() if _whole(of, ledger) and tuning.fails(_rows(of, ledger))]
-            for line in weak:
-                start = self.recipes.start(study_set(dataset), line)
-                of_line[line].append(tuning.adam_point(dataset, line, start, epochs or tuning.EPOCHS))
-            second = [of_line[line][-1] for line in weak]
-            _add(report, self._drive(second, lambda run: ledger, engine, tuning.TRIED))
-            for line, of in of_line.items():
-                choice = tuning.choose(dataset, line, _rows(of, ledger)) if _whole(of, ledger) else None
+            points = self._points(dataset, methods, protocols, epochs)
+            self._try_runs([run for runs in points.values() for run in runs], ledger, engine, outcome)
+            weak = [variant for variant, runs in points.items() if (rows := _rows(runs, ledger)) and tuning.fails(rows)]
+            for variant in weak:
+                start = self.recipes.start(study_dataset(dataset), variant)
+                points[variant].append(tuning.adam_point(dataset, variant, start, epochs or tuning.EPOCHS))
+            self._try_runs([points[variant][-1] for variant in weak], ledger, engine, outcome)
+            for variant, runs in points.items():
+                choice = tuning.choose(dataset, variant, _rows(runs, ledger) or ())
                 if choice is not None and tuning.store(choice, ledger):
-                    self.say(f"{dataset}, {line.text} ({line.protocol}): {tuning.settings_of(choice.chosen)}")
-        return report
-
-    def _points(
-        self, dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
-    ) -> dict[Line, list[PlannedRun]]:
-        recipes, of, length = self.recipes, study_set(dataset), epochs or tuning.EPOCHS
-        lines = tuning.lines_of(methods or TUNED, protocols)
-        return {line: tuning.points(dataset, line, recipes.start(of, line), length) for line in lines}
+                    self.say(f"{dataset}, {variant.text} ({variant.protocol}): {tuning.settings_of(choice.chosen)}")
+        return outcome
 
     def untried(
         self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
     ) -> list[PlannedRun]:
-        """What `tune` would train, a ninth point for lines that fail apart."""
+        """What `tune` would train, a ninth point for variants that fail apart."""
         ledger = self.ledgers.of(TUNING)
-        of_lines = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
-        return missing([run for of_line in of_lines for of in of_line.values() for run in of], lambda run: ledger)
+        points = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
+        return missing([run for part in points for runs in part.values() for run in runs], lambda run: ledger)
 
-    def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
-        """What the first round of `search` would train: the next ones hang on how it comes out."""
-        ledger = self.ledgers.of(SEARCH)
-        grids = [(name, search.grid(name, epochs or study_set(name).epochs)) for name in datasets]
-        return missing([run for name, grid in grids for point in grid for run in point.runs(name)], lambda run: ledger)
-
-    def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> Report:
+    def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> DriveOutcome:
         """The rounds of the search for SL's recipe, its table, and the choice."""
-        report = Report()
+        outcome = DriveOutcome()
         for dataset in datasets:
-            length = epochs or study_set(dataset).epochs
-            screened = self._try(dataset, search.grid(dataset, length), engine, report)
-            full = self._try(dataset, search.longer(screened or [], length), engine, report)
-            changed = self._try(dataset, search.changed(full or []), engine, report)
-            best = search.ranked([*full, *changed]) if full and changed else []
+            length = epochs or study_dataset(dataset).epochs
+            screened = self._round(dataset, sl_search.grid(dataset, length), engine, outcome)
+            full = self._round(dataset, sl_search.longer(screened or [], length), engine, outcome)
+            changed = self._round(dataset, sl_search.changed(full or []), engine, outcome)
+            best = sl_search.ranked([*full, *changed]) if full and changed else []
             if best:
                 self._keep(dataset, best)
-            crops = self._try(dataset, search.cropped(best), engine, report)
+            crops = self._round(dataset, sl_search.cropped(best), engine, outcome)
             if crops:
                 self._keep(dataset, crops)
             found = [scored for part in (screened, full, changed, crops) for scored in part or []]
             if found:
-                atomic_write(self.results / f"search-{dataset}.md", search.table(found, dataset))
-        return report
+                atomic_write(self.results / f"search-{dataset}.md", sl_search.table(found, dataset))
+        return outcome
 
-    def _try(self, dataset: str, points: Sequence[Point], engine: StudyEngine, report: Report) -> list[Scored] | None:
+    def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
+        """What the first round of `search` would train: the next ones depend on how it comes out."""
+        ledger = self.ledgers.of(SEARCH)
+        grids = [(name, sl_search.grid(name, epochs or study_dataset(name).epochs)) for name in datasets]
+        return missing([run for name, grid in grids for point in grid for run in point.runs(name)], lambda run: ledger)
+
+    def _ledger_of(self, run: PlannedRun) -> Ledger:
+        """Where a run of a table is kept."""
+        return self.ledgers.of(run.cell.dataset)
+
+    def _results(self, ledgers: Ledgers, wanted: Wanted) -> Results:
+        return Results([row for name in wanted.datasets for row in ledgers.of(name).rows()], self.recipes)
+
+    def _points(
+        self, dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
+    ) -> dict[MethodVariant, list[PlannedRun]]:
+        recipes, about, length = self.recipes, study_dataset(dataset), epochs or tuning.EPOCHS
+        variants = tuning.variants_of(methods or TUNED, protocols)
+        return {variant: tuning.points(dataset, variant, recipes.start(about, variant), length) for variant in variants}
+
+    def _round(
+        self, dataset: str, points: Sequence[Point], engine: StudyEngine, outcome: DriveOutcome
+    ) -> list[Scored] | None:
         """A round of the search, the best first; None where the time was over before its end: the next call goes on."""
         ledger = self.ledgers.of(SEARCH)
-        runs = [run for point in points for run in point.runs(dataset)]
-        _add(report, self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
-        found = search.scored(points, dataset, {row["key"]: row for row in ledger.rows()})
+        self._try_runs([run for point in points for run in point.runs(dataset)], ledger, engine, outcome)
+        found = sl_search.scored(points, dataset, {row["key"]: row for row in ledger.rows()})
         return found if len(found) == len(points) else None
 
     def _keep(self, dataset: str, found: Sequence[Scored]) -> None:
         """The best point is the recipe of `sl`, or of `sl+aug` where these points have crops."""
         best = max(found, key=lambda scored: scored.score)
         rows = tuple(row for scored in found for row in scored.rows)
-        choice = tuning.Choice(dataset, Line("sl", "fair", best.point.augment), best.rows[0], rows)
+        choice = tuning.Choice(dataset, MethodVariant("sl", "fair", best.point.augment), best.rows[0], rows)
         source = f"search: best of {len(found)} points, mean held-out accuracy {100 * best.score:.2f} at sizes 5 and 3"
         if tuning.store(choice, self.ledgers.of(TUNING), "search", source):
-            self.say(f"{dataset}, {choice.line.text}: {tuning.settings_of(choice.chosen)}")
+            self.say(f"{dataset}, {choice.variant.text}: {tuning.settings_of(choice.chosen)}")
+
+    def _try_runs(self, runs: Sequence[PlannedRun], ledger: Ledger, engine: StudyEngine, outcome: DriveOutcome) -> None:
+        outcome.add(self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
 
     def _drive(
         self, runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger], engine: StudyEngine, kind: str
-    ) -> Report:
-        self._pace = getattr(self, "_pace", None) or Pace(engine.cuda)
+    ) -> DriveOutcome:
+        self._pace = self._pace or Pace(engine.cuda)
         return drive(
             runs,
             ledger,
@@ -162,18 +190,7 @@ class Study:
         )
 
 
-def _add(total: Report, part: Report) -> None:
-    total.stored += part.stored
-    total.failed += part.failed
-    total.left += part.left
-    total.left_seconds += part.left_seconds
-    total.absent |= part.absent
-
-
-def _whole(runs: Sequence[PlannedRun], ledger: Ledger) -> bool:
-    return all(run.key in ledger for run in runs)
-
-
-def _rows(runs: Sequence[PlannedRun], ledger: Ledger) -> list[dict[str, object]]:
-    found = (ledger.get(run.key) for run in runs)
-    return [row for row in found if row is not None]
+def _rows(runs: Sequence[PlannedRun], ledger: Ledger) -> list[Row] | None:
+    """The rows of some runs; None where one is not there yet."""
+    found = [row for run in runs if (row := ledger.get(run.key)) is not None]
+    return found if len(found) == len(runs) else None

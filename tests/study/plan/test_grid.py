@@ -13,11 +13,11 @@ from shortlist.methods import METHODS
 from shortlist.study.plan import paper
 from shortlist.study.plan import run_keys as keys
 from shortlist.study.plan import variants as lines
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes, default_recipe
 from shortlist.study.plan.run_keys import canonical, key_of, settings_key
-from shortlist.study.plan.variants import Line, trained_share
+from shortlist.study.plan.variants import MethodVariant, trained_share
 from shortlist.study.run import provenance
 from shortlist.training.config import RunConfig
 
@@ -51,15 +51,15 @@ def test_table2_repeats_table1():
 
 def test_every_cell_with_a_figure_is_in_the_grid():
     wanted = Wanted()
-    found = {(c.dataset, c.classes, c.size, c.line.name) for c in cells(wanted) if c.line.protocol == "paper"}
-    reported = [c for c in found if paper.figure(study_set(c[0]).title, c[1], c[3], c[2])]
+    found = {(c.dataset, c.classes, c.size, c.variant.name) for c in cells(wanted) if c.variant.protocol == "paper"}
+    reported = [c for c in found if paper.figure(study_dataset(c[0]).title, c[1], c[3], c[2])]
     # Table 2's SL cells are Table 1's; its OL cells are run with two losses
     assert len(reported) == 168 + 28 + 56 + 84 + 4 * 2
 
 
 def test_runs_of_a_table_are_shared_between_protocols():
     names = [
-        (r.cell.line.name, r.cell.line.protocol)
+        (r.cell.variant.name, r.cell.variant.protocol)
         for r in planned(Wanted(("table1",), ("fashion",), trials=1, sizes=(5,)), NONE_CHOSEN)
     ]
     assert len(names) == len(set(names)) == 13
@@ -79,12 +79,12 @@ def test_the_whole_study():
 
 
 def test_the_run_of_a_cell():
-    cell = Cell("cifar10", "4-9", 3, Line("rc", "paper", augment=True))
+    cell = Cell("cifar10", "4-9", 3, MethodVariant("rc", "paper", augment=True))
     config = plan_run(cell, 3, NONE_CHOSEN).config
     assert (config.model, config.epochs, config.momentum, config.optimiser) == ("resnet32", 200, 0.9, "sgd")
     assert (config.classes, config.size, config.seed, config.augment) == ((3, 4, 5, 6, 7, 8), 3, 3, True)
     assert (config.holdout, config.batch_size, config.protocol) == (0.0, 256, "paper")
-    ordinary = plan_run(Cell("mnist", "1-10", None, Line("ol-ovr", "paper")), 0, NONE_CHOSEN, 7).config
+    ordinary = plan_run(Cell("mnist", "1-10", None, MethodVariant("ol-ovr", "paper")), 0, NONE_CHOSEN, 7).config
     assert (ordinary.method, ordinary.method_options, ordinary.size) == ("ol", {"loss": "ovr_square"}, None)
     assert (ordinary.epochs, ordinary.classes, ordinary.model) == (7, None, "lenet")
 
@@ -170,7 +170,7 @@ def test_the_share_a_line_trains_on_is_what_it_is_fed(method):
 
     digits = load("digits")
     for protocol in ("paper", "fair"):
-        line = Line(method, protocol)
+        line = MethodVariant(method, protocol)
         config = RunConfig(method=method, protocol=protocol, size=None if line.ordinary else 3, model="linear")
         share = len(build_task(digits, config).feed) / len(digits.train)
         assert share == pytest.approx(trained_share(line, config.size, 10), abs=0.05)
@@ -182,22 +182,22 @@ def test_recipes_of_the_ledger():
         return {"kind": CHOICE, "by": by, "dataset": dataset, "line": line, "protocol": "fair", "augment": augment,
                 "settings": settings, "source": by}  # fmt: skip
 
-    fashion, line = study_set("fashion"), Line("sl", "paper")
+    fashion, line = study_dataset("fashion"), MethodVariant("sl", "paper")
     assert NONE_CHOSEN.of(fashion, line) == default_recipe(fashion, line.canonical())
     assert NONE_CHOSEN.of(fashion, line).source == "default, not tuned"
     assert Recipes([row("tune", 0.1), row("tune", 0.2)]).of(fashion, line).lr == 0.2
     found = Recipes([row("tune", 0.1), row("search", 0.3), row("tune", 0.2), {"kind": "tried"}])
     assert (found.of(fashion, line).lr, found.of(fashion, line).source) == (0.3, "search")
     assert found.of(fashion, line).method_options == {"form": "paper"}
-    assert found.of(fashion, Line("sl", "fair", augment=True)).source == "search (for sl on fashion)"
-    assert found.of(study_set("kuzushiji-small"), line).source == "search (for sl on fashion)"
-    assert found.of(study_set("fashion-quick"), line).lr == 0.3
-    assert found.of(study_set("mnist"), line).source == "search (for sl on fashion)"
-    assert found.of(study_set("cifar10"), line).source == "default, not tuned"
+    assert found.of(fashion, MethodVariant("sl", "fair", augment=True)).source == "search (for sl on fashion)"
+    assert found.of(study_dataset("kuzushiji-small"), line).source == "search (for sl on fashion)"
+    assert found.of(study_dataset("fashion-quick"), line).lr == 0.3
+    assert found.of(study_dataset("mnist"), line).source == "search (for sl on fashion)"
+    assert found.of(study_dataset("cifar10"), line).source == "default, not tuned"
     # CC with every answer is the likelihood, settings and all
     chosen = Recipes([row("tune", 0.7, line="likelihood")])
-    assert chosen.of(fashion, Line("cc", "fair")).lr == 0.7
-    assert chosen.of(fashion, Line("cc", "paper")).lr != 0.7
+    assert chosen.of(fashion, MethodVariant("cc", "fair")).lr == 0.7
+    assert chosen.of(fashion, MethodVariant("cc", "paper")).lr != 0.7
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_tables_are_those_of_the_views():
 
 
 def test_trials_differ_in_everything_drawn_and_methods_share_it():
-    cell = Cell("digits", "1-10", 5, Line("sl"))
+    cell = Cell("digits", "1-10", 5, MethodVariant("sl"))
     recipe = Recipe(0.1, 0.0)
     seeds = [config_of(cell, trial, recipe).seed for trial in range(5)]
     assert len(set(seeds)) == 5
-    rival = config_of(replace(cell, line=Line("rc", "paper")), 2, recipe)
+    rival = config_of(replace(cell, line=MethodVariant("rc", "paper")), 2, recipe)
     assert rival.seed == seeds[2]  # the same shortlists: a paired comparison

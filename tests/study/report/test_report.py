@@ -15,7 +15,7 @@ from shortlist.errors import InputError
 from shortlist.study.plan.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import (
     claims,
 )
@@ -49,7 +49,7 @@ def write(folder, rows):
 
 def level_of(run):
     """SL falls with the size; the likelihood is the best, RC the worst."""
-    base = {"sl": 0.90, "likelihood": 0.93, "rc": 0.80, "ol": 0.94}.get(run.cell.line.method, 0.88)
+    base = {"sl": 0.90, "likelihood": 0.93, "rc": 0.80, "ol": 0.94}.get(run.cell.variant.method, 0.88)
     return base + 0.002 * (run.cell.size or 9) + 0.001 * run.trial
 
 
@@ -107,7 +107,7 @@ def test_figures_are_the_last_epochs_never_the_best(written):
     # the fake curves peak at 99.9 in the middle
     assert "99.9" not in text
     result = Results(Ledgers(folder).of("fashion").rows(), NONE_CHOSEN).of(
-        Cell("fashion", "1-10", 5, Line("sl", "paper"))
+        Cell("fashion", "1-10", 5, MethodVariant("sl", "paper"))
     )
     values = 100 * np.array([0.91 + 0.001 * trial for trial in range(5)])
     assert result.last == pytest.approx((values.mean(), values.std(ddof=1)), abs=0.006)
@@ -225,7 +225,7 @@ def test_diverged_trials_are_told_wherever_a_mean_is(tmp_path):
 
 
 def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
-    cell = Cell("fashion", "1-10", 5, Line("sl"))
+    cell = Cell("fashion", "1-10", 5, MethodVariant("sl"))
 
     def rows(recipe, level, epochs=100, trials=3, date="2026-01-01"):
         chosen = Recipes([choice(recipe)])
@@ -257,7 +257,7 @@ def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
 
 
 def test_failures_fewer_trials_epochs_and_adam_are_noted():
-    cell = Cell("mnist", "1-10", 5, Line("rc", "paper"))
+    cell = Cell("mnist", "1-10", 5, MethodVariant("rc", "paper"))
     runs = [plan_run(cell, trial, NONE_CHOSEN, 40) for trial in range(3)]
     rows = [fake_row(run, 0.9, failed="the risk is nan" if run.trial == 1 else None) for run in runs]
     for row in rows:
@@ -322,7 +322,7 @@ def test_accuracy_by_size(fashion):
         assert text not in svg.replace("without augmentation", "")
     points = size_figure._lines("fashion", "", results)["rc"]
     assert points == {
-        size: results.of(Cell("fashion", "1-10", size, Line("rc", "fair"))).last for size in size_figure.SIZES_SHOWN
+        size: results.of(Cell("fashion", "1-10", size, MethodVariant("rc", "fair"))).last for size in size_figure.SIZES_SHOWN
     }
     alone = [row for row in fashion if row["size"] in (5, None)]
     assert size_figure.by_size("fashion", Results(alone, NONE_CHOSEN)) is None
@@ -343,13 +343,13 @@ def test_figure_2_shows_where_the_curves_are():
 
 
 def test_augmented_lines_have_rows_of_their_own():
-    cell = Cell("cifar10", "1-10", 5, Line("likelihood", augment=True))
+    cell = Cell("cifar10", "1-10", 5, MethodVariant("likelihood", augment=True))
     results = Results([fake_row(plan_run(cell, t, NONE_CHOSEN), 0.9) for t in range(3)], NONE_CHOSEN)
     shown = views.view("table1", "cifar10", results)
     titles = {group.title: [row.title for row in group.rows] for group in shown.groups}
     assert "likelihood, augmented" in titles["size 5"]
     assert "likelihood, augmented" not in titles["size 4"]
-    row = next(r for g in shown.groups for r in g.rows if r.line.augment)
+    row = next(r for g in shown.groups for r in g.rows if r.variant.augment)
     assert row.reported is None  # the paper did not augment, as far as it says
     (check,) = claims.checks(results)
     assert (check.held, check.cells, check.below, check.answer) == (1, 1, (), "not known yet")
@@ -401,7 +401,7 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
 
 
 def test_additions_are_not_held_against_the_paper():
-    for line in (Line("sl", augment=True), Line("sl", ema=True)):
+    for line in (MethodVariant("sl", augment=True), MethodVariant("sl", ema=True)):
         result = Results([fake_row(plan_run(Cell("fashion", "1-10", 5, line), 0, NONE_CHOSEN))], NONE_CHOSEN)
         found = result.of(Cell("fashion", "1-10", 5, line))
         assert found.last is not None
@@ -413,10 +413,10 @@ def test_additions_are_not_held_against_the_paper():
 def test_beyond_the_paper(tmp_path):
     level = {"likelihood+aug+ema": 0.91, "likelihood+aug": 0.90, "sl+aug": 0.80, "rc+aug": 0.905, "ol+aug": 0.93}
     wanted = Wanted(("beyond",), ("cifar10",), sizes=(8, 3), trials=3, epochs=60)
-    runs = [run for run in planned(wanted, NONE_CHOSEN) if run.cell.line.text in level]
-    assert {(run.config.ema, run.cell.line.ema) for run in runs} == {(0.0, False), (0.999, True)}
+    runs = [run for run in planned(wanted, NONE_CHOSEN) if run.cell.variant.text in level]
+    assert {(run.config.ema, run.cell.variant.ema) for run in runs} == {(0.0, False), (0.999, True)}
     assert all(run.config.augment and run.config.protocol == "fair" for run in runs)
-    report = write_report(write(tmp_path, [fake_row(run, level[run.cell.line.text]) for run in runs]))
+    report = write_report(write(tmp_path, [fake_row(run, level[run.cell.variant.text]) for run in runs]))
     part = report.text.read_text().split("## Beyond the paper")[1].split("## ")[0]
     assert "| likelihood, augmented, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
     told = (
@@ -563,7 +563,7 @@ def test_what_is_written_in_the_ledger_is_escaped(tmp_path):
 
 
 def test_a_line_alone_is_not_called_the_best(tmp_path):
-    runs = [plan_run(Cell("cifar10", "1-10", 5, Line("likelihood", augment=True)), t, NONE_CHOSEN) for t in range(2)]
+    runs = [plan_run(Cell("cifar10", "1-10", 5, MethodVariant("likelihood", augment=True)), t, NONE_CHOSEN) for t in range(2)]
     part = write_report(write(tmp_path, [fake_row(run) for run in runs])).text.read_text()
     part = part.split("## Beyond the paper")[1].split("## ")[0]
     assert "is best" not in part
@@ -572,15 +572,15 @@ def test_a_line_alone_is_not_called_the_best(tmp_path):
 
 def test_augmented_lines_do_not_compete():
     level = {"likelihood+aug": 0.95, "likelihood": 0.90, "rc": 0.85}
-    cells = [Cell("cifar10", "1-10", 5, Line.parse(text)) for text in level]
-    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN), level[cell.line.text]) for cell in cells]
+    cells = [Cell("cifar10", "1-10", 5, MethodVariant.parse(text)) for text in level]
+    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN), level[cell.variant.text]) for cell in cells]
     shown = views.view("table1", "cifar10", Results(rows, NONE_CHOSEN))
-    best = {row.line.text: row.best for group in shown.groups if group.title == "size 5" for row in group.rows}
+    best = {row.variant.text: row.best for group in shown.groups if group.title == "size 5" for row in group.rows}
     assert (best["likelihood"], best["likelihood+aug"]) == ({"paper", "fair"}, set())
 
 
 def test_what_is_not_the_papers_setting_says_so_at_a_glance():
-    cell = Cell("kuzushiji-small", "1-10", 5, Line("likelihood"))
+    cell = Cell("kuzushiji-small", "1-10", 5, MethodVariant("likelihood"))
     shown = glances.glance("kuzushiji-small", Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN))
     assert shown is not None
     assert (shown.sizes, {len(figures) for _, figures in shown.rows}) == ((5,), {1})
@@ -588,13 +588,13 @@ def test_what_is_not_the_papers_setting_says_so_at_a_glance():
 
 
 def test_trials_on_different_hardware_are_told():
-    cell = Cell("fashion", "1-10", 5, Line("likelihood"))
+    cell = Cell("fashion", "1-10", 5, MethodVariant("likelihood"))
     rows = [fake_row(plan_run(cell, trial, NONE_CHOSEN)) for trial in range(5)]
     rows[3]["hardware"] = "another"
     (row,) = (
         row
         for group in views.view("table1", "fashion", Results(rows, NONE_CHOSEN)).groups
         for row in group.rows
-        if row.line.text == "likelihood" and row.by["fair"].rows
+        if row.variant.text == "likelihood" and row.by["fair"].rows
     )
     assert f"trials on different hardware: {', '.join(sorted({'another', rows[0]['hardware']}))}" in row.notes

@@ -13,11 +13,11 @@ from shortlist.study.run.batches import (
     GOOD,
     SMALL_BESIDE,
     Pace,
-    Pack,
+    RunBatch,
     cut,
     groups,
     items_of,
-    next_pack,
+    next_batch,
 )
 from shortlist.study.run.driver import Budget, drive, missing
 from shortlist.study.run.ledger import Ledger, Ledgers
@@ -49,10 +49,10 @@ class TestPacks:
 
         def cost(key):
             parts = {key(run): [r for r in FASHION if key(r) == key(run)] for run in FASHION}
-            return sum(Pack(tuple(part)).work() for part in parts.values())
+            return sum(RunBatch(tuple(part)).work() for part in parts.values())
 
         found = groups(FASHION)
-        ours = sum(Pack(tuple(group)).work() for group in found)
+        ours = sum(RunBatch(tuple(group)).work() for group in found)
         assert ours < cost(lambda r: (r.config.classes, items_of(r)))
         assert ours < cost(lambda r: r.cell.num_classes)
         spent = sum(items_of(r) * r.config.epochs * passes(r.config.method) for r in FASHION)
@@ -61,7 +61,7 @@ class TestPacks:
             assert items_of(group[0]) == max(map(items_of, group))
 
     def test_few_runs_join_their_neighbours(self):
-        few = [run for run in FASHION if run.trial == 0 and run.cell.line.name in ("rc", "sl")]
+        few = [run for run in FASHION if run.trial == 0 and run.cell.variant.name in ("rc", "sl")]
         found = groups(few)
         assert len({run.cell.num_classes for group in found for run in group}) == len(found) == 2
         assert all(len(group) == sum(r.cell.num_classes == group[0].cell.num_classes for r in few) for group in found)
@@ -70,20 +70,20 @@ class TestPacks:
         run = next(
             r
             for r in FASHION
-            if (r.cell.line.name, r.cell.line.protocol, r.cell.classes, r.cell.size) == ("rc", "paper", "4-9", 3)
+            if (r.cell.variant.name, r.cell.variant.protocol, r.cell.classes, r.cell.size) == ("rc", "paper", "4-9", 3)
         )
         assert items_of(run) == pytest.approx(36_000 * 0.5)
-        assert Pack((run, run)).work() == pytest.approx(18_000 * (200 * 4 / 3 + 100 * SMALL_BESIDE))
-        assert Pack((run,)).work(cuda=False) == pytest.approx(18_000 * 100 * 4 / 3)
+        assert RunBatch((run, run)).work() == pytest.approx(18_000 * (200 * 4 / 3 + 100 * SMALL_BESIDE))
+        assert RunBatch((run,)).work(cuda=False) == pytest.approx(18_000 * 100 * 4 / 3)
 
     def test_the_pace_is_measured(self):
-        pace, pack = Pace(cuda=True), Pack(tuple(FASHION[:10]))
+        pace, pack = Pace(cuda=True), RunBatch(tuple(FASHION[:10]))
         guess = pace.seconds(pack)
         pace.saw(pack, 100.0)  # with 60 s of compiling in it
         assert pace.seconds(pack) == pytest.approx(1.15 * 100)
         pace.saw(pack, 40.0)
         assert pace.seconds(pack) == pytest.approx(1.15 * 40)
-        small = Pack(pack.runs[:1])
+        small = RunBatch(pack.runs[:1])
         pace.saw(small, 27.0)  # 20 s would be expected: a start of 7 s
         assert pace.seconds(small) == pytest.approx(1.15 * 27, rel=0.3)
         assert guess < 120
@@ -94,27 +94,27 @@ class TestPacks:
     @pytest.mark.parametrize("usual", [1, 10, 60, 1000])
     def test_a_pack_takes_as_long_as_it_may(self, usual):
         pace = Pace(cuda=True)
-        pace.saw(Pack(tuple(FASHION[:10])), 30.0)
+        pace.saw(RunBatch(tuple(FASHION[:10])), 30.0)
         group = groups(FASHION)[0]
-        pack = next_pack(group, pace, usual, float("inf"), None)
+        pack = next_batch(group, pace, usual, float("inf"), None)
         assert pack.runs == tuple(group[: len(pack.runs)])
         assert len(pack.runs) <= GOOD * SMALL_BESIDE or pace.seconds(pack) <= usual
         if len(pack.runs) < len(group):
-            assert pace.seconds(Pack(tuple(group[: 2 * len(pack.runs)]))) > usual
+            assert pace.seconds(RunBatch(tuple(group[: 2 * len(pack.runs)]))) > usual
             sizes = [len(part.runs) for part in cut(group, pace, usual)]
             assert max(sizes[:-1]) == min(sizes[:-1]) == len(pack.runs) >= sizes[-1]  # no small ones left over
             assert sum(sizes) == len(group)
 
     def test_nothing_is_begun_that_would_end_too_late(self):
         pace = Pace(cuda=True)
-        pace.saw(Pack(tuple(FASHION[:1])), 10.0)
+        pace.saw(RunBatch(tuple(FASHION[:1])), 10.0)
         group = groups(FASHION)[0]
-        assert next_pack(group, pace, 120, 5, None) is None
-        fits = next_pack(group, pace, 1200, 60, None)
+        assert next_batch(group, pace, 120, 5, None) is None
+        fits = next_batch(group, pace, 1200, 60, None)
         assert FEWEST * SMALL_BESIDE <= len(fits.runs) < len(group)
         assert pace.seconds(fits) <= 60
-        assert next_pack(group, pace, 1200, 20, None) is None  # a few runs would fit, and waste the device
-        assert len(next_pack(group, pace, 120, float("inf"), 1).runs) == 1
+        assert next_batch(group, pace, 1200, 20, None) is None  # a few runs would fit, and waste the device
+        assert len(next_batch(group, pace, 120, float("inf"), 1).runs) == 1
 
 
 class TestDrive:
@@ -195,7 +195,7 @@ class TestDrive:
         assert (report.stored, report.failed) == (1, 1)
         assert ledger(None).rows()[0]["failed"] == "the risk is nan after epoch 2"
 
-    @pytest.mark.parametrize("stated", [{"minutes": 0}, {"pack_minutes": -1}, {"minutes": float("nan")}])
+    @pytest.mark.parametrize("stated", [{"minutes": 0}, {"batch_minutes": -1}, {"minutes": float("nan")}])
     def test_bad_budgets(self, stated):
         with pytest.raises(InputError, match="expected more than 0"):
             Budget(**stated)
@@ -236,9 +236,9 @@ class TestSets:
         assert len(sets.load("digits-quick").train) == 1_437  # less than a quick part has
         assert len(sets.load("digits-quick").test) == 360
         part = "1,437 of 1,437 training and 360 of 360 test items"
-        assert sets.study_set("digits-quick").note == f"not in the paper: scikit-learn's 8x8 digits; {part}"
+        assert sets.study_dataset("digits-quick").note == f"not in the paper: scikit-learn's 8x8 digits; {part}"
         part = "4,000 of 60,000 training and 1,000 of 10,000 test items"
-        assert sets.study_set("fashion-quick").note == f"not the paper's setting: {part}"
+        assert sets.study_dataset("fashion-quick").note == f"not the paper's setting: {part}"
 
     def test_kuzushiji_small(self):
         import numpy as np
@@ -256,7 +256,7 @@ class TestSets:
         assert sets.paper_title("fashion") == "Fashion"
         for name in ("kuzushiji-small", "digits", "fashion-quick"):
             assert sets.paper_title(name) is None
-            assert "not" in sets.study_set(name).note
+            assert "not" in sets.study_dataset(name).note
 
 
 def test_ledgers_of_a_study_are_by_dataset(tmp_path):

@@ -20,7 +20,7 @@ from shortlist.study.plan.recipes import Recipes
 from shortlist.study.run import run_locks as sharing
 from shortlist.study.run.driver import Budget, drive, missing
 from shortlist.study.run.ledger import Ledger
-from shortlist.study.run.run_locks import Sharing
+from shortlist.study.run.run_locks import RunLocks
 
 from ..conftest import FakeEngine, fake_row
 
@@ -31,7 +31,7 @@ FORK = multiprocessing.get_context("fork")
 def obey(path, pipe):
     """A process that begins and stores what it is told to."""
     ledger = Ledger(path)
-    with Sharing(lambda run: ledger) as share:
+    with RunLocks(lambda run: ledger) as share:
         while True:
             word, places = pipe.recv()
             runs = [RUNS[place] for place in places]

@@ -16,11 +16,11 @@ import numpy as np
 
 from shortlist.study.choose.tuning import tried_run
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell, PlannedRun
 from shortlist.study.plan.recipes import Recipe
 from shortlist.study.plan.run_keys import digest
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.ledger import Row
 
 SIZES = (5, 3)
@@ -42,13 +42,13 @@ class Point:
 
     @property
     def key(self) -> str:
-        """One a point."""
+        """One per point."""
         return digest({**self.recipe.settings(), "epochs": self.epochs, "augment": self.augment})
 
     def runs(self, dataset: str) -> list[PlannedRun]:
-        """One a size."""
-        line = Line("sl", "fair", self.augment)
-        return [tried_run(Cell(dataset, paper.ALL_CLASSES, size, line), self.recipe, self.epochs) for size in SIZES]
+        """One per size."""
+        variant = MethodVariant("sl", "fair", self.augment)
+        return [tried_run(Cell(dataset, paper.ALL_CLASSES, size, variant), self.recipe, self.epochs) for size in SIZES]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Scored:
 
 def grid(dataset: str, epochs: int) -> list[Point]:
     """The first round, for a full length of `epochs`."""
-    batch, short = study_set(dataset).batch_size, max(1, round(SCREEN * epochs))
+    batch, short = study_dataset(dataset).batch_size, max(1, round(SCREEN * epochs))
     return [
         Point(Recipe(lr, decay, "cosine", "sgd", batch, {"form": form, "normalisation": norm}, "search"), short)
         for form, norm, lr, decay in itertools.product(FORMS, NORMALISATIONS, RATES, DECAYS)

@@ -1,28 +1,29 @@
 """Settings chosen by honest validation: held-out answered training items, never the test items.
 
-The rule, the same for every line: at most 8 points of the paper's grid (`POINTS`), 30 epochs each, a tenth of the
+The rule, the same for every variant: at most 8 points of the paper's grid (`POINTS`), 30 epochs each, a tenth of the
 stochastically labelled training items held out, one seed that no trial has, at size 5; the point with the best
-accuracy on the answered held-out items (mean of the last ten epochs) is used for every size and set of classes. A line
-that fails under SGD at all points is given Adam as a ninth.
+accuracy on the answered held-out items (mean of the last ten epochs) is used for every size and set of classes. A
+variant that fails under SGD at all points is given Adam as a ninth.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shortlist.methods import Protocol
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell, PlannedRun, config_of
 from shortlist.study.plan.recipes import CHOICE, Recipe, adam_recipe
 from shortlist.study.plan.run_keys import digest
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.ledger import Ledger, Row
 
 EPOCHS, SIZE, HOLDOUT, SEED = 30, 5, 0.1, 1000
 TRIED = "tried"
 """The kind of the ledger's rows that hold a point."""
 FAILS = 0.5
-"""A line fails under SGD if no point gets this validation accuracy (10 classes: chance is 0.1)."""
+"""A variant fails under SGD if no point gets this validation accuracy (10 classes: chance is 0.1)."""
 
 POINTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "lenet": ((1e-1, 1e-2, 1e-3, 1e-4), (1e-4, 1e-2)),
@@ -34,28 +35,28 @@ POINTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 and 1e-3, as 1e-2 keeps a ResNet from learning at these rates."""
 
 
-def lines_of(methods: Sequence[str], protocols: Sequence[Any]) -> list[Line]:
-    """The lines that are run for these methods, each once."""
-    found = [Line.parse(text, protocol).canonical() for text in methods for protocol in protocols]
+def variants_of(methods: Sequence[str], protocols: Sequence[Protocol]) -> list[MethodVariant]:
+    """The variants that are run for these methods, each once."""
+    found = [MethodVariant.parse(text, protocol).canonical() for text in methods for protocol in protocols]
     return list(dict.fromkeys(found))
 
 
-def tuned_cell(dataset: str, line: Line) -> Cell:
-    """Where a line is tuned."""
-    return Cell(dataset, paper.ALL_CLASSES, None if line.ordinary else SIZE, line)
+def tuned_cell(dataset: str, variant: MethodVariant) -> Cell:
+    """Where a variant is tuned."""
+    return Cell(dataset, paper.ALL_CLASSES, None if variant.ordinary else SIZE, variant)
 
 
-def points(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> list[PlannedRun]:
+def points(dataset: str, variant: MethodVariant, start: Recipe, epochs: int = EPOCHS) -> list[PlannedRun]:
     """The runs that are compared, in the order of the grid; `start` has what they share."""
-    rates, decays = POINTS[study_set(dataset).model]
+    rates, decays = POINTS[study_dataset(dataset).model]
     recipes = [replace(start, lr=lr, weight_decay=decay, source="tuning") for lr in rates for decay in decays]
-    return [tried_run(tuned_cell(dataset, line), recipe, epochs) for recipe in recipes]
+    return [tried_run(tuned_cell(dataset, variant), recipe, epochs) for recipe in recipes]
 
 
-def adam_point(dataset: str, line: Line, start: Recipe, epochs: int = EPOCHS) -> PlannedRun:
-    """The ninth, for a line that fails under SGD."""
-    recipe = replace(adam_recipe(line), batch_size=start.batch_size, method_options=start.method_options)
-    return tried_run(tuned_cell(dataset, line), recipe, epochs)
+def adam_point(dataset: str, variant: MethodVariant, start: Recipe, epochs: int = EPOCHS) -> PlannedRun:
+    """The ninth, for a variant that fails under SGD."""
+    recipe = replace(adam_recipe(variant), batch_size=start.batch_size, method_options=start.method_options)
+    return tried_run(tuned_cell(dataset, variant), recipe, epochs)
 
 
 def tried_run(cell: Cell, recipe: Recipe, epochs: int, seed: int = SEED) -> PlannedRun:
@@ -65,10 +66,10 @@ def tried_run(cell: Cell, recipe: Recipe, epochs: int, seed: int = SEED) -> Plan
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a line, out of what."""
+    """What was chosen for a variant, out of what."""
 
     dataset: str
-    line: Line
+    variant: MethodVariant
     chosen: Row
     tried: tuple[Row, ...]
 
@@ -79,16 +80,16 @@ class Choice:
 
 
 def fails(tried: Sequence[Row]) -> bool:
-    """Whether every point of a line failed, or hardly learned."""
+    """Whether every point of a variant failed, or hardly learned."""
     return max((row["validation"] or 0.0 for row in tried), default=0.0) < FAILS
 
 
-def choose(dataset: str, line: Line, tried: Sequence[Row]) -> Choice | None:
+def choose(dataset: str, variant: MethodVariant, tried: Sequence[Row]) -> Choice | None:
     """The best point on the held-out items; the first of equals. None where every point failed."""
     alive = [row for row in tried if row["validation"] is not None]
     if not alive:
         return None
-    return Choice(dataset, line, max(alive, key=lambda row: row["validation"]), tuple(tried))
+    return Choice(dataset, variant, max(alive, key=lambda row: row["validation"]), tuple(tried))
 
 
 def settings_of(row: Row) -> dict[str, Any]:
@@ -100,13 +101,13 @@ def settings_of(row: Row) -> dict[str, Any]:
 def store(choice: Choice, ledger: Ledger, by: str = "tune", source: str | None = None) -> bool:
     """Keep a choice; False where the same was kept before."""
     keys = [row["key"] for row in choice.tried]
-    line = choice.line
+    variant = choice.variant
     epochs = choice.chosen["config"]["epochs"]
     text = source or (
         f"tuned: best of {len(keys)} points of {epochs} epochs, held-out accuracy {100 * choice.score:.2f}"
-        + (f" ({adam_recipe(line).source})" if choice.chosen["config"]["optimiser"] == "adam" else "")
+        + (f" ({adam_recipe(variant).source})" if choice.chosen["config"]["optimiser"] == "adam" else "")
     )
-    place = {"dataset": choice.dataset, **line.to_dict()}
+    place = {"dataset": choice.dataset, **variant.to_dict()}
     row = {
         "key": digest({"kind": CHOICE, "by": by, **place, "points": keys}),
         "kind": CHOICE,

@@ -1,5 +1,9 @@
-"""The datasets of the study: which network, how many epochs, and the parts that are not the paper's setting."""
+"""The datasets of the study: which network, how many epochs, and what is not the paper's setting.
 
+One more is an entry of `_DATASETS`; where `shortlist.data` does not know it, also a file whose function reads it.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -8,16 +12,16 @@ import numpy as np
 from shortlist import data
 from shortlist.data import Dataset, Split
 from shortlist.errors import unknown_name
+from shortlist.study.plan import kuzushiji_small
 
-SPLIT_SEED = 0
-"""Draws the splits below."""
-SMALL_TRAIN, SMALL_TEST = 8_000, 2_000
+PART_SEED = 0
+"""Draws the quick parts."""
 QUICK_TRAIN, QUICK_TEST = 4_000, 1_000
 QUICK = "-quick"
 
 
 @dataclass(frozen=True)
-class StudySet:
+class StudyDataset:
     """A dataset as the study uses it."""
 
     name: str
@@ -34,28 +38,31 @@ class StudySet:
     train_items: int = 60_000
     test_items: int = 10_000
     num_classes: int = 10
+    read: Callable[[], Dataset] | None = None
+    """Reads the data; None where `shortlist.data` knows it by this name."""
 
 
-_SETS = {
-    s.name: s
-    for s in (
-        StudySet("mnist", "MNIST", "lenet", 100, recipes_from=("fashion",)),
-        StudySet("fashion", "Fashion", "lenet", 100),
-        StudySet("kuzushiji", "Kuzushiji", "lenet", 100, recipes_from=("fashion",)),
-        StudySet("cifar10", "CIFAR10", "resnet32", 200, train_items=50_000),
-        StudySet(
+_DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        StudyDataset("mnist", "MNIST", "lenet", 100, recipes_from=("fashion",)),
+        StudyDataset("fashion", "Fashion", "lenet", 100),
+        StudyDataset("kuzushiji", "Kuzushiji", "lenet", 100, recipes_from=("fashion",)),
+        StudyDataset("cifar10", "CIFAR10", "resnet32", 200, train_items=50_000),
+        StudyDataset(
             "kuzushiji-small",
             "Kuzushiji, 10,000 images",
             "lenet",
             100,
             in_paper=False,
             recipes_from=("kuzushiji", "fashion"),
-            note=f"not the paper's setting: only the 10,000 official test images, split {SMALL_TRAIN:,} / "
-            f"{SMALL_TEST:,} by seed {SPLIT_SEED}",
-            train_items=SMALL_TRAIN,
-            test_items=SMALL_TEST,
+            note=f"not the paper's setting: only the 10,000 official test images, split "
+            f"{kuzushiji_small.TRAIN_ITEMS:,} / {kuzushiji_small.TEST_ITEMS:,} by seed {kuzushiji_small.SPLIT_SEED}",
+            train_items=kuzushiji_small.TRAIN_ITEMS,
+            test_items=kuzushiji_small.TEST_ITEMS,
+            read=kuzushiji_small.read,
         ),
-        StudySet(
+        StudyDataset(
             "digits",
             "digits",
             "mlp",
@@ -72,15 +79,15 @@ _SETS = {
 
 def names() -> tuple[str, ...]:
     """The datasets a study can be run on; each also as `<name>-quick`, a small part of it."""
-    return tuple(_SETS)
+    return tuple(_DATASETS)
 
 
-def study_set(name: str) -> StudySet:
+def study_dataset(name: str) -> StudyDataset:
     """How the study uses a dataset."""
     base = name.removesuffix(QUICK)
-    if base not in _SETS:
+    if base not in _DATASETS:
         raise unknown_name("dataset of the study", name, names())
-    found = _SETS[base]
+    found = _DATASETS[base]
     if base == name:
         return found
     train, test = min(QUICK_TRAIN, found.train_items), min(QUICK_TEST, found.test_items)
@@ -99,15 +106,16 @@ def study_set(name: str) -> StudySet:
 
 def paper_title(name: str) -> str | None:
     """The paper's name of a dataset, None where a comparison with its figures would mislead."""
-    found = study_set(name)
+    found = study_dataset(name)
     return found.title if found.in_paper else None
 
 
 @lru_cache(maxsize=4)
 def load(name: str) -> Dataset:
     """The data, kept: a worker asks again and again."""
-    base = study_set(name).name.removesuffix(QUICK)
-    whole = _kuzushiji_small() if base == "kuzushiji-small" else data.load(base)
+    base = name.removesuffix(QUICK)
+    read = study_dataset(name).read
+    whole = data.load(base) if read is None else read()
     if base == name:
         return whole
     assert whole.test is not None
@@ -115,13 +123,4 @@ def load(name: str) -> Dataset:
 
 
 def _part(split: Split, count: int) -> Split:
-    return split.take(np.random.Generator(np.random.PCG64(SPLIT_SEED)).permutation(len(split))[:count])
-
-
-def _kuzushiji_small() -> Dataset:
-    """The official test images alone, split anew."""
-    everything = data.load_kuzushiji_test()
-    order = np.random.Generator(np.random.PCG64(SPLIT_SEED)).permutation(len(everything.train))
-    train, test = order[:SMALL_TRAIN], order[SMALL_TRAIN : SMALL_TRAIN + SMALL_TEST]
-    parts = everything.train.take(train), everything.train.take(test)
-    return replace(everything, name="kuzushiji-small", train=parts[0], test=parts[1])
+    return split.take(np.random.Generator(np.random.PCG64(PART_SEED)).permutation(len(split))[:count])

@@ -7,16 +7,17 @@ from typing import Any, Self
 from shortlist.errors import InputError, unknown_name
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.recipes import Recipe, Recipes
 from shortlist.study.plan.run_keys import canonical, key_of
-from shortlist.study.plan.variants import EMA, Line
+from shortlist.study.plan.variants import EMA, MethodVariant
 from shortlist.training import RunConfig
 
 TABLES = ("table1", "table2", "table3", "table4", "table5", "figure2")
 SIZES = {"table1": (8, 7, 6, 5, 4, 3), "table2": (8, 7, 6, 5), "figure2": (8, 7, 6, 5)}
 BEYOND = "beyond"
 """The part that is not in the paper: every method with augmentation, every answer, and the improved likelihood."""
+PARTS = (*TABLES, BEYOND)
 IMPROVED = "likelihood+aug+ema"
 TRIALS = 5
 
@@ -29,23 +30,23 @@ class Cell:
     classes: str
     """As in the paper, counted from 1: `1-10`, `4-9`."""
     size: int | None
-    line: Line
+    variant: MethodVariant
 
     @property
     def name(self) -> str:
         """For people: `fashion, classes 1-10, size 5, SL (paper)`."""
         size = "ordinary labels" if self.size is None else f"size {self.size}"
-        return f"{self.dataset}, classes {self.classes}, {size}, {self.line.title} ({self.line.protocol})"
+        return f"{self.dataset}, classes {self.classes}, {size}, {self.variant.title} ({self.variant.protocol})"
 
     def canonical(self) -> Self:
         """The cell that is run for it."""
-        return replace(self, line=self.line.canonical())
+        return replace(self, variant=self.variant.canonical())
 
     @property
     def class_indices(self) -> tuple[int, ...] | None:
         """Counted from 0; None for all."""
         low, high = class_range(self.classes)
-        whole = (low, high) == (1, study_set(self.dataset).num_classes)
+        whole = (low, high) == (1, study_dataset(self.dataset).num_classes)
         return None if whole else tuple(range(low - 1, high))
 
     @property
@@ -60,13 +61,13 @@ class Cell:
             "dataset": self.dataset,
             "classes": self.classes,
             "size": self.size,
-            **self.line.to_dict(),
+            **self.variant.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
         """Undo `to_dict`."""
-        return cls(row["dataset"], row["classes"], row["size"], Line.of_row(row))
+        return cls(row["dataset"], row["classes"], row["size"], MethodVariant.from_row(row))
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,12 @@ class Wanted:
 
     def __post_init__(self) -> None:
         for name in self.tables:
-            if name not in (*TABLES, BEYOND):
-                raise unknown_name("table", name, (*TABLES, BEYOND))
+            if name not in PARTS:
+                raise unknown_name("table", name, PARTS)
         for name in self.datasets:
-            study_set(name)
+            study_dataset(name)
         for text in self.methods or ():
-            Line.parse(text)
+            MethodVariant.parse(text)
         for text in self.classes or ():
             class_range(text)
         for size in self.sizes or ():
@@ -144,9 +145,9 @@ def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
     for classes, size in _places(table, wanted):
         for text in _methods(table, size, wanted.methods):
             for protocol in ("fair",) if table == BEYOND else wanted.protocols:
-                line = Line.parse(text, protocol)
-                if line.ordinary == (size is None):
-                    found.append(Cell(dataset, classes, size, line))
+                variant = MethodVariant.parse(text, protocol)
+                if variant.ordinary == (size is None):
+                    found.append(Cell(dataset, classes, size, variant))
     return found
 
 
@@ -158,7 +159,7 @@ def _places(table: str, wanted: Wanted) -> list[tuple[str, int | None]]:
         # a size the paper does not have is run all the same if it is asked for
         sizes = SIZES.get(table, SIZES["table1"]) if wanted.sizes is None else wanted.sizes
         places = [(paper.ALL_CLASSES, size) for size in sizes]
-        if table != "table1" or any(Line.parse(text).ordinary for text in wanted.methods or ()):
+        if table != "table1" or any(MethodVariant.parse(text).ordinary for text in wanted.methods or ()):
             places.append((paper.ALL_CLASSES, None))
     return [
         (classes, size)
@@ -188,22 +189,22 @@ def beyond_methods() -> tuple[str, ...]:
 
 def config_of(cell: Cell, trial: int, recipe: Recipe, epochs: int | None = None, holdout: float = 0.0) -> RunConfig:
     """The run of a trial: the same cell, trial and recipe give the same configuration always."""
-    of = study_set(cell.dataset)
+    dataset = study_dataset(cell.dataset)
     config = RunConfig(
-        method=cell.line.method,
-        protocol=cell.line.protocol,
+        method=cell.variant.method,
+        protocol=cell.variant.protocol,
         size=cell.size,
         classes=cell.class_indices,
-        model=of.model,
-        epochs=epochs or of.epochs,
+        model=dataset.model,
+        epochs=epochs or dataset.epochs,
         momentum=0.9,
-        augment=cell.line.augment,
-        ema=EMA if cell.line.ema else 0.0,
+        augment=cell.variant.augment,
+        ema=EMA if cell.variant.ema else 0.0,
         holdout=holdout,
         seed=trial,
         **recipe.settings(),
     )
-    return canonical(config, of.num_classes)
+    return canonical(config, dataset.num_classes)
 
 
 def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
@@ -217,7 +218,7 @@ def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
 
 
 def plan_run(cell: Cell, trial: int, recipes: Recipes, epochs: int | None = None) -> PlannedRun:
-    """One trial of a cell, by the recipe of the line that is run for it."""
-    run_for = cell.canonical()
-    recipe = recipes.of(study_set(run_for.dataset), run_for.line)
-    return PlannedRun(run_for, trial, config_of(run_for, trial, recipe, epochs), recipe.source)
+    """One trial of a cell, by the recipe of the variant that is run for it."""
+    run_as = cell.canonical()
+    recipe = recipes.of(study_dataset(run_as.dataset), run_as.variant)
+    return PlannedRun(run_as, trial, config_of(run_as, trial, recipe, epochs), recipe.source)

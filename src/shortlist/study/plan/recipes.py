@@ -1,11 +1,11 @@
-"""Settings of a line on a dataset, and where each choice comes from."""
+"""Settings of a variant on a dataset, and where each choice comes from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
-from shortlist.study.plan.datasets import StudySet
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.datasets import StudyDataset
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
@@ -16,7 +16,7 @@ SEARCHED = 1
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a line is trained, beside what the paper fixes (network, epochs, momentum 0.9)."""
+    """How a variant is trained, beside what the paper fixes (network, epochs, momentum 0.9)."""
 
     lr: float
     weight_decay: float
@@ -38,7 +38,7 @@ class Recipe:
         return cls(**{name: value for name, value in values.items() if name in known})
 
 
-# Starting points, not results: what the issue's prototypes used. A square loss has larger gradients than cross entropy.
+# Starting points, not results. A square loss has larger gradients than cross entropy.
 _CROSS_ENTROPY = {
     "lenet": Recipe(0.05, 1e-4),
     "resnet32": Recipe(0.05, 5e-4),
@@ -53,15 +53,15 @@ _ADAM = Recipe(1e-3, 1e-5, optimiser="adam", source="the authors' Adam, as it fa
 """What the authors of LOG, EXP, RC and CC use: for a method that fails under the paper's SGD."""
 
 
-def adam_recipe(line: Line) -> Recipe:
-    """For a line that fails under SGD; a method of one's own has no authors who chose it."""
-    return replace(_ADAM, source="Adam, as it fails under SGD") if line.own else _ADAM
+def adam_recipe(variant: MethodVariant) -> Recipe:
+    """For a variant that fails under SGD; a method of one's own has no authors who chose it."""
+    return replace(_ADAM, source="Adam, as it fails under SGD") if variant.own else _ADAM
 
 
-def default_recipe(of: StudySet, line: Line) -> Recipe:
-    """The settings of a line that was not tuned."""
-    table = _SQUARE if line.name in ("sl", "ol-ovr", "sl_unbiased") else _CROSS_ENTROPY
-    return replace(table[of.model], batch_size=of.batch_size, method_options=line.options)
+def default_recipe(dataset: StudyDataset, variant: MethodVariant) -> Recipe:
+    """The settings of a variant that was not tuned."""
+    table = _SQUARE if variant.name in ("sl", "ol-ovr", "sl_unbiased") else _CROSS_ENTROPY
+    return replace(table[dataset.model], batch_size=dataset.batch_size, method_options=variant.options)
 
 
 class Recipes:
@@ -72,38 +72,38 @@ class Recipes:
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._chosen: dict[tuple[str, Line], tuple[tuple[int, int], Recipe]] = {}
+        self._chosen: dict[tuple[str, MethodVariant], tuple[tuple[int, int], Recipe]] = {}
         epochs: dict[str, int] = {}
         for row in rows:
             if row.get("kind") != CHOICE:
                 epochs[row.get("key", "")] = row.get("config", {}).get("epochs", 0)
                 continue
-            place = (str(row["dataset"]), Line.of_row(row))
+            place = (str(row["dataset"]), MethodVariant.from_row(row))
             # a short try must not push out the real thing, which is not stored twice and could not come back
             rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
             if place not in self._chosen or rank >= self._chosen[place][0]:
                 self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
 
-    def of(self, dataset: StudySet, line: Line) -> Recipe:
-        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer line; else a default."""
-        line = line.canonical()
+    def of(self, dataset: StudyDataset, variant: MethodVariant) -> Recipe:
+        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default."""
+        variant = variant.canonical()
         names = (dataset.name, *dataset.recipes_from)
-        searched = [(name, line) for name in names if self._chosen.get((name, line), ((0,),))[0][0] == SEARCHED]
-        for name, tried in [*searched, *((name, tried) for name in names for tried in line.plainer())]:
+        searched = [(name, variant) for name in names if self._chosen.get((name, variant), ((0,),))[0][0] == SEARCHED]
+        for name, tried in [*searched, *((name, tried) for name in names for tried in variant.plainer())]:
             if (name, tried) in self._chosen:
                 recipe = self._chosen[(name, tried)][1]
-                borrowed = "" if (name, tried) == (dataset.name, line) else f" (for {tried.text} on {name})"
+                borrowed = "" if (name, tried) == (dataset.name, variant) else f" (for {tried.text} on {name})"
                 return replace(recipe, source=recipe.source + borrowed)
-        return default_recipe(dataset, line)
+        return default_recipe(dataset, variant)
 
-    def start(self, dataset: StudySet, line: Line) -> Recipe:
+    def start(self, dataset: StudyDataset, variant: MethodVariant) -> Recipe:
         """What tuning begins with: a default, but what a search elsewhere found that no network changes.
 
         A dataset that borrows the searched recipe as it is has its own tuning for comparison, from the default.
         """
-        default = default_recipe(dataset, line)
+        default = default_recipe(dataset, variant)
         names = (dataset.name, *dataset.recipes_from)
         for (name, searched), (rank, recipe) in self._chosen.items():
-            if rank[0] == SEARCHED and name not in names and searched in line.canonical().plainer():
+            if rank[0] == SEARCHED and name not in names and searched in variant.canonical().plainer():
                 return replace(default, schedule=recipe.schedule, method_options=recipe.method_options)
         return default

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shortlist.study.plan.variants import Line, default_options
+from shortlist.study.plan.variants import MethodVariant, default_options
 from shortlist.training import RunConfig
 
 RESULTS_VERSION = 1
@@ -21,16 +21,16 @@ keys of earlier runs stay what they were."""
 
 def canonical(config: RunConfig, num_classes: int) -> RunConfig:
     """The configuration that stands for all that give the same result."""
-    line = Line(config.method, config.protocol).canonical()
+    variant = MethodVariant(config.method, config.protocol).canonical()
     classes = config.classes
     if classes is not None and classes == tuple(range(num_classes)):
         classes = None
-    usual = default_options(line.name)
-    options = config.method_options if line.name == config.method else {}
+    usual = default_options(variant.name)
+    options = config.method_options if variant.name == config.method else {}
     return dataclasses.replace(
         config,
-        method=line.name,
-        protocol=line.protocol,
+        method=variant.name,
+        protocol=variant.protocol,
         method_options={name: options[name] for name in sorted(options) if options[name] != usual.get(name)},
         classes=classes,
     )

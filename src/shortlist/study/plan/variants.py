@@ -11,8 +11,8 @@ from shortlist.methods import METHODS, Method, Protocol
 EXTRAS = ("aug", "ema")
 EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
-"""Lines whose name is not that of a method: OL with the loss SL has, since the paper does not say which OL had."""
+NAMED: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
+"""Variants with a name of their own: OL with the loss SL has, since the paper does not say which OL had."""
 TITLES = {
     "ol": "OL (cross entropy)",
     "ol-ovr": "OL (OVR square)",
@@ -23,7 +23,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodVariant:
     """A method under a protocol."""
 
     name: str
@@ -35,8 +35,8 @@ class Line:
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
         """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `likelihood+aug+ema`, `my_module:MyMethod`."""
         name, *extras = text.split("+")
-        if name not in METHODS and name not in VARIANTS and ":" not in name:
-            raise unknown_name("method", name, [*METHODS, *VARIANTS])
+        if name not in METHODS and name not in NAMED and ":" not in name:
+            raise unknown_name("method", name, [*METHODS, *NAMED])
         for extra in extras:
             if extra not in EXTRAS:
                 raise unknown_name("addition to a method", extra, EXTRAS)
@@ -45,7 +45,7 @@ class Line:
         return cls(name, protocol, "aug" in extras, "ema" in extras)
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> Self:
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
         """From a row of the ledger; the oldest know no averages."""
         return cls(row["line"], row["protocol"], row["augment"], row.get("ema", False))
 
@@ -57,7 +57,7 @@ class Line:
     @property
     def method(self) -> str:
         """The registry's name of the method."""
-        return VARIANTS[self.name][0] if self.name in VARIANTS else self.name
+        return NAMED[self.name][0] if self.name in NAMED else self.name
 
     @property
     def kind(self) -> type[Method]:
@@ -66,8 +66,8 @@ class Line:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that make this line what it is."""
-        return dict(VARIANTS[self.name][1]) if self.name in VARIANTS else {}
+        """The options that make this variant what it is."""
+        return dict(NAMED[self.name][1]) if self.name in NAMED else {}
 
     @property
     def ordinary(self) -> bool:
@@ -92,14 +92,14 @@ class Line:
         return TITLES.get(self.name, last if own else self.name.upper()) + extras
 
     def plainer(self) -> list[Self]:
-        """This line, then without averaged weights, then without augmentation."""
+        """This variant, then without averaged weights, then without augmentation."""
         return list(dict.fromkeys([self, replace(self, ema=False), replace(self, ema=False, augment=False)]))
 
     def canonical(self) -> Self:
-        """The line that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
+        """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
         answer is the likelihood.
 
-        >>> Line("cc").canonical().text, Line("sl", "paper").canonical().protocol
+        >>> MethodVariant("cc").canonical().text, MethodVariant("sl", "paper").canonical().protocol
         ('likelihood', 'fair')
         """
         if not self.kind.baseline:
@@ -109,15 +109,15 @@ class Line:
         return self
 
 
-def trained_share(line: Line, size: int | None, num_classes: int) -> float:
-    """The share of the items that a line trains on under uniform shortlists."""
-    if size is None or line.protocol == "fair" or not line.kind.baseline:
+def trained_share(variant: MethodVariant, size: int | None, num_classes: int) -> float:
+    """The share of the items that a variant trains on under uniform shortlists."""
+    if size is None or variant.protocol == "fair" or not variant.kind.baseline:
         return 1.0
     return 1 - size / num_classes
 
 
-def passes(method: str) -> float:
-    """Forward and backward passes of a step, as multiples of the usual ones (a second forward pass is a third)."""
+def step_cost(method: str) -> float:
+    """Forward and backward passes of a step, as a multiple of the usual ones (a second forward pass is a third)."""
     return 4 / 3 if methods.find(method).refresh == "after" else 1.0
 
 

@@ -1,59 +1,21 @@
-"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, a panel for each size and protocol.
+"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, a panel for each size and protocol."""
 
-Colours are Okabe and Ito's, told apart by the colour-blind, and every line has a stroke and a marker of its own:
-nothing hangs on colour alone.
-"""
-
-import io
-import re
 from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
 from shortlist.study.report.results import CellResult, Results
 from shortlist.study.report.tables import PROTOCOLS, added
-
-Look = tuple[str, Any, str]
-"""Colour, stroke, marker."""
-LOOKS: dict[str, Look] = {
-    "sl": ("#D55E00", "-", "^"),
-    "likelihood": ("#0072B2", "-", "o"),
-    "cc": ("#009E73", "--", "D"),
-    "rc": ("#CC79A7", "-.", "v"),
-    "proden": ("#56B4E9", "--", "P"),
-    "log": ("#E69F00", ":", "s"),
-    "exp": ("#8C6D00", (0, (5, 1)), "X"),
-    "lw": ("#7F7F7F", (0, (3, 1, 1, 1)), "*"),
-    "ol": ("#000000", "-", "s"),
-}
-SPARE: tuple[Look, ...] = (
-    ("#332288", (0, (1, 1)), "h"),
-    ("#882255", (0, (4, 2, 1, 2)), "<"),
-    ("#117733", (0, (6, 2)), ">"),
-)
-"""For lines that the paper has not, such as a method of one's own, in their order."""
-COLLAPSED = 15
-"""Points below the best: a curve that ends there is not drawn for, as it would flatten all the others."""
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "path.simplify": True,
-}
 
 
 def figure2(dataset: str, results: Results) -> str | None:
@@ -66,9 +28,9 @@ def figure2(dataset: str, results: Results) -> str | None:
     ]
     if not any(curves for _, _, curves in panels):
         return None
-    columns = [size for size in SIZES["figure2"] if any(curves for _, of, curves in panels if of == size)]
-    title = study_set(dataset).title
-    with mpl.rc_context({**STYLE, "svg.hashsalt": dataset}):
+    columns = [size for size in SIZES["figure2"] if any(curves for _, shown, curves in panels if shown == size)]
+    title = study_dataset(dataset).title
+    with drawing_style(dataset):
         drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
         handles: dict[str, Any] = {}
@@ -79,7 +41,8 @@ def figure2(dataset: str, results: Results) -> str | None:
             panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
             for text, curve in curves.items():
                 handles.setdefault(
-                    Line.parse(text).title, _draw(panel, list(looks).index(text) / len(looks), looks[text], curve)
+                    MethodVariant.parse(text).title,
+                    _draw(panel, list(looks).index(text) / len(looks), looks[text], curve),
                 )
                 heights.append(curve.mean(0)[len(curve[0]) // 5 :])
             panel.set_title(f"size {size}, {protocol}")
@@ -105,7 +68,7 @@ def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
 
 
 def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """Of every line that is drawn: the paper's, likelihood, OL, and what else was run without additions."""
+    """Of every variant that is drawn: the paper's, likelihood, OL, and what else was run without additions."""
     others = [text for text in added(dataset, results) if "+" not in text]
     return {**LOOKS, **dict(zip(others, cycle(SPARE), strict=False))}
 
@@ -113,13 +76,13 @@ def _looks(dataset: str, results: Results) -> dict[str, Look]:
 def _curves(
     dataset: str, size: int, protocol: Protocol, results: Results, texts: Iterable[str]
 ) -> dict[str, NDArray[np.float64]]:
-    """(trials, epochs) in percent, for each line that has runs."""
+    """(trials, epochs) in percent, for each variant that has runs."""
     found = {}
     for text in texts:
-        line = Line.parse(text, protocol)
+        variant = MethodVariant.parse(text, protocol)
         if text == "cc" and protocol == "fair":
             continue  # it is the likelihood
-        curve = _curve(results.of(Cell(dataset, paper.ALL_CLASSES, None if line.ordinary else size, line)))
+        curve = _curve(results.of(Cell(dataset, paper.ALL_CLASSES, None if variant.ordinary else size, variant)))
         if curve is not None:
             found[text] = curve
     return found if any(text != "ol" for text in found) else {}
@@ -131,7 +94,7 @@ def _curve(result: CellResult) -> NDArray[np.float64] | None:
 
 
 def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> Any:
-    """A curve; `shift` (0 to below 1) moves its markers, so that those of two lines do not lie on each other."""
+    """A curve; `shift` (0 to below 1) moves its markers, so that those of two methods do not lie on each other."""
     colour, stroke, marker = look
     epochs = np.arange(1, curve.shape[1] + 1)
     every = max(1, len(epochs) // 6)
@@ -149,12 +112,3 @@ def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> A
     )
     panel.fill_between(epochs, (mean - spread).round(3), (mean + spread).round(3), color=colour, alpha=0.15, lw=0)
     return handle
-
-
-def svg_text(drawing: Figure, title: str) -> str:
-    """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
-    buffer = io.StringIO()
-    drawing.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    text = buffer.getvalue()
-    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text[text.index("<svg") :])  # a hundredth of a point is enough
-    return re.sub(r"(<svg[^>]*)>", rf'\1 role="img" aria-label="{title}">', text, count=1)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from shortlist.study.plan.paper import Figure
 from shortlist.study.report.claims import Check
-from shortlist.study.report.not_run import Gap
-from shortlist.study.report.overview import Glance
-from shortlist.study.report.tables import View, ViewRow
+from shortlist.study.report.content import Content
+from shortlist.study.report.not_run import NotRun
+from shortlist.study.report.overview import Overview
+from shortlist.study.report.tables import Table, TableRow
 
 HEADER = (
     "| method | paper reports | ours, paper's protocol | difference | last ten | ours, fair | last ten | notes |\n"
@@ -22,7 +23,7 @@ EXPLANATION = (
 
 BEYOND = (
     "Methods with random crops (and flips, on CIFAR10), fed with every answer, with settings chosen by one rule; the"
-    " likelihood also with averaged weights (decay 0.999 a step). OL has the ordinary label of every item."
+    " likelihood also with averaged weights (decay 0.999 per step). OL has the ordinary label of every item."
 )
 
 
@@ -40,16 +41,16 @@ def signed(difference: float | None) -> str:
     return "" if difference is None else f"{difference:+.2f}"
 
 
-def table_text(shown: View) -> str:
+def table_text(table: Table) -> str:
     """A table, its groups one after another."""
-    parts = [f"### {shown.title}", *([shown.note] if shown.note else [])]
-    for group in shown.groups:
+    parts = [f"### {table.title}", *([table.note] if table.note else [])]
+    for group in table.groups:
         rows = "\n".join(_row(row) for row in group.rows)
         parts.append(f"**{group.title}**\n\n{HEADER}\n{rows}")
     return "\n\n".join(parts)
 
 
-def _row(row: ViewRow) -> str:
+def _row(row: TableRow) -> str:
     ours, fair = row.by["paper"], row.by["fair"]
     cells = [
         row.title,
@@ -64,14 +65,14 @@ def _row(row: ViewRow) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def glance_text(shown: Glance) -> str:
-    """Table 1 in a few rows."""
+def overview_text(overview: Overview) -> str:
+    """A table in a few rows."""
     lines = [
-        f"| {shown.title} | " + " | ".join(f"l = {size}" for size in shown.sizes) + " |",
-        "|---" * (len(shown.sizes) + 1) + "|",
+        f"| {overview.title} | " + " | ".join(f"l = {size}" for size in overview.sizes) + " |",
+        "|---" * (len(overview.sizes) + 1) + "|",
     ]
-    lines += [f"| {name} | {' | '.join(map(number, figures))} |" for name, figures in shown.rows]
-    return "\n".join([*lines, *(["", *(f"- {remark}" for remark in shown.remarks)] if shown.remarks else [])])
+    lines += [f"| {name} | {' | '.join(map(number, figures))} |" for name, figures in overview.rows]
+    return "\n".join([*lines, *(["", *(f"- {remark}" for remark in overview.remarks)] if overview.remarks else [])])
 
 
 def checks_text(checks: Sequence[Check]) -> str:
@@ -85,45 +86,36 @@ def checks_text(checks: Sequence[Check]) -> str:
     return "\n".join(lines)
 
 
-def results_text(glances: Sequence[Glance], checks: Sequence[Check], facts: str) -> str:
+def results_text(content: Content) -> str:
     """The main tables and the claims, for the page of results."""
-    if not glances:
-        return "The GPU runs themselves are still to come: there is no table of ours yet."
-    tables = [glance_text(shown) for shown in glances]
-    return "\n\n".join([*tables, *([checks_text(checks)] if checks else []), facts])
+    if not content.overviews:
+        return "There is no run yet."
+    tables = [overview_text(overview) for overview in content.overviews]
+    return "\n\n".join([*tables, *([checks_text(content.checks)] if content.checks else []), content.facts])
 
 
-def gaps_text(gaps: Sequence[Gap]) -> str:
+def not_run_text(missing: Sequence[NotRun]) -> str:
     """Every cell that is missing."""
     parts = [
-        f"**{gap.dataset}**, {gap.cells} cells: {gap.why}\n\n" + "\n".join(f"- {part}" for part in gap.missing)
-        for gap in gaps
+        f"**{part.dataset}**, {part.cells} cells: {part.why}\n\n" + "\n".join(f"- {cells}" for cells in part.missing)
+        for part in missing
     ]
     return "\n\n".join(parts) or "Nothing: every cell was run."
 
 
-def report_text(
-    views: Sequence[View],
-    glances: Sequence[Glance],
-    beyond: Sequence[Glance],
-    checks: Sequence[Check],
-    gaps: Sequence[Gap],
-    sizes: Sequence[str],
-    curves: Sequence[str],
-    facts: str,
-) -> str:
+def report_text(content: Content) -> str:
     """The whole report."""
-    parts = ["# The paper's study, re-run", EXPLANATION, facts]
-    if glances:
-        parts += ["## Table 1 at a glance", *(glance_text(shown) for shown in glances)]
-    if checks:
-        parts += ["## What was to be shown", checks_text(checks)]
-    if beyond:
-        parts += ["## Beyond the paper", BEYOND, *(glance_text(shown) for shown in beyond)]
-    if sizes:
-        parts += ["## By size", *(f"![Accuracy by size](figures/{name})" for name in sizes)]
-    parts += ["## Tables", *(table_text(shown) for shown in views)]
-    if curves:
-        parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in curves)]
-    parts += ["## What was not run", gaps_text(gaps)]
+    parts = ["# The paper's study, re-run", EXPLANATION, content.facts]
+    if content.overviews:
+        parts += ["## Table 1 at a glance", *map(overview_text, content.overviews)]
+    if content.checks:
+        parts += ["## What was to be shown", checks_text(content.checks)]
+    if content.beyond:
+        parts += ["## Beyond the paper", BEYOND, *map(overview_text, content.beyond)]
+    if content.sizes:
+        parts += ["## By size", *(f"![Accuracy by size](figures/{name})" for name in content.sizes)]
+    parts += ["## Tables", *map(table_text, content.tables)]
+    if content.curves:
+        parts += ["## Figure 2", *(f"![Figure 2](figures/{name})" for name in content.curves)]
+    parts += ["## What was not run", not_run_text(content.not_run)]
     return "\n\n".join(parts) + "\n"

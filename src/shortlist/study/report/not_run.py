@@ -6,7 +6,7 @@ from typing import Any
 
 from shortlist.study.plan import paper
 from shortlist.study.plan.grid import Cell
-from shortlist.study.report.tables import PROTOCOLS, USUAL, View
+from shortlist.study.report.tables import PROTOCOLS, USUAL, Table
 
 Reason = dict[str, Any]
 """Of not-run.json: "why", and which cells it is for."""
@@ -14,25 +14,25 @@ UNTOLD = "not run yet"
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingCells:
     """Cells that have no run: one method in one table."""
 
     table: str
     title: str
-    protocols: tuple[str, ...]
     places: tuple[str, ...]
+    protocols: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.table}, {self.title} ({' and '.join(self.protocols)}): {', '.join(self.places)}"
 
 
 @dataclass(frozen=True)
-class Gap:
+class NotRun:
     """What is missing of a dataset for one reason."""
 
     dataset: str
     why: str
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingCells, ...]
 
     @property
     def cells(self) -> int:
@@ -40,27 +40,27 @@ class Gap:
         return sum(len(part.protocols) * len(part.places) for part in self.missing)
 
 
-def gaps(views: Sequence[View], reasons: Sequence[Reason]) -> list[Gap]:
-    """Every cell of the views that has no run, with the first reason that fits; additions owe nothing."""
+def find_not_run(tables: Sequence[Table], reasons: Sequence[Reason]) -> list[NotRun]:
+    """Every cell of the tables that has no run, with the first reason that fits; additions owe nothing."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
-    for shown in views:
-        for cell in _owed(shown):
-            place = (shown.dataset, shown.table, cell.line.title, cell.line.protocol)
+    for table in tables:
+        for cell in _owed(table):
+            place = (table.dataset, table.name, cell.variant.title, cell.variant.protocol)
             found.setdefault(place, []).append(_place(cell))
     by_reason: dict[tuple[str, str], dict[tuple[str, str, tuple[str, ...]], list[str]]] = {}
-    for (dataset, table, title, protocol), places in found.items():
-        stated = {"dataset": dataset, "table": table, "protocol": protocol, "method": title}
-        of = by_reason.setdefault((dataset, _why(stated, reasons)), {})
-        of.setdefault((table, title, tuple(places)), []).append(protocol)
+    for (dataset, name, title, protocol), places in found.items():
+        stated = {"dataset": dataset, "table": name, "protocol": protocol, "method": title}
+        rows = by_reason.setdefault((dataset, _why(stated, reasons)), {})
+        rows.setdefault((name, title, tuple(places)), []).append(protocol)
     return [
-        Gap(*of, tuple(Missing(table, title, tuple(told), places) for (table, title, places), told in parts.items()))
-        for of, parts in by_reason.items()
+        NotRun(dataset, why, tuple(MissingCells(*row, tuple(protocols)) for row, protocols in rows.items()))
+        for (dataset, why), rows in by_reason.items()
     ]
 
 
-def _owed(shown: View) -> list[Cell]:
+def _owed(table: Table) -> list[Cell]:
     """The cells of a table that the study has to run and has not; a shared run is named once, as what it is run as."""
-    rows = [row for group in shown.groups for row in group.rows if row.line.text in USUAL]
+    rows = [row for group in table.groups for row in group.rows if row.variant.text in USUAL]
     results = [row.by[protocol] for row in rows for protocol in PROTOCOLS]
     return [result.cell for result in results if not result.rows and result.cell.canonical() == result.cell]
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import StudySet, study_set
+from shortlist.study.plan.datasets import StudyDataset, study_dataset
 from shortlist.study.plan.grid import IMPROVED, SIZES, Cell, beyond_methods
 from shortlist.study.plan.paper import Figure
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
 from shortlist.study.report.tables import added
 
 
 @dataclass(frozen=True)
-class Glance:
-    """Table 1 on one dataset in a few rows: SL, the best rival under each protocol, likelihood, one's own method."""
+class Overview:
+    """A table on one dataset in a few rows, each a name and a figure per size."""
 
     title: str
     sizes: tuple[int, ...]
@@ -24,22 +24,25 @@ class Glance:
     """What the table says, in words."""
 
 
-def glance(dataset: str, results: Results) -> Glance | None:
-    """None where Table 1 was not run; the best rival is the one with the best mean of its cell."""
-    of, sizes = study_set(dataset), SIZES["table1"]
+def table1_overview(dataset: str, results: Results) -> Overview | None:
+    """SL, the best rival under each protocol, likelihood and one's own method; None where Table 1 was not run.
+
+    The best rival is the one with the best mean of its cell.
+    """
+    about, sizes = study_dataset(dataset), SIZES["table1"]
     rivals = [name for name in paper.METHODS if name != "sl"]
 
     used: list[CellResult] = []
 
     def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
-        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, Line.parse(text, protocol)))
+        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, MethodVariant.parse(text, protocol)))
         used.append(found)
         return found.last
 
     def best(figures: Sequence[Figure | None]) -> Figure | None:
         return max((figure for figure in figures if figure is not None), key=lambda figure: figure.mean, default=None)
 
-    reported = of.title if of.in_paper else None
+    reported = about.title if about.in_paper else None
     rows: list[tuple[str, list[Figure | None]]] = [
         ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
         ("SL, ours", [ours("sl", size) for size in sizes]),
@@ -55,65 +58,68 @@ def glance(dataset: str, results: Results) -> Glance | None:
         ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
         ("OL, all labels, augmented, ours", [ours("ol+aug", None)] * len(sizes)),
     ]  # fmt: skip
-    for line in _own(dataset, results):
-        if line.kind.baseline:
-            rows += [(f"{line.title}, None answers only", [ours(line.text, size, "paper") for size in sizes])]
-        rows += [(f"{line.title}, every answer", [ours(line.text, size) for size in sizes])]
+    for variant in _own(dataset, results):
+        if variant.kind.baseline:
+            rows += [(f"{variant.title}, None answers only", [ours(variant.text, size, "paper") for size in sizes])]
+        rows += [(f"{variant.title}, every answer", [ours(variant.text, size) for size in sizes])]
     run = [any(result.rows and result.cell.size == size for result in used) for size in sizes]
     if not any(run):
         return None
-    if not of.in_paper:  # the paper's sizes are to be compared with; here a column without a run says nothing
+    if not about.in_paper:  # the paper's sizes are to be compared with; here a column without a run says nothing
         rows = [(name, [figure for figure, was in zip(figures, run, strict=True) if was]) for name, figures in rows]
         sizes = tuple(size for size, was in zip(sizes, run, strict=True) if was)
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
-    note = [f"{of.note[:1].upper()}{of.note[1:]}."] if of.note else []
-    return Glance(of.title, sizes, shown, (*note, _lengths(of, used), *_divergences(used)))
+    note = [f"{about.note[:1].upper()}{about.note[1:]}."] if about.note else []
+    return Overview(about.title, sizes, shown, (*note, _lengths(about, used), *_divergences(used)))
 
 
-def _own(dataset: str, results: Results) -> list[Line]:
+def _own(dataset: str, results: Results) -> list[MethodVariant]:
     """Methods of the user's own that were run."""
-    return [line for text in added(dataset, results) if (line := Line.parse(text)).own]
+    return [variant for text in added(dataset, results) if (variant := MethodVariant.parse(text)).own]
 
 
-def _lengths(of: StudySet, found: Iterable[CellResult]) -> str:
+def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
     """How long the runs of these cells were, and how many there are of each."""
     shown = [result for result in found if result.rows]
     epochs = sorted({result.epochs for result in shown if result.epochs})
-    papers = f" (the paper's: {of.epochs})" if of.in_paper and epochs != [of.epochs] else ""
+    papers = f" (the paper's: {dataset.epochs})" if dataset.in_paper and epochs != [dataset.epochs] else ""
     trials = _listed(sorted({len(result.rows) for result in shown}))
-    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} trials a cell."
+    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} trials per cell."
 
 
 def _divergences(found: Iterable[CellResult]) -> list[str]:
     """Which means are of fewer trials than were run: a remark, or none."""
     broken = {result.cell.canonical(): result for result in found if result.failed}
     told = [
-        f"{cell.line.title}{f' ({cell.line.protocol})' if cell.line.kind.baseline else ''}"
+        f"{cell.variant.title}{f' ({cell.variant.protocol})' if cell.variant.kind.baseline else ''}"
         f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
         for cell, result in broken.items()
     ]
     return [f"Trials that diverged and are not in the mean: {'; '.join(told)}."] if told else []
 
 
-def beyond(dataset: str, results: Results) -> Glance | None:
+def beyond_overview(dataset: str, results: Results) -> Overview | None:
     """Methods with augmentation and every answer, against ordinary labels for all; None where none was run."""
     methods = ["ol+aug", *beyond_methods()]
-    of = {
-        (text, size): results.of(Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, Line.parse(text)))
+    by_place = {
+        (text, size): results.of(
+            Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, MethodVariant.parse(text))
+        )
         for text in methods
         for size in SIZES["table1"]
     }
-    sizes = tuple(s for s in SIZES["table1"] if any(of[(text, s)].rows for text in methods[1:]))
-    texts = [text for text in methods if any(of[(text, size)].rows for size in sizes)]
+    sizes = tuple(s for s in SIZES["table1"] if any(by_place[(text, s)].rows for text in methods[1:]))
+    texts = [text for text in methods if any(by_place[(text, size)].rows for size in sizes)]
     if not sizes:
         return None
-    rows = tuple((Line.parse(text).title, tuple(of[(text, size)].last for size in sizes)) for text in texts)
-    remarks = [_beyond_remark(size, {t: f for t in texts if (f := of[(t, size)].last)}) for size in sizes]
-    absent = [Line.parse(text).title for text in methods if text not in texts]
+    titles = {text: MethodVariant.parse(text).title for text in methods}
+    rows = tuple((titles[text], tuple(by_place[(text, size)].last for size in sizes)) for text in texts)
+    remarks = [_beyond_remark(size, {t: f for t in texts if (f := by_place[(t, size)].last)}) for size in sizes]
+    absent = [titles[text] for text in methods if text not in texts]
     remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
-    used = [result for (_, size), result in of.items() if size in sizes]
-    remarks += [_lengths(study_set(dataset), used), *_divergences(used)]
-    return Glance(study_set(dataset).title, sizes, rows, tuple(filter(None, remarks)))
+    used = [result for (_, size), result in by_place.items() if size in sizes]
+    remarks += [_lengths(study_dataset(dataset), used), *_divergences(used)]
+    return Overview(study_dataset(dataset).title, sizes, rows, tuple(filter(None, remarks)))
 
 
 def _listed(values: Iterable[object], word: str = "or") -> str:
@@ -152,9 +158,9 @@ def _level(best: Figure, other: Figure) -> bool:
 
 
 def _short(text: str) -> str:
-    """Among lines that are all augmented.
+    """Among variants that are all augmented.
 
     >>> _short("likelihood+aug+ema")
     'likelihood with averaged weights'
     """
-    return Line.parse(text).title.replace(", augmented", "").replace(", averaged", " with averaged")
+    return MethodVariant.parse(text).title.replace(", augmented", "").replace(", averaged", " with averaged")

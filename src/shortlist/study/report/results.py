@@ -8,12 +8,12 @@ from shlex import quote
 
 import numpy as np
 
-from shortlist.study.plan.datasets import paper_title, study_set
+from shortlist.study.plan.datasets import paper_title, study_dataset
 from shortlist.study.plan.grid import Cell, plan_run
-from shortlist.study.plan.paper import Figure, figure
+from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
 from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.run_keys import settings_key
-from shortlist.study.run.ledger import Row
+from shortlist.study.run.ledger import RUN, Row
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CellResult:
 
     @property
     def finished(self) -> tuple[Row, ...]:
-        """Without the runs that broke."""
+        """Without the runs that diverged."""
         return tuple(row for row in self.rows if row["failed"] is None)
 
     @property
@@ -49,11 +49,11 @@ class CellResult:
 
     @property
     def paper(self) -> Figure | None:
-        """What the paper reports; nothing for a line with additions, which it has not."""
+        """What the paper reports; nothing for a variant with additions, which it has not."""
         cell = self.cell
-        if cell.line.augment or cell.line.ema:
+        if cell.variant.augment or cell.variant.ema:
             return None
-        return figure(paper_title(cell.dataset), cell.classes, cell.line.name, cell.size)
+        return figure(paper_title(cell.dataset), cell.classes, cell.variant.name, cell.size)
 
     @property
     def difference(self) -> float | None:
@@ -75,15 +75,14 @@ class CellResult:
         """Whether SGD failed and Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
 
-    def command(self, folder: Path) -> str:
-        """Runs this cell again with the settings chosen in a folder, into another one."""
+    def command(self, table: str, folder: Path) -> str:
+        """Runs this cell of a table again with the settings chosen in a folder, into another one."""
         cell = self.cell
-        table = "table1" if cell.classes == "1-10" else {4: "table3", 3: "table4", 2: "table5"}.get(cell.size or 0, "")
-        words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.line.text}"]
-        words += [f"--sizes {cell.size}"] if cell.size is not None and cell.classes == "1-10" else []
-        words += [f"--classes {cell.classes}"] if cell.classes != "1-10" else []
-        words += [f"--protocol {cell.line.protocol}", f"--trials {max(len(self.rows), 1)}"]
-        words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_set(cell.dataset).epochs) else []
+        words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.variant.text}"]
+        words += [f"--sizes {cell.size}"] if cell.size is not None and cell.classes == ALL_CLASSES else []
+        words += [f"--classes {cell.classes}"] if cell.classes != ALL_CLASSES else []
+        words += [f"--protocol {cell.variant.protocol}", f"--trials {max(len(self.rows), 1)}"]
+        words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_dataset(cell.dataset).epochs) else []
         again = "rerun" if folder.name != "rerun" else "rerun-again"  # where it is stored it would not be run
         return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
 
@@ -103,20 +102,20 @@ class Results:
         self._recipes = recipes
         self._by_cell: dict[Cell, list[Row]] = defaultdict(list)
         for row in rows:
-            if row.get("kind") == "run":
+            if row.get("kind") == RUN:
                 self._by_cell[Cell.from_dict(row)].append(row)
 
     def datasets(self) -> list[str]:
         """Those with runs."""
         return list(dict.fromkeys(cell.dataset for cell in self._by_cell))
 
-    def lines(self, dataset: str) -> list[str]:
+    def variants(self, dataset: str) -> list[str]:
         """The lines run on a dataset, as on the command line."""
-        return list(dict.fromkeys(cell.line.text for cell in self._by_cell if cell.dataset == dataset))
+        return list(dict.fromkeys(cell.variant.text for cell in self._by_cell if cell.dataset == dataset))
 
-    def all_rows(self) -> list[Row]:
-        """Every run."""
-        return [row for rows in self._by_cell.values() for row in rows]
+    def cells(self) -> list[Cell]:
+        """Those with runs."""
+        return list(self._by_cell)
 
     def of(self, cell: Cell) -> CellResult:
         """What stands for a cell.

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
 from shortlist.study.plan.paper import Figure
-from shortlist.study.plan.variants import Line
-from shortlist.study.report.curves import COLLAPSED, LOOKS, STYLE, svg_text
+from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.drawing import COLLAPSED, LOOKS, drawing_style, svg_text
 from shortlist.study.report.results import Results
 
 SIZES_SHOWN = SIZES["table1"]
@@ -26,37 +25,37 @@ Points = dict[int | None, Figure]
 
 def by_size(dataset: str, results: Results) -> str | None:
     """A panel without and one with augmentation; None where no method was run at two sizes."""
-    panels = {title: found for title, extra in PANELS.items() if (found := _lines(dataset, extra, results))}
+    panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results))}
     if not panels:
         return None
-    title = study_set(dataset).title
-    with mpl.rc_context({**STYLE, "svg.hashsalt": f"sizes {dataset}"}):
+    title = study_dataset(dataset).title
+    with drawing_style(f"sizes {dataset}"):
         drawing = Drawing(figsize=(4.2 * len(panels) + 1.4, 4.2), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(1, len(panels), sharey=True, squeeze=False)
         handles: dict[str, Any] = {}
-        for axis, (name, lines) in zip(axes.flat, panels.items(), strict=True):
-            for text, points in lines.items():
+        for axis, (name, methods) in zip(axes.flat, panels.items(), strict=True):
+            for text, points in methods.items():
                 handles[text] = _draw(axis, text, points)
             axis.set(title=name, xlabel="classes shown, of 10", xticks=SIZES_SHOWN)
             axis.invert_xaxis()
-        drawn = [points for lines in panels.values() for points in lines.values()]
+        drawn = [points for methods in panels.values() for points in methods.values()]
         axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
         shown = [text for text in LOOKS if text in handles]
-        titles = [Line.parse(text).title for text in shown]
+        titles = [MethodVariant.parse(text).title for text in shown]
         drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
         return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
 
 
-def _lines(dataset: str, extra: str, results: Results) -> dict[str, Points]:
+def _methods(dataset: str, extra: str, results: Results) -> dict[str, Points]:
     """What was run at two sizes or more, and ordinary labels beside it; fed with every answer, CC is the likelihood."""
     found: dict[str, Points] = {}
     for text in (text for text in LOOKS if text != "cc"):
-        line = Line.parse(text + extra)
-        sizes = (None,) if line.ordinary else SIZES_SHOWN
-        cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, line)).last for size in sizes}
+        variant = MethodVariant.parse(text + extra)
+        sizes = (None,) if variant.ordinary else SIZES_SHOWN
+        cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, variant)).last for size in sizes}
         points: Points = {size: figure for size, figure in cells.items() if figure is not None}
-        if len(points) > 1 or (line.ordinary and points):
+        if len(points) > 1 or (variant.ordinary and points):
             found[text] = points
     return found if any(text != "ol" for text in found) else {}
 

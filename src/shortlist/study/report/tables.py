@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from shortlist.errors import InputError
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import IMPROVED, SIZES, TRIALS, Cell
 from shortlist.study.plan.paper import Figure
-from shortlist.study.plan.variants import Line
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
 
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
-"""The lines that the study has to run; the others are additions."""
+"""The variants that the study has to run; the others are additions."""
 
 
 @dataclass
-class ViewRow:
+class TableRow:
     """A method: the paper's figure beside ours under both protocols."""
 
-    line: Line
+    variant: MethodVariant
     title: str
     by: dict[Protocol, CellResult]
     best: set[str] = field(default_factory=set)
@@ -43,7 +43,7 @@ class ViewRow:
         found = {protocol: _notes(self.by[protocol]) for protocol in PROTOCOLS}
         both = [note for note in found["paper"] if note in found["fair"]]
         each = [f"{protocol}: {note}" for protocol in PROTOCOLS for note in found[protocol] if note not in both]
-        shared = ["fair: is the likelihood"] if self.line.name == "cc" else []
+        shared = ["fair: is the likelihood"] if self.variant.name == "cc" else []
         return "; ".join([*both, *each, *shared])
 
 
@@ -51,7 +51,7 @@ def _notes(result: CellResult) -> list[str]:
     """What must be known about a cell."""
     if not result.rows:
         return []
-    usual = study_set(result.cell.dataset).epochs
+    usual = study_dataset(result.cell.dataset).epochs
     told = {
         f"{len(result.rows)} of {TRIALS} trials": len(result.rows) < TRIALS,
         f"{len(result.rows)} trials": len(result.rows) > TRIALS,
@@ -65,27 +65,28 @@ def _notes(result: CellResult) -> list[str]:
 
 
 @dataclass
-class ViewGroup:
+class TableGroup:
     """Rows that compete: one size, or one set of classes."""
 
     title: str
-    rows: list[ViewRow]
+    rows: list[TableRow]
 
 
 @dataclass
-class View:
+class Table:
     """A table of the paper on one dataset."""
 
-    table: str
+    name: str
+    """As on the command line: `table1`."""
     dataset: str
     title: str
     note: str
-    groups: list[ViewGroup]
+    groups: list[TableGroup]
 
     @property
-    def name(self) -> str:
+    def anchor(self) -> str:
         """For links."""
-        return f"{self.table}-{self.dataset}"
+        return f"{self.name}-{self.dataset}"
 
     def results(self) -> list[CellResult]:
         """Every cell of it."""
@@ -101,21 +102,20 @@ TITLES = {
 }
 
 
-def view(table: str, dataset: str, results: Results) -> View:
+def build_table(name: str, dataset: str, results: Results) -> Table:
     """A table on a dataset, with what the ledger holds."""
-    of = study_set(dataset)
     extra = added(dataset, results)
-    if table == "table2":
+    if name == "table2":
         groups = [_ordinary(dataset, results, extra)]
     else:
-        methods = [*paper.METHODS, "likelihood", *(text for text in extra if not Line.parse(text).ordinary)]
+        methods = [*paper.METHODS, "likelihood", *(text for text in extra if not MethodVariant.parse(text).ordinary)]
         places = (
             [(paper.ALL_CLASSES, size, f"size {size}") for size in SIZES["table1"]]
-            if table == "table1"
-            else [(c, paper.subset_size(c), f"classes {c}, size {paper.subset_size(c)}") for c in paper.SUBSETS[table]]
+            if name == "table1"
+            else [(c, paper.subset_size(c), f"classes {c}, size {paper.subset_size(c)}") for c in paper.SUBSETS[name]]
         )
         groups = [
-            ViewGroup(title, [r for m in methods if (r := _row(dataset, classes, size, m, results, m in extra))])
+            TableGroup(title, [r for m in methods if (r := _row(dataset, classes, size, m, results, m in extra))])
             for classes, size, title in places
         ]
     groups = [
@@ -123,51 +123,52 @@ def view(table: str, dataset: str, results: Results) -> View:
     ]
     for group in groups:
         _mark_best(group)
-    return View(table, dataset, f"{TITLES[table]}, {of.title}", of.note, groups)
+    about = study_dataset(dataset)
+    return Table(name, dataset, f"{TITLES[name]}, {about.title}", about.note, groups)
 
 
 def added(dataset: str, results: Results) -> list[str]:
-    """Lines that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
+    """Variants that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
     known = (*USUAL, IMPROVED)  # the last has a table of its own
-    return [text for text in results.lines(dataset) if text not in known and problem(text) is None]
+    return [text for text in results.variants(dataset) if text not in known and problem(text) is None]
 
 
 def problem(text: str) -> str | None:
-    """Why a line of the ledger cannot be shown: its method is not here."""
+    """Why a variant of the ledger cannot be shown: its method is not here."""
     try:
-        Line.parse(text)
+        MethodVariant.parse(text)
     except InputError as error:
         return str(error)
     return None
 
 
-def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> ViewGroup:
+def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> TableGroup:
     rows = []
-    ordinary = ["ol", "ol-ovr", *(text for text in extra if Line.parse(text).ordinary)]
+    ordinary = ["ol", "ol-ovr", *(text for text in extra if MethodVariant.parse(text).ordinary)]
     for size, texts in [*((size, ("sl", "likelihood")) for size in SIZES["table2"]), (None, tuple(ordinary))]:
         for text in texts:
             row = _row(dataset, paper.ALL_CLASSES, size, text, results, text in extra)
             if row is not None:
                 row.title += "" if size is None else f", size {size}"
                 rows.append(row)
-    return ViewGroup("stochastic (SL, likelihood) and ordinary labels (OL)", rows)
+    return TableGroup("stochastic (SL, likelihood) and ordinary labels (OL)", rows)
 
 
-def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> ViewRow | None:
+def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> TableRow | None:
     """A row; one that is not in the paper only if it was run."""
-    lines = {protocol: Line.parse(text, protocol) for protocol in PROTOCOLS}
-    by = {protocol: results.of(Cell(dataset, classes, size, line)) for protocol, line in lines.items()}
+    variants = {protocol: MethodVariant.parse(text, protocol) for protocol in PROTOCOLS}
+    by = {protocol: results.of(Cell(dataset, classes, size, variant)) for protocol, variant in variants.items()}
     if optional and not any(result.rows for result in by.values()):
         return None
-    return ViewRow(lines["paper"], lines["paper"].title, by)
+    return TableRow(variants["paper"], variants["paper"].title, by)
 
 
-def _mark_best(group: ViewGroup) -> None:
+def _mark_best(group: TableGroup) -> None:
     """Bold is for the best mean of a column, as rounded for the table; equals share it.
 
-    Augmented lines do not compete: they would win by their augmentation.
+    Augmented variants do not compete: they would win by their augmentation.
     """
-    competing = [row for row in group.rows if not row.line.augment]
+    competing = [row for row in group.rows if not row.variant.augment]
 
     def mark(column: str, figures: list[Figure | None]) -> None:
         means = [None if figure is None else round(figure.mean, 2) for figure in figures]

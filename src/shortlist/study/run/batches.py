@@ -1,13 +1,14 @@
-"""Packs: runs that go through the fleet together, small enough that each ends within minutes and is stored."""
+"""Batches: runs that are trained together, small enough that each batch ends within minutes and is stored."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shortlist.study.plan.datasets import study_set
+from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import PlannedRun
-from shortlist.study.plan.variants import passes, trained_share
+from shortlist.study.plan.variants import step_cost, trained_share
+from shortlist.study.run.ledger import RUN
 from shortlist.training import pack_key
 
 GPU_SECONDS = {"lenet": 0.016 / 60_000, "resnet32": 1 / 280_000}
@@ -15,24 +16,30 @@ CPU_SECONDS = {"lenet": 8e-4, "resnet32": 4e-3}
 """First guesses of the seconds per item trained; `Pace` replaces them by what it measures."""
 BESIDE = {"resnet32": 2.0}
 SMALL_BESIDE = 6.0
-"""What a pack costs a GPU beside its runs, in runs: a step of LeNets takes 0.36 ms whoever is in it
+"""What a batch costs a GPU beside its runs, in runs: a step of LeNets takes 0.36 ms whoever is in it
 (results/fleet_speed.json). This decides which runs keep company."""
 START = 3.0
-"""Seconds to build a pack on a GPU and capture its step."""
+"""Seconds to build a batch on a GPU and capture its step."""
 FIRST_START = 45.0
-"""Seconds until the first pack on a GPU is under way: compiling, mostly."""
+"""Seconds until the first batch on a GPU is under way: compiling, mostly."""
 SLACK = 1.15
-"""Estimates are raised by this much: a pack that would end too late is not begun."""
+"""Estimates are raised by this much: a batch that would end too late is not begun."""
 GOOD, FEWEST = 4, 2
-"""Runs of a pack, as multiples of what it costs beside them: a group is not cut into packs smaller than the first, and
-a pack that the end of the time cuts below the second is not begun, as it would pay for the device and hardly use it."""
+"""Runs of a batch, as multiples of what it costs beside them: a group is not cut into smaller batches than the first,
+and a batch that the end of the time cuts below the second is not begun: it would pay for the device and hardly use
+it."""
 
 
 @dataclass(frozen=True)
-class Pack:
-    """Runs of one dataset, number of classes and network."""
+class RunBatch:
+    """Runs of one dataset, number of classes and network, and how to train them."""
 
     runs: tuple[PlannedRun, ...]
+    kind: str = RUN
+    """Of the ledger's rows; only runs of kind `RUN` are scored on the test items, never those that settings are chosen
+    by."""
+    device: str = "auto"
+    score_every: int = 1
 
     @property
     def dataset(self) -> str:
@@ -49,53 +56,53 @@ class Pack:
         """What it costs a GPU beside its runs, in runs."""
         return BESIDE.get(self.model, SMALL_BESIDE)
 
-    def work(self, cuda: bool = True) -> float:
-        """Items trained; those of runs that stand still, second passes and what a pack costs anyway are counted in.
+    def cost(self, cuda: bool = True) -> float:
+        """Items trained; those of runs that stand still, second passes and what a batch costs anyway are counted in.
 
-        Runs of one pack step together: those with fewer items stand still at the end of each epoch and cost on.
+        Runs of one batch step together: those with fewer items stand still at the end of each epoch and cost on.
         """
         longest = max(items_of(run) for run in self.runs)
         beside = self.beside * max(run.config.epochs for run in self.runs) if cuda else 0.0
-        return longest * (beside + sum(run.config.epochs * passes(run.config.method) for run in self.runs))
+        return longest * (beside + sum(run.config.epochs * step_cost(run.config.method) for run in self.runs))
 
 
 def items_of(run: PlannedRun) -> float:
     """How many items a run trains on, about."""
-    of = study_set(run.cell.dataset)
-    share = trained_share(run.cell.line, run.cell.size, run.cell.num_classes)
-    return of.train_items * run.cell.num_classes / of.num_classes * share * (1 - run.config.holdout)
+    cell, dataset = run.cell, study_dataset(run.cell.dataset)
+    share = trained_share(cell.variant, cell.size, cell.num_classes)
+    return dataset.train_items * cell.num_classes / dataset.num_classes * share * (1 - run.config.holdout)
 
 
 @dataclass
 class Pace:
-    """How long packs take: a start and so many seconds per item trained, guessed first and then measured."""
+    """How long batches take: a start and some seconds per item trained, guessed first and then measured."""
 
     cuda: bool
     _seen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def first_start(self) -> float:
-        """How long the very first pack takes to get under way."""
+        """How long the very first batch takes to get under way."""
         return SLACK * FIRST_START if self.cuda and not self._seen else 0.0
 
-    def seconds(self, pack: Pack) -> float:
-        """How long a pack will take, the very first start apart, rather too long than too short."""
-        seen = self._seen.get(pack.model)
+    def seconds(self, batch: RunBatch) -> float:
+        """How long a batch will take, the very first start apart, rather too long than too short."""
+        seen = self._seen.get(batch.model)
         if not seen:
-            rate = (GPU_SECONDS if self.cuda else CPU_SECONDS).get(pack.model, 1e-5)
-            return SLACK * (self.cuda * START + pack.work(self.cuda) * rate)
-        rate = min(seconds / work for work, seconds in seen)
-        # the very first pack also compiles: its start says nothing about later ones
-        start = max((seconds - work * rate for work, seconds in seen[1:]), default=0.0)
-        return SLACK * (start + pack.work(self.cuda) * rate)
+            rate = (GPU_SECONDS if self.cuda else CPU_SECONDS).get(batch.model, 1e-5)
+            return SLACK * (self.cuda * START + batch.cost(self.cuda) * rate)
+        rate = min(seconds / cost for cost, seconds in seen)
+        # the very first batch also compiles: its start says nothing about later ones
+        start = max((seconds - cost * rate for cost, seconds in seen[1:]), default=0.0)
+        return SLACK * (start + batch.cost(self.cuda) * rate)
 
     def all_seconds(self, groups: Iterable[Sequence[PlannedRun]], usual: float) -> float:
-        """A guess for all packs of many groups; only the first waits for the compiler."""
-        return self.first_start + sum(self.seconds(pack) for group in groups for pack in cut(group, self, usual))
+        """A guess for all batches of many groups; only the first waits for the compiler."""
+        return self.first_start + sum(self.seconds(batch) for group in groups for batch in cut(group, self, usual))
 
-    def saw(self, pack: Pack, seconds: float) -> None:
-        """A pack was timed, its start included."""
-        self._seen.setdefault(pack.model, []).append((pack.work(self.cuda), seconds))
+    def saw(self, batch: RunBatch, seconds: float) -> None:
+        """A batch was timed, its start included."""
+        self._seen.setdefault(batch.model, []).append((batch.cost(self.cuda), seconds))
 
 
 def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
@@ -107,13 +114,13 @@ def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
 
 
 def _companies(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
-    """Runs of one length each, joined as long as a joint pack costs less than two."""
+    """Runs of one length each, joined as long as a joint batch costs less than two."""
     levels: dict[float, list[PlannedRun]] = defaultdict(list)
     for run in sorted(members, key=lambda run: (-items_of(run), run.trial)):
         levels[items_of(run)].append(run)
     parts, start = list(levels.values()), START / GPU_SECONDS.get(members[0].config.model, 1e-5)
     while len(parts) > 1:
-        gains = [start + _work(one) + _work(two) - _work([*one, *two]) for one, two in pairwise(parts)]
+        gains = [start + _cost(one) + _cost(two) - _cost([*one, *two]) for one, two in pairwise(parts)]
         best = max(range(len(gains)), key=gains.__getitem__)
         if gains[best] <= 0:
             break
@@ -121,33 +128,33 @@ def _companies(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
     return [sorted(part, key=lambda run: -items_of(run)) for part in parts]
 
 
-def _work(runs: Sequence[PlannedRun]) -> float:
-    return Pack(tuple(runs)).work()
+def _cost(runs: Sequence[PlannedRun]) -> float:
+    return RunBatch(tuple(runs)).cost()
 
 
-def cut(group: Sequence[PlannedRun], pace: Pace, usual: float) -> list[Pack]:
-    """A group as packs of about equal size that take about `usual` seconds at most, but are not too small."""
-    whole = Pack(tuple(group))
+def cut(group: Sequence[PlannedRun], pace: Pace, usual: float) -> list[RunBatch]:
+    """A group as batches of about equal size that take about `usual` seconds at most, but are not too small."""
+    whole = RunBatch(tuple(group))
     least = GOOD * whole.beside if pace.cuda else 1
     parts, size = 1, len(group)
-    while size > least and pace.seconds(Pack(whole.runs[:size])) > usual:
+    while size > least and pace.seconds(RunBatch(whole.runs[:size])) > usual:
         parts += 1
         size = -(-len(group) // parts)
-    return [Pack(whole.runs[start : start + size]) for start in range(0, len(group), size)]
+    return [RunBatch(whole.runs[start : start + size]) for start in range(0, len(group), size)]
 
 
-def next_pack(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float, most: int | None) -> Pack | None:
-    """The first runs of a group that make a pack.
+def next_batch(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float, most: int | None) -> RunBatch | None:
+    """The first runs of a group that make a batch.
 
     Args:
         group: runs that can step together.
-        pace: how long packs take.
-        usual: the seconds a pack should take; a small one is begun even if it takes longer.
+        pace: how long batches take.
+        usual: the seconds a batch should take; a small one is begun even if it takes longer.
         left: the seconds it must not take longer than; None is returned where too few runs fit.
-        most: runs a pack.
+        most: runs per batch.
     """
-    pack = cut(group[:most], pace, usual)[0]
-    fewest = min(len(pack.runs), FEWEST * pack.beside) if pace.cuda else 1
-    while len(pack.runs) > fewest and pace.first_start + pace.seconds(pack) > left:
-        pack = Pack(pack.runs[:-1])
-    return pack if pace.first_start + pace.seconds(pack) <= left else None
+    batch = cut(group[:most], pace, usual)[0]
+    fewest = min(len(batch.runs), FEWEST * batch.beside) if pace.cuda else 1
+    while len(batch.runs) > fewest and pace.first_start + pace.seconds(batch) > left:
+        batch = RunBatch(batch.runs[:-1])
+    return batch if pace.first_start + pace.seconds(batch) <= left else None

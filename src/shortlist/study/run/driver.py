@@ -1,4 +1,4 @@
-"""The driver: what the ledger does not hold is cut into packs, trained, and stored as each pack ends."""
+"""The driver: what the ledger does not hold is cut into batches, trained, and stored as each batch ends."""
 
 import signal
 import threading
@@ -6,31 +6,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from shortlist.errors import InputError
-from shortlist.study.plan import datasets as sets
+from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import PlannedRun
-from shortlist.study.run.batches import Pace, Pack, groups, next_pack
-from shortlist.study.run.engines import Done, StudyEngine
-from shortlist.study.run.ledger import Ledger
-from shortlist.study.run.run_locks import Sharing
-from shortlist.study.run.worker import Order
+from shortlist.study.run.batches import Pace, RunBatch, groups, next_batch
+from shortlist.study.run.engines import Finished, StudyEngine
+from shortlist.study.run.ledger import RUN, Ledger
+from shortlist.study.run.run_locks import RunLocks
 
-PACK_MINUTES = 3.0
+BATCH_MINUTES = 3.0
 Say = Callable[[str], None]
 
 
 @dataclass
 class Budget:
-    """When to stop, and how long a pack may take; time counts from the making of it."""
+    """When to stop, and how long a batch may take; time counts from the making of it."""
 
     minutes: float | None = None
-    pack_minutes: float = PACK_MINUTES
+    batch_minutes: float = BATCH_MINUTES
     began: float = field(default_factory=lambda: time.monotonic())
 
     def __post_init__(self) -> None:
-        for name in ("minutes", "pack_minutes"):
+        for name in ("minutes", "batch_minutes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"{name.replace('_', '-')}: expected more than 0, got {value}")
@@ -42,7 +40,7 @@ class Budget:
 
 
 @dataclass
-class Report:
+class DriveOutcome:
     """What a drive came to."""
 
     stored: int = 0
@@ -53,25 +51,18 @@ class Report:
     absent: dict[str, str] = field(default_factory=dict)
     """Datasets whose data is not here -> why."""
 
+    def add(self, other: "DriveOutcome") -> None:
+        """Count what another drive came to."""
+        self.stored += other.stored
+        self.failed += other.failed
+        self.left += other.left
+        self.left_seconds += other.left_seconds
+        self.absent |= other.absent
+
 
 def missing(runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger]) -> list[PlannedRun]:
     """The runs that the ledger does not hold."""
     return [run for run in runs if run.key not in ledger(run)]
-
-
-def row_of(run: PlannedRun, result: dict[str, Any], kind: str) -> dict[str, Any]:
-    """A row of the ledger: what was asked, what came of it, and where; the long list last."""
-    accuracy = result.pop("accuracy")
-    return {
-        "key": run.key,
-        "kind": kind,
-        **run.cell.to_dict(),
-        "trial": run.trial,
-        **result,
-        "recipe": run.source,
-        "config": run.config.to_dict(),
-        "accuracy": accuracy,
-    }
 
 
 def drive(
@@ -81,12 +72,12 @@ def drive(
     budget: Budget,
     *,
     device: str = "auto",
-    kind: str = "run",
+    kind: str = RUN,
     score_every: int = 1,
     pace: Pace | None = None,
     say: Say = lambda line: None,
-) -> Report:
-    """Train what is missing and store it, pack by pack; killed at any moment, the same call goes on from there.
+) -> DriveOutcome:
+    """Train what is missing and store it, batch by batch; killed at any moment, the same call goes on from there.
 
     Several processes may do so at once: each trains what no other has begun, and waits for the rest to be stored.
 
@@ -96,43 +87,45 @@ def drive(
         engine: where to train.
         budget: when to stop.
         device: for engines that compute here.
-        kind: of the rows; only runs of kind `run` are scored on the test items.
+        kind: of the rows, as `RunBatch` has it.
         score_every: epochs between scores.
-        pace: how long packs take, kept between drives.
-        say: told of every pack.
+        pace: how long batches take, kept between drives.
+        say: told of every batch.
     """
-    report = Report()
-    waiting = groups(_with_data(missing(runs, ledger), report, say))
+    outcome = DriveOutcome()
+    waiting = groups(_with_data(missing(runs, ledger), outcome, say))
     total = sum(map(len, waiting))
     pace = pace or Pace(engine.cuda)
     most = None if engine.cuda else 1
-    under_way: dict[int, Pack] = {}
+    under_way: dict[int, RunBatch] = {}
     number = 0
-    with Sharing(ledger, say) as share:
-        while waiting or under_way or share.elsewhere:
+    with RunLocks(ledger, say) as locks:
+        while waiting or under_way or locks.elsewhere:
             while waiting and len(under_way) < engine.slots:
-                pack = _take(waiting, pace, budget, most)
-                if pack is None:  # the time is over; what is under way still ends
-                    waiting += groups(share.again())
-                    report.left += sum(map(len, waiting))
-                    report.left_seconds += pace.all_seconds(waiting, 60 * budget.pack_minutes)
+                batch = _take(waiting, pace, budget, most)
+                if batch is None:  # the time is over; what is under way still ends
+                    waiting += groups(locks.again())
+                    outcome.left += sum(map(len, waiting))
+                    outcome.left_seconds += pace.all_seconds(waiting, 60 * budget.batch_minutes)
                     waiting = []
                     break
-                ours = share.begin(pack.runs)
+                ours = locks.begin(batch.runs)
                 if not ours:
                     continue
-                under_way[number] = Pack(tuple(ours))
-                engine.submit(number, _order(under_way[number], device, kind, score_every))
+                # a choice looks at the last ten epochs only, and they are always scored
+                every = score_every if kind == RUN else max(run.config.epochs for run in ours)
+                under_way[number] = RunBatch(tuple(ours), kind, device, every)
+                engine.submit(number, under_way[number])
                 number += 1
             if under_way:
                 done = engine.wait()
-                pack = under_way.pop(done.number)
-                pace.saw(pack, done.seconds)
-                _store(pack, done, ledger, kind, report)
-                say(_line(pack, done, report, total))
-            elif share.elsewhere:
-                waiting = groups(share.wait())
-    return report
+                batch = under_way.pop(done.number)
+                pace.saw(batch, done.seconds)
+                _store(batch, done, ledger, outcome)
+                say(_progress(batch, done, outcome, total))
+            elif locks.elsewhere:
+                waiting = groups(locks.wait())
+    return outcome
 
 
 @contextmanager
@@ -153,51 +146,44 @@ def listening() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _with_data(runs: Sequence[PlannedRun], report: Report, say: Say) -> list[PlannedRun]:
+def _with_data(runs: Sequence[PlannedRun], outcome: DriveOutcome, say: Say) -> list[PlannedRun]:
     """The runs whose data can be had; the others are named and left out."""
     for name in dict.fromkeys(run.cell.dataset for run in runs):
         try:
-            sets.load(name)
+            datasets.load(name)
         except InputError as error:
-            report.absent[name] = str(error)
+            outcome.absent[name] = str(error)
             say(f"{name} is left out: {error}")
-    kept = [run for run in runs if run.cell.dataset not in report.absent]
-    report.left += len(runs) - len(kept)
+    kept = [run for run in runs if run.cell.dataset not in outcome.absent]
+    outcome.left += len(runs) - len(kept)
     return kept
 
 
-def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget, most: int | None) -> Pack | None:
-    """The next pack that ends in time, taken out of the groups that wait; shorter runs may still fit."""
+def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget, most: int | None) -> RunBatch | None:
+    """The next batch that ends in time, taken out of the groups that wait; shorter runs may still fit."""
     for place, group in enumerate(waiting):
-        pack = next_pack(group, pace, 60 * budget.pack_minutes, budget.left, most)
-        if pack is not None:
-            del group[: len(pack.runs)]
+        batch = next_batch(group, pace, 60 * budget.batch_minutes, budget.left, most)
+        if batch is not None:
+            del group[: len(batch.runs)]
             if not group:
                 del waiting[place]
-            return pack
+            return batch
     return None
 
 
-def _order(pack: Pack, device: str, kind: str, score_every: int) -> Order:
-    configs = tuple(run.config for run in pack.runs)
-    # a choice looks at the last ten epochs only, and they are always scored
-    every = score_every if kind == "run" else max(config.epochs for config in configs)
-    return Order(pack.dataset, configs, device, kind == "run", every)
+def _store(batch: RunBatch, done: Finished, ledger: Callable[[PlannedRun], Ledger], outcome: DriveOutcome) -> None:
+    for run, row in zip(batch.runs, done.rows, strict=True):
+        outcome.failed += row["failed"] is not None
+        outcome.stored += ledger(run).append(row)
 
 
-def _store(pack: Pack, done: Done, ledger: Callable[[PlannedRun], Ledger], kind: str, report: Report) -> None:
-    for run, result in zip(pack.runs, done.rows, strict=True):
-        report.failed += result["failed"] is not None
-        report.stored += ledger(run).append(row_of(run, result, kind))
-
-
-def _line(pack: Pack, done: Done, report: Report, total: int) -> str:
-    """One line a pack: how far, what, how fast."""
-    cell, count = pack.runs[0].cell, len(pack.runs)
-    what = f"{cell.name}, trial {pack.runs[0].trial}" if count == 1 else f"{count} runs on {pack.dataset}"
-    epochs = sum(run.config.epochs for run in pack.runs)
+def _progress(batch: RunBatch, done: Finished, outcome: DriveOutcome, total: int) -> str:
+    """One line per batch: how far, what, how fast."""
+    first, count = batch.runs[0], len(batch.runs)
+    what = f"{first.cell.name}, trial {first.trial}" if count == 1 else f"{count} runs on {batch.dataset}"
+    epochs = sum(run.config.epochs for run in batch.runs)
     scores = [row["last"] if row["last"] is not None else row["validation"] for row in done.rows]
     known = [score for score in scores if score is not None]
     mean = f", mean accuracy {100 * sum(known) / len(known):.2f}" if known else ""
     pace = f"{done.seconds:.1f} s ({done.seconds / epochs:.4f} s per epoch and run)"
-    return f"[{report.stored}/{total}] {what}: {pace}{mean}"
+    return f"[{outcome.stored}/{total}] {what}: {pace}{mean}"

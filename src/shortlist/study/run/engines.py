@@ -1,4 +1,4 @@
-"""Where packs are trained: in this process, in local processes, or by Ray's workers. The driver alone keeps results."""
+"""Where batches are trained: in this process, in local processes, or by Ray's workers. The driver alone stores rows."""
 
 import importlib
 import multiprocessing
@@ -10,59 +10,59 @@ from typing import Any, NamedTuple, Protocol
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.extras import named_extra
-from shortlist.study.run.worker import Order, work
-from shortlist.training import Engine as Computing
+from shortlist.study.run.batches import RunBatch
+from shortlist.study.run.ledger import Row
+from shortlist.study.run.worker import train_batch
+from shortlist.training import Engine
 
 ENGINES = ("fleet", "processes", "ray")
 RETRIES = 3
-"""How often an order is tried again when its worker dies."""
-Rows = Sequence[dict[str, Any]]
+"""How often a batch is tried again when its worker dies."""
 
 
-class Done(NamedTuple):
-    """An order that came back."""
+class Finished(NamedTuple):
+    """A batch that came back."""
 
     number: int
-    rows: Rows
+    rows: Sequence[Row]
     seconds: float
 
 
 class StudyEngine(Protocol):
-    """Takes orders and gives their rows back, in whatever order they end."""
+    """Takes batches and gives their rows back, in whatever order they end."""
 
     cuda: bool
     slots: int
-    """Orders at a time."""
+    """Batches at a time."""
 
-    def submit(self, number: int, order: Order) -> None:
-        """Begin an order; `number` names it."""
+    def submit(self, number: int, batch: RunBatch) -> None:
+        """Begin a batch; `number` names it."""
 
-    def wait(self) -> Done:
-        """The next order that ends."""
+    def wait(self) -> Finished:
+        """The next batch that ends."""
 
     def close(self, clean: bool = True) -> None:
         """Let the workers go; at once where `clean` is false."""
 
 
 class Local:
-    """This process: one order at a time, many runs of it together where there is a GPU."""
+    """This process: one batch at a time, many runs of it together where there is a GPU."""
 
     slots = 1
 
     def __init__(self, device: str) -> None:
-        self.cuda = Computing(device).resolve(0).device.startswith("cuda")
-        self._waiting: tuple[int, Order] | None = None
+        self.cuda = Engine(device).resolve(0).device.startswith("cuda")
+        self._waiting: tuple[int, RunBatch] | None = None
 
-    def submit(self, number: int, order: Order) -> None:
+    def submit(self, number: int, batch: RunBatch) -> None:
         """Remember it."""
-        self._waiting = (number, order)
+        self._waiting = (number, batch)
 
-    def wait(self) -> Done:
+    def wait(self) -> Finished:
         """Do it."""
         assert self._waiting is not None
-        (number, order), self._waiting = self._waiting, None
-        began = time.perf_counter()
-        return Done(number, work(order), time.perf_counter() - began)
+        (number, batch), self._waiting = self._waiting, None
+        return Finished(number, *train_timed(batch))
 
     def close(self, clean: bool = True) -> None:
         """Nothing to let go."""
@@ -75,23 +75,23 @@ class Processes:
 
     def __init__(self, count: int) -> None:
         self.slots = count
-        self._orders: dict[int, tuple[Order, int]] = {}
-        self._futures: dict[Future[tuple[Rows, float]], int] = {}
+        self._batches: dict[int, tuple[RunBatch, int]] = {}
+        self._futures: dict[Future[tuple[list[Row], float]], int] = {}
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # spawned: a fork of a process that has used torch's threads can hang
         return ProcessPoolExecutor(self.slots, mp_context=multiprocessing.get_context("spawn"), initializer=_alone)
 
-    def submit(self, number: int, order: Order) -> None:
+    def submit(self, number: int, batch: RunBatch) -> None:
         """Hand it to the next free process."""
-        self._orders.setdefault(number, (order, 0))
+        self._batches.setdefault(number, (batch, 0))
         try:
-            self._futures[self._pool.submit(timed_work, order)] = number
+            self._futures[self._pool.submit(train_timed, batch)] = number
         except BrokenProcessPool:  # a worker died since the last wait
             self._begin_again()
 
-    def wait(self) -> Done:
+    def wait(self) -> Finished:
         """The next that ends; when a worker dies all that were under way are begun again."""
         while True:
             ended, _ = wait(self._futures, return_when=FIRST_COMPLETED)
@@ -102,17 +102,17 @@ class Processes:
                 self._begin_again()
                 continue
             number = self._futures.pop(future)
-            del self._orders[number]
-            return Done(number, rows, seconds)
+            del self._batches[number]
+            return Finished(number, rows, seconds)
 
     def _begin_again(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool, self._futures = self._new_pool(), {}
-        for number, (order, tries) in self._orders.items():
+        for number, (batch, tries) in self._batches.items():
             if tries >= RETRIES:
-                raise InputError(f"a worker process died {tries + 1} times on {order.dataset}: out of memory?")
-            self._orders[number] = (order, tries + 1)
-            self.submit(number, order)
+                raise InputError(f"a worker process died {tries + 1} times on {batch.dataset}: out of memory?")
+            self._batches[number] = (batch, tries + 1)
+            self.submit(number, batch)
 
     def close(self, clean: bool = True) -> None:
         """Let the processes go."""
@@ -122,12 +122,12 @@ class Processes:
 
 
 class Ray:
-    """Ray tasks: a worker a GPU trains a fleet; without GPUs a worker a core trains single runs.
+    """Ray tasks: one worker per GPU trains a fleet; without GPUs one worker per core trains single runs.
 
-    A worker that dies is replaced by Ray and its order done again (`RETRIES` times).
+    A worker that dies is replaced by Ray and its batch done again (`RETRIES` times).
 
     Args:
-        workers: orders at a time; as many as the cluster has GPUs (or cores) where not stated.
+        workers: batches at a time; as many as the cluster has GPUs (or cores) where not stated.
         address: of a running cluster (`auto` for the one on this machine); a local one is started where not stated.
     """
 
@@ -145,14 +145,14 @@ class Ray:
         self.cuda = gpus > 0
         self.slots = max(1, min(workers or 10**6, gpus or int(owned.get("CPU", 1))))
         needs = {"num_gpus": 1} if self.cuda else {"num_cpus": 1}
-        self._work = ray.remote(max_retries=RETRIES, **needs)(timed_work)
+        self._work = ray.remote(max_retries=RETRIES, **needs)(train_timed)
         self._numbers: dict[Any, int] = {}
 
-    def submit(self, number: int, order: Order) -> None:
+    def submit(self, number: int, batch: RunBatch) -> None:
         """Hand it to Ray."""
-        self._numbers[self._work.remote(order)] = number
+        self._numbers[self._work.remote(batch)] = number
 
-    def wait(self) -> Done:
+    def wait(self) -> Finished:
         """The next that ends."""
         ended, _ = self._ray.wait(list(self._numbers), num_returns=1)
         number = self._numbers.pop(ended[0])
@@ -160,7 +160,7 @@ class Ray:
             rows, seconds = self._ray.get(ended[0])
         except self._ray.exceptions.WorkerCrashedError as error:
             raise InputError(f"a Ray worker died {RETRIES + 1} times on the same runs: out of memory?") from error
-        return Done(number, rows, seconds)
+        return Finished(number, rows, seconds)
 
     def close(self, clean: bool = True) -> None:
         """Stop the local cluster, if it was started here."""
@@ -171,10 +171,10 @@ class Ray:
             self._ray.shutdown()
 
 
-def timed_work(order: Order) -> tuple[Rows, float]:
-    """An order and how long it took."""
+def train_timed(batch: RunBatch) -> tuple[list[Row], float]:
+    """The rows of a batch, and how long it took."""
     began = time.perf_counter()
-    return work(order), time.perf_counter() - began
+    return train_batch(batch), time.perf_counter() - began
 
 
 def _alone() -> None:

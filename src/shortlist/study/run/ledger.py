@@ -1,4 +1,4 @@
-"""The ledger: one JSON object a line, one line a run, appended whole or not at all.
+"""The ledger: one JSON object per line, one line per run, appended whole or not at all.
 
 A file may be read and written by many processes at once: a lock on the file itself orders them, and every append looks
 at what others wrote since. A line is written by one call and is on the disk when `append` returns. A process that dies
@@ -21,6 +21,8 @@ Row = dict[str, Any]
 FOLDER = "ledger"
 """Inside the folder of results."""
 TUNING, SEARCH = "tuning", "search"
+RUN = "run"
+"""The kind of the rows that hold a trial of a cell; what was tried while choosing settings is of another."""
 
 
 class Ledger:
@@ -166,7 +168,7 @@ def _write_whole(file: int, content: bytes, path: Path) -> None:
 
 
 class Ledgers:
-    """All files of a folder of results: one a dataset, and one each for tuning and search."""
+    """All files of a folder of results: one per dataset, and one each for tuning and search."""
 
     def __init__(self, results: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.folder, self.say = results / FOLDER, say

@@ -20,7 +20,7 @@ MOMENT = 1.0
 """Seconds between two looks at runs that others have begun."""
 
 
-class Sharing:
+class RunLocks:
     """The runs that this process has begun, and those it found begun by others.
 
     Args:

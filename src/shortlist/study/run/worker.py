@@ -1,68 +1,66 @@
-"""What a worker does: some runs on one dataset, returned as plain values that travel between processes."""
+"""What a worker does: train a batch of runs and make a row of the ledger of each."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from shortlist.study.plan import datasets as sets
+from shortlist.study.plan import datasets
+from shortlist.study.plan.grid import PlannedRun
+from shortlist.study.run.batches import RunBatch
+from shortlist.study.run.ledger import RUN, Row
 from shortlist.study.run.provenance import provenance
-from shortlist.training import Engine, EpochScores, FleetResult, Interrupted, RunConfig, mean_of_last, train_fleet
+from shortlist.training import Engine
+from shortlist.training import FleetResult, train_fleet
+from shortlist.training import EpochScores, mean_of_last
+from shortlist.training import Interrupted
 
 DIGITS, MEAN_DIGITS = 4, 6
 """Decimals in the ledger of an accuracy (exact for 10,000 test items) and of a mean of ten."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """Runs that are trained together."""
-
-    dataset: str
-    configs: tuple[RunConfig, ...]
-    device: str = "auto"
-    tested: bool = True
-    """Whether to score on the test items; never while settings are being chosen."""
-    score_every: int = 1
-
-    def settle(self) -> "Order":
-        """The same with the device decided."""
-        return replace(self, device=Engine(self.device).resolve(0).device)
-
-
-def work(order: Order, on_epoch: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
-    """Train the runs of an order; a row for each, in their order."""
-    order = order.settle()
-    dataset = sets.load(order.dataset)
-    if not order.tested:
+def train_batch(batch: RunBatch) -> list[Row]:
+    """Train the runs of a batch; their rows, in the same order."""
+    engine = Engine(Engine(batch.device).resolve(0).device)
+    dataset = datasets.load(batch.dataset)
+    if batch.kind != RUN:
         dataset = replace(dataset, test=None)
+    configs = [run.config for run in batch.runs]
     began = time.perf_counter()
     try:
-        results = train_fleet(
-            dataset,
-            order.configs,
-            engine=Engine(order.device),
-            score_every=order.score_every,
-            on_epoch=on_epoch,
-        )
-    except Interrupted as stopped:  # Ctrl-C: runs of this order are not kept, those before are
+        results = train_fleet(dataset, configs, engine=engine, score_every=batch.score_every)
+    except Interrupted as stopped:  # Ctrl-C: runs of this batch are not kept, those before are
         raise KeyboardInterrupt from stopped
-    seconds = (time.perf_counter() - began) / len(order.configs)
-    together = len(order.configs) if order.device.startswith("cuda") else 1
-    return [{**result_of(result, seconds, together), **provenance(order.device)} for result in results]
+    seconds = (time.perf_counter() - began) / len(configs)
+    together = len(configs) if engine.device.startswith("cuda") else 1
+    where = provenance(engine.device)
+    return [
+        row_of(run, result, batch.kind, seconds, together, where)
+        for run, result in zip(batch.runs, results, strict=True)
+    ]
 
 
-def result_of(result: FleetResult, seconds: float, together: int = 1) -> dict[str, Any]:
-    """The part of a row that training decides."""
+def row_of(
+    run: PlannedRun, result: FleetResult, kind: str, seconds: float, together: int, where: dict[str, Any]
+) -> Row:
+    """A row of the ledger: what was asked, what came of it, and where; the long list last."""
     history = result.history
     scored = history if result.failed is None else []
     return {
+        "key": run.key,
+        "kind": kind,
+        **run.cell.to_dict(),
+        "trial": run.trial,
         "last": _rounded(scored[-1].test_accuracy) if scored else None,
         "mean_of_last_ten": _rounded(mean_of_last(scored), MEAN_DIGITS),
         "validation": _rounded(mean_of_last(scored, "validation_accuracy"), MEAN_DIGITS),
-        "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
         "failed": result.failed,
         "seconds": round(seconds, 3),
         "together": together,
+        **where,
+        "recipe": run.source,
+        "config": run.config.to_dict(),
+        "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
     }
 
 

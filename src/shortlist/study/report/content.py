@@ -1,0 +1,150 @@
+"""What a report says, from a folder's ledger alone; `markdown` and `page` only lay it out."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shortlist.errors import InputError
+from shortlist.study.choose.tuning import TRIED
+from shortlist.study.plan.datasets import QUICK, names, study_dataset
+from shortlist.study.plan.recipes import CHOICE, Recipes
+from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.claims import Check, checks
+from shortlist.study.report.curves import figure2
+from shortlist.study.report.not_run import NotRun, Reason, find_not_run
+from shortlist.study.report.overview import Overview, beyond_overview, table1_overview
+from shortlist.study.report.results import Results
+from shortlist.study.report.size_curves import by_size
+from shortlist.study.report.tables import Table, build_table, problem
+from shortlist.study.run.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
+from shortlist.study.run.provenance import short
+
+REASONS = "not-run.json"
+"""Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
+TABLES = ("table1", "table2", "table3", "table4", "table5")
+
+
+@dataclass(frozen=True)
+class Content:
+    """All parts of a report; empty where there is nothing to say."""
+
+    runs: list[Row]
+    """By cell and trial."""
+    tables: list[Table]
+    overviews: list[Overview]
+    beyond: list[Overview]
+    checks: list[Check]
+    not_run: list[NotRun]
+    sizes: dict[str, str]
+    """Accuracy by size: SVG text by the name of its file."""
+    curves: dict[str, str]
+    """Figure 2, likewise."""
+    settings: list[dict[str, Any]]
+    choices: list[Row]
+    tried: dict[str, Row]
+    """What the choices were among, by key."""
+    searched: bool
+    facts: str
+
+    @property
+    def cells(self) -> int:
+        """How many were run."""
+        return len({result.cell.canonical() for table in self.tables for result in table.results() if result.rows})
+
+
+def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Content:
+    """Read the ledger of a folder of results."""
+    ledgers = Ledgers(folder, say)
+    if not ledgers.folder.is_dir():
+        raise InputError(f"{folder} holds no folder {FOLDER}: run `shortlist reproduce ... --results {folder}` first")
+    tuned = ledgers.of(TUNING).rows()
+    rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
+    results = Results(rows, Recipes(tuned))
+    for dataset in results.datasets():
+        for text in results.variants(dataset):
+            if (why := problem(text)) is not None:
+                say(f"{dataset}: the runs of {text} are in no table: {why}")
+    reasons = _reasons(folder)
+    datasets = _datasets(results, reasons)
+    tables = [build_table(table, dataset, results) for dataset in datasets for table in TABLES]
+    return Content(
+        runs=sorted(rows, key=lambda r: (r["dataset"], r["classes"], -(r["size"] or 99), r["line"], r["trial"])),
+        tables=[table for table in tables if any(result.rows for result in table.results())],
+        overviews=[found for name in datasets if (found := table1_overview(name, results)) is not None],
+        beyond=[found for name in datasets if (found := beyond_overview(name, results)) is not None],
+        checks=checks(results),
+        not_run=find_not_run([table for table in tables if study_dataset(table.dataset).in_paper], reasons),
+        sizes=_pictures("sizes", by_size, results),
+        curves=_pictures("figure2", figure2, results),
+        settings=settings_rows(rows, results),
+        choices=[row for row in tuned if row["kind"] == CHOICE],
+        tried={row["key"]: row for row in tuned if row["kind"] == TRIED},
+        searched=bool(len(ledgers.of(SEARCH))),
+        facts=provenance_text(rows),
+    )
+
+
+def _pictures(kind: str, draw: Callable[[str, Results], str | None], results: Results) -> dict[str, str]:
+    """One per dataset."""
+    return {f"{kind}-{name}.svg": svg for name in results.datasets() if (svg := draw(name, results)) is not None}
+
+
+def provenance_text(rows: Sequence[Row]) -> str:
+    """On what, with which versions, from which commits."""
+    if not rows:
+        return "No run yet."
+    hours = sum(row["seconds"] for row in rows) / 3600
+    machines = _counted(row["hardware"] for row in rows)
+    torch = _counted(f"torch {row['versions']['torch']}" for row in rows)
+    commits = _counted(short(row["commit"]) if row["commit"] else "commit unknown" for row in rows)
+    days = sorted({row["date"][:10] for row in rows})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"{len(rows)} runs, {hours:.2f} hours of computing, {span}; {machines}; {torch}; commits: {commits}."
+
+
+def _counted(values: Iterable[str]) -> str:
+    return ", ".join(f"{value} ({count})" for value, count in Counter(values).most_common())
+
+
+def settings_rows(rows: Sequence[Row], results: Results) -> list[dict[str, Any]]:
+    """One row per variant and setting: what its runs share, how many they are, and whether the tables show them."""
+    shown = [cell for cell in results.cells() if problem(cell.variant.text) is None]
+    in_tables = {row["key"] for cell in shown for row in results.of(cell).rows}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        c = row["config"]
+        place = (row["dataset"], MethodVariant.from_row(row), row["recipe"])
+        shared = tuple(
+            repr(c[name]) for name in ("optimiser", "lr", "weight_decay", "schedule", "batch_size", "epochs")
+        )
+        entry = found.setdefault(
+            (*place, *shared, repr(c["method_options"])),
+            {**row, "config": c, "count": 0, "time": 0.0, "shown": False},
+        )
+        entry["shown"] |= row["key"] in in_tables
+        entry["count"] += 1
+        entry["time"] += row["seconds"]
+    return sorted(found.values(), key=lambda entry: (entry["dataset"], entry["line"], entry["protocol"]))
+
+
+def _datasets(results: Results, reasons: Sequence[Reason]) -> list[str]:
+    """What was run, and what there is a reason not to have run: the paper's four first."""
+    known = [*names(), *(name + QUICK for name in names())]
+    told = {*results.datasets(), *(reason.get("dataset") for reason in reasons)}
+    return [name for name in known if name in told]
+
+
+def _reasons(folder: Path) -> list[Reason]:
+    path = folder / REASONS
+    if not path.exists():
+        return []
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}") from error
+    if not isinstance(content, list) or not all(isinstance(reason, dict) and "why" in reason for reason in content):
+        raise InputError(f'{path}: expected a list of objects with "why"')
+    return content

@@ -1,0 +1,15 @@
+"""Pages from templates: one file, nothing loaded from elsewhere."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def render(package: str, filters: Mapping[str, Callable[..., Any]], **content: Any) -> str:
+    """The `page.html` of a package, filled in."""
+    environment = Environment(
+        loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters.update(filters)
+    return environment.get_template("page.html").render(**content)
