@@ -57,7 +57,7 @@ class FakeEngine:
 
 
 class Clock:
-    """Time that passes only when told."""
+    """Time that step_cost only when told."""
 
     def __init__(self, monkeypatch):
         self.now = 0.0

@@ -14,15 +14,14 @@ import pytest
 
 from shortlist.cli import main
 from shortlist.errors import InputError
-from shortlist.study.choose import sl_search
-from shortlist.study.choose import tuning
+from shortlist.study.choose import sl_search, tuning
 from shortlist.study.commands import TUNED, Study
 from shortlist.study.plan.datasets import study_dataset
-from shortlist.study.plan.grid import Wanted
+from shortlist.study.plan.grid import Cell, Wanted, plan_run
 from shortlist.study.plan.recipes import Recipes, default_recipe
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.driver import Budget
-from shortlist.study.run.ledger import Ledger
+from shortlist.study.run.ledger import RUN, Ledger
 
 from .conftest import FakeEngine
 
@@ -53,8 +52,8 @@ class TestTuning:
         engine = FakeEngine(cuda=True, level=lambda c: 0.9 if (c.lr, c.weight_decay) == (1e-2, 1e-2) else 0.7)
         report = study.tune(["digits"], ["sl", "cc", "ol"], BOTH, engine)
         assert report.stored == 4 * 4  # sl, cc (paper), the likelihood, ol; the small grid of an mlp
-        assert not any(order.tested for order in engine.orders)
-        assert len(engine.orders) == 1  # all points of all methods together
+        assert not any(batch.kind == RUN for batch in engine.batches)
+        assert len(engine.batches) == 1  # all points of all methods together
         recipe = study.recipes.of(study_dataset("digits"), MethodVariant("sl", "paper"))
         assert (recipe.lr, recipe.weight_decay) == (1e-2, 1e-2)
         assert recipe.source == "tuned: best of 4 points of 30 epochs, held-out accuracy 90.00"
@@ -141,9 +140,9 @@ class TestSearch:
         study = Study(tmp_path)
         engine = FakeEngine(cuda=True, level=self.level)
         report = study.search(["digits"], engine, epochs=12)
-        first = len(search.FORMS) * len(search.NORMALISATIONS) * len(search.RATES) * len(search.DECAYS)
+        first = len(sl_search.FORMS) * len(sl_search.NORMALISATIONS) * len(sl_search.RATES) * len(sl_search.DECAYS)
         assert report.stored > 2 * first
-        assert not any(order.tested for order in engine.orders)
+        assert not any(batch.kind == RUN for batch in engine.batches)
         recipe = study.recipes.of(study_dataset("digits"), MethodVariant("sl"))
         assert (recipe.schedule, recipe.method_options["form"], recipe.lr) == ("step", "paper", 1e-2)
         assert recipe.source.startswith("search: best of ")
@@ -238,8 +237,10 @@ def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
 
     words = [*WORDS, "--methods", "cc", "--epochs", "3"]
     assert shortlist(*words)[0] == 0
-    result = Results(rows_of(tmp_path / "results"), Recipes()).of(Cell("digits", "1-10", 5, MethodVariant("cc", "paper")))
-    command = shlex.split(result.command(Path("results")))
+    result = Results(rows_of(tmp_path / "results"), Recipes()).of(
+        Cell("digits", "1-10", 5, MethodVariant("cc", "paper"))
+    )
+    command = shlex.split(result.command("table1", Path("results")))
     assert command[0] == "shortlist"
     code, out, err = shortlist(*command[1:], "--json")
     assert code == 0, err
@@ -385,8 +386,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, moment, deaf):
 
 def test_ctrl_c_while_a_run_diverges(monkeypatch):
     """It is not taken for a run that failed, after which the next one would begin."""
-    from shortlist.study.run.worker import Order, work
-    from shortlist.training.config import RunConfig
+    from shortlist.study.run.batches import RunBatch
+    from shortlist.study.run.worker import train_batch
     from shortlist.training.run import Run
 
     usual = Run.train_epoch
@@ -396,8 +397,9 @@ def test_ctrl_c_while_a_run_diverges(monkeypatch):
         return usual(run) * float("nan")
 
     monkeypatch.setattr(Run, "train_epoch", pressed)
+    run = plan_run(Cell("digits", "1-10", 5, MethodVariant("likelihood")), 0, Recipes(), epochs=3)
     with pytest.raises(KeyboardInterrupt):
-        work(Order("digits", (RunConfig(size=5, epochs=3),), "cpu"))
+        train_batch(RunBatch((run,), device="cpu"))
 
 
 def test_the_path_of_the_gpu_machine_needs_no_absent_package(tmp_path):

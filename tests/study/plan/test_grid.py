@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from shortlist.errors import InputError
 from shortlist.methods import METHODS
-from shortlist.study.plan import paper
-from shortlist.study.plan import run_keys as keys
-from shortlist.study.plan import variants as lines
+from shortlist.study.plan import paper, run_keys, variants
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes, default_recipe
@@ -72,7 +70,7 @@ def test_runs_of_a_table_are_shared_between_protocols():
 
 def test_the_whole_study():
     runs = planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)
-    # 13 lines x (6 sizes + 6 class subsets) and 2 kinds of ordinary labels, 5 trials, 2 datasets
+    # 13 variants x (6 sizes + 6 class subsets) and 2 kinds of ordinary labels, 5 trials, 2 datasets
     assert len(runs) == 2 * 5 * (13 * 12 + 2)
     assert len({run.key for run in runs}) == len(runs)
     assert [r.key for r in planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)] == [r.key for r in runs]
@@ -222,23 +220,22 @@ def test_a_wish_that_fits_nothing():
     with pytest.raises(InputError, match="no cell of the grid"):
         cells(Wanted(("table3",), ("mnist",), methods=("ol",)))
     with pytest.raises(InputError, match="protocol: expected both, paper or fair, got 'pape'"):
-        lines.checked_protocols("pape")
+        variants.checked_protocols("pape")
 
 
 def test_examples_in_docstrings():
     from shortlist.study.report import markdown
 
-    found = [doctest.testmod(module) for module in (paper, lines, markdown, provenance)]
+    found = [doctest.testmod(module) for module in (paper, variants, markdown, provenance)]
     assert all(result.attempted for result in found)
     assert not any(result.failed for result in found)
 
 
-def test_tables_are_those_of_the_views():
-    from shortlist.study.report import page as report
-    from shortlist.study.report import tables as views
+def test_the_report_has_every_table():
+    from shortlist.study.report import content, tables
 
-    assert tuple(views.TITLES) == report.TABLES == tuple(t for t in TABLES if t != "figure2")
-    assert keys.RESULTS_VERSION == 1
+    assert tuple(tables.TITLES) == content.TABLES == tuple(t for t in TABLES if t != "figure2")
+    assert run_keys.RESULTS_VERSION == 1
 
 
 def test_trials_differ_in_everything_drawn_and_methods_share_it():
@@ -246,5 +243,5 @@ def test_trials_differ_in_everything_drawn_and_methods_share_it():
     recipe = Recipe(0.1, 0.0)
     seeds = [config_of(cell, trial, recipe).seed for trial in range(5)]
     assert len(set(seeds)) == 5
-    rival = config_of(replace(cell, line=MethodVariant("rc", "paper")), 2, recipe)
+    rival = config_of(replace(cell, variant=MethodVariant("rc", "paper")), 2, recipe)
     assert rival.seed == seeds[2]  # the same shortlists: a paired comparison

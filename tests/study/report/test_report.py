@@ -16,22 +16,9 @@ from shortlist.study.plan.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report import (
-    claims,
-)
-from shortlist.study.report import (
-    curves as figures,
-)
-from shortlist.study.report import (
-    overview as glances,
-)
-from shortlist.study.report import (
-    size_curves as size_figure,
-)
-from shortlist.study.report import (
-    tables as views,
-)
-from shortlist.study.report.page import MARKS, RESULTS_PAGE, settings_rows, write_report
+from shortlist.study.report import claims, curves, drawing, overview, size_curves, tables
+from shortlist.study.report.content import TABLES, settings_rows
+from shortlist.study.report.page import MARKS, RESULTS_PAGE, write_report
 from shortlist.study.report.results import Results, over_trials
 from shortlist.study.run.ledger import Ledgers
 
@@ -241,10 +228,10 @@ def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
     assert Results(both, Recipes([choice(bad)])).of(cell).last.mean == pytest.approx(50, abs=0.01)
     assert Results(both, Recipes([choice(good)])).of(cell).last.mean == pytest.approx(95, abs=0.01)
     assert Results(both, Recipes([choice(good)])).of(cell).others == 3
-    shown = views.view("table1", "fashion", Results(both, Recipes([choice(good)])))
+    shown = tables.build_table("table1", "fashion", Results(both, Recipes([choice(good)])))
     (notes,) = [r.notes for g in shown.groups if g.title == "size 5" for r in g.rows if r.title == "SL"]
     assert notes == "3 of 5 trials; 3 runs with other settings are not shown"
-    listed = settings_rows(both, {row["key"] for row in both[:3]})
+    listed = settings_rows(both, Results(both, Recipes([choice(good)])))
     assert [(entry["config"]["lr"], entry["count"], entry["shown"]) for entry in listed] == [
         (0.3, 3, True), (0.7, 3, False)
     ]  # fmt: skip
@@ -262,7 +249,7 @@ def test_failures_fewer_trials_epochs_and_adam_are_noted():
     rows = [fake_row(run, 0.9, failed="the risk is nan" if run.trial == 1 else None) for run in runs]
     for row in rows:
         row["config"]["optimiser"] = "adam"
-    shown = views.view("table1", "mnist", Results(rows, NONE_CHOSEN))
+    shown = tables.build_table("table1", "mnist", Results(rows, NONE_CHOSEN))
     (row,) = [r for group in shown.groups if group.title == "size 5" for r in group.rows if r.title == "RC"]
     for part in ("3 of 5 trials", "1 trials diverged", "40 epochs instead of 100", "Adam, as it fails under SGD"):
         assert f"paper: {part}" in row.notes
@@ -270,10 +257,13 @@ def test_failures_fewer_trials_epochs_and_adam_are_noted():
     assert row.by["fair"].last is None
 
 
-def test_commands_name_their_cell():
-    for cell in cells(Wanted(datasets=("fashion",))):
-        result = Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN).of(cell)
-        words = result.command(Path("results")).split()
+def test_commands_name_their_cell(fashion):
+    """Of every table, the command below it asks for this cell and nothing else."""
+    results = Results(fashion, NONE_CHOSEN)
+    shown = [(name, result) for name in TABLES for result in tables.build_table(name, "fashion", results).results()]
+    assert {name for name, result in shown if result.rows} == set(TABLES)
+    for name, result in shown:
+        words = result.command(name, Path("results")).split()
         assert words[-4:] == ["--recipes", "results", "--results", "rerun"]
         options = dict(zip(words[3::2], words[4::2], strict=True))
         wanted = Wanted(
@@ -285,29 +275,30 @@ def test_commands_name_their_cell():
             (options["--protocol"],),
             int(options["--trials"]),
         )
-        assert cells(wanted) == [cell] if cell.size is not None else cell in cells(wanted)
+        assert wanted.tables == (name,)
+        assert cells(wanted) == [result.cell]
 
 
 def test_curves_of_figure_2(fashion):
     results = Results(fashion, NONE_CHOSEN)
-    svg = figures.figure2("fashion", results)
+    svg = curves.figure2("fashion", results)
     assert 'role="img"' in svg
     for text in ("size 8, paper", "size 5, fair", "likelihood", "PRODEN", "OL (cross entropy)", "epoch"):
         assert text in svg
-    assert figures.figure2("mnist", results) is None
-    colours = [look[0] for look in figures.LOOKS.values()]
+    assert curves.figure2("mnist", results) is None
+    colours = [look[0] for look in drawing.LOOKS.values()]
     assert len(set(colours)) == len(colours)
-    assert len({(str(look[1]), look[2]) for look in figures.LOOKS.values()}) == len(colours)
-    every = [*figures.LOOKS.values(), *figures.SPARE]
+    assert len({(str(look[1]), look[2]) for look in drawing.LOOKS.values()}) == len(colours)
+    every = [*drawing.LOOKS.values(), *drawing.SPARE]
     assert len({look[0] for look in every}) == len({(str(look[1]), look[2]) for look in every}) == len(every)
-    assert figures.figure2("fashion", results) == svg  # the same ledger, the same picture
+    assert curves.figure2("fashion", results) == svg  # the same ledger, the same picture
 
 
 def test_accuracy_by_size(fashion):
     """Points where the cells are; what was run at one size only, or not at all, has no line."""
     results = Results(fashion, NONE_CHOSEN)
-    svg = size_figure.by_size("fashion", results)
-    assert svg == size_figure.by_size("fashion", results)
+    svg = size_curves.by_size("fashion", results)
+    assert svg == size_curves.by_size("fashion", results)
     assert 'role="img"' in svg
     for text in (
         "without augmentation",
@@ -320,14 +311,15 @@ def test_accuracy_by_size(fashion):
         assert text in svg
     for text in ("with augmentation", ">CC<"):  # CC with every answer is the likelihood
         assert text not in svg.replace("without augmentation", "")
-    points = size_figure._lines("fashion", "", results)["rc"]
+    points = size_curves._methods("fashion", "", results)["rc"]
     assert points == {
-        size: results.of(Cell("fashion", "1-10", size, MethodVariant("rc", "fair"))).last for size in size_figure.SIZES_SHOWN
+        size: results.of(Cell("fashion", "1-10", size, MethodVariant("rc", "fair"))).last
+        for size in size_curves.SIZES_SHOWN
     }
     alone = [row for row in fashion if row["size"] in (5, None)]
-    assert size_figure.by_size("fashion", Results(alone, NONE_CHOSEN)) is None
-    assert size_figure.by_size("mnist", results) is None
-    low, high = size_figure._range([Figure(92.0, 0.1), Figure(88.0, None), Figure(30.0, 9.0)])
+    assert size_curves.by_size("fashion", Results(alone, NONE_CHOSEN)) is None
+    assert size_curves.by_size("mnist", results) is None
+    low, high = size_curves._range([Figure(92.0, 0.1), Figure(88.0, None), Figure(30.0, 9.0)])
     assert 87 < low < 88
     assert 92 < high < 93
 
@@ -335,17 +327,17 @@ def test_accuracy_by_size(fashion):
 def test_figure_2_shows_where_the_curves_are():
     """Methods a point apart are told apart, every one that learned is in the picture, a collapsed one is not."""
     epochs = np.arange(80)
-    curves = [level - 3 * np.exp(-epochs / 20) for level in (92.5, 92.0, 91.0, 90.5, 90.2, 90.1, 90.0, 88.5)]
-    low, high = figures._range([*curves, np.full(80, 10.0)])
+    shown = [level - 3 * np.exp(-epochs / 20) for level in (92.5, 92.0, 91.0, 90.5, 90.2, 90.1, 90.0, 88.5)]
+    low, high = curves._range([*shown, np.full(80, 10.0)])
     assert 85 < low < 88.5
     assert 92.5 < high < 93.5
-    assert figures._range([np.full(80, 99.9)])[1] == 100
+    assert curves._range([np.full(80, 99.9)])[1] == 100
 
 
 def test_augmented_lines_have_rows_of_their_own():
     cell = Cell("cifar10", "1-10", 5, MethodVariant("likelihood", augment=True))
     results = Results([fake_row(plan_run(cell, t, NONE_CHOSEN), 0.9) for t in range(3)], NONE_CHOSEN)
-    shown = views.view("table1", "cifar10", results)
+    shown = tables.build_table("table1", "cifar10", results)
     titles = {group.title: [row.title for row in group.rows] for group in shown.groups}
     assert "likelihood, augmented" in titles["size 5"]
     assert "likelihood, augmented" not in titles["size 4"]
@@ -407,7 +399,9 @@ def test_additions_are_not_held_against_the_paper():
         assert found.last is not None
         assert found.paper is None
         assert found.difference is None
-    assert "SL, averaged weights" in [r.title for g in views.view("table1", "fashion", result).groups for r in g.rows]
+    assert "SL, averaged weights" in [
+        r.title for g in tables.build_table("table1", "fashion", result).groups for r in g.rows
+    ]
 
 
 def test_beyond_the_paper(tmp_path):
@@ -424,7 +418,7 @@ def test_beyond_the_paper(tmp_path):
         " labels for all; averaged weights change the likelihood by +1.00."
     )
     assert told in part
-    assert "Ours: 60 epochs (the paper's: 200), 3 trials a cell." in part
+    assert "Ours: 60 epochs (the paper's: 200), 3 trials per cell." in part
     assert "- Not run: LOG, augmented; EXP, augmented; LW, augmented; PRODEN, augmented." in part
     assert told in report.page.read_text()
     table1 = report.text.read_text().split("### Table 1")[1].split("### Table 2")[0]
@@ -440,15 +434,15 @@ def test_what_is_level_with_the_best():
         "likelihood+aug": Figure(93.2, None),
         "ol+aug": Figure(94.0, None),
     }
-    assert glances._beyond_remark(5, figures) == (
+    assert overview._beyond_remark(5, figures) == (
         "Size 5: RC is best, and within a standard deviation of it PRODEN and LW; 0.30 above likelihood;"
         " -0.50 to ordinary labels for all."
     )
     alone = {text: Figure(figure.mean, None) for text, figure in figures.items()}
-    assert glances._beyond_remark(5, alone).startswith(
+    assert overview._beyond_remark(5, alone).startswith(
         "Size 5: RC is best; 0.10 above PRODEN; 0.30 above likelihood; -0.50"
     )
-    assert glances._beyond_remark(4, {text: figures[text] for text in ("rc+aug", "ol+aug")}) == ""
+    assert overview._beyond_remark(4, {text: figures[text] for text in ("rc+aug", "ol+aug")}) == ""
 
 
 def results_page(root: Path) -> Path:
@@ -563,7 +557,10 @@ def test_what_is_written_in_the_ledger_is_escaped(tmp_path):
 
 
 def test_a_line_alone_is_not_called_the_best(tmp_path):
-    runs = [plan_run(Cell("cifar10", "1-10", 5, MethodVariant("likelihood", augment=True)), t, NONE_CHOSEN) for t in range(2)]
+    runs = [
+        plan_run(Cell("cifar10", "1-10", 5, MethodVariant("likelihood", augment=True)), t, NONE_CHOSEN)
+        for t in range(2)
+    ]
     part = write_report(write(tmp_path, [fake_row(run) for run in runs])).text.read_text()
     part = part.split("## Beyond the paper")[1].split("## ")[0]
     assert "is best" not in part
@@ -574,14 +571,16 @@ def test_augmented_lines_do_not_compete():
     level = {"likelihood+aug": 0.95, "likelihood": 0.90, "rc": 0.85}
     cells = [Cell("cifar10", "1-10", 5, MethodVariant.parse(text)) for text in level]
     rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN), level[cell.variant.text]) for cell in cells]
-    shown = views.view("table1", "cifar10", Results(rows, NONE_CHOSEN))
+    shown = tables.build_table("table1", "cifar10", Results(rows, NONE_CHOSEN))
     best = {row.variant.text: row.best for group in shown.groups if group.title == "size 5" for row in group.rows}
     assert (best["likelihood"], best["likelihood+aug"]) == ({"paper", "fair"}, set())
 
 
 def test_what_is_not_the_papers_setting_says_so_at_a_glance():
     cell = Cell("kuzushiji-small", "1-10", 5, MethodVariant("likelihood"))
-    shown = glances.glance("kuzushiji-small", Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN))
+    shown = overview.table1_overview(
+        "kuzushiji-small", Results([fake_row(plan_run(cell, 0, NONE_CHOSEN))], NONE_CHOSEN)
+    )
     assert shown is not None
     assert (shown.sizes, {len(figures) for _, figures in shown.rows}) == ((5,), {1})
     assert shown.remarks[0].startswith("Not the paper's setting: only the 10,000 official test images")
@@ -593,7 +592,7 @@ def test_trials_on_different_hardware_are_told():
     rows[3]["hardware"] = "another"
     (row,) = (
         row
-        for group in views.view("table1", "fashion", Results(rows, NONE_CHOSEN)).groups
+        for group in tables.build_table("table1", "fashion", Results(rows, NONE_CHOSEN)).groups
         for row in group.rows
         if row.variant.text == "likelihood" and row.by["fair"].rows
     )

@@ -13,10 +13,10 @@ import torch
 from shortlist.errors import InputError
 from shortlist.study.plan.grid import Wanted, planned
 from shortlist.study.plan.recipes import Recipes
+from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.driver import Budget, drive
 from shortlist.study.run.engines import RETRIES, Local, Processes, make_engine
 from shortlist.study.run.ledger import Ledger
-from shortlist.study.run.worker import Order
 
 RUNS = planned(Wanted(("table1",), ("digits",), methods=("sl", "cc"), trials=1, sizes=(5,), epochs=50), Recipes())
 assert len(RUNS) == 3  # sl; cc under the paper's protocol; the likelihood, which is cc under the fair one
@@ -89,18 +89,18 @@ def test_a_killed_process_is_replaced_and_its_run_done_again(tmp_path, alone):
     assert drive_and_kill(Processes(2), tmp_path, is_worker) == alone
 
 
-def test_a_process_that_dies_between_two_orders_is_replaced():
-    """The pool then refuses the next order, not the last."""
+def test_a_process_that_dies_between_two_batches_is_replaced():
+    """The pool then refuses the next batch, not the last."""
     engine = Processes(1)
-    order = Order("digits", (RUNS[0].config,))
+    batch = RunBatch((RUNS[0],))
     try:
-        engine.submit(0, order)
+        engine.submit(0, batch)
         assert engine.wait().number == 0
         for pid in list(engine._pool._processes):
             os.kill(pid, signal.SIGKILL)
         while not engine._pool._broken:
             time.sleep(0.01)
-        engine.submit(1, order)
+        engine.submit(1, batch)
         assert engine.wait().number == 1
     finally:
         engine.close(clean=False)
@@ -109,7 +109,7 @@ def test_a_process_that_dies_between_two_orders_is_replaced():
 def test_a_process_that_dies_again_and_again_is_given_up():
     engine = Processes(1)
     try:
-        engine._orders[0] = (Order("digits", (RUNS[0].config,)), RETRIES)
+        engine._batches[0] = (RunBatch((RUNS[0],)), RETRIES)
         with pytest.raises(InputError, match=f"died {RETRIES + 1} times on digits"):
             engine._begin_again()
     finally:
@@ -123,7 +123,7 @@ def test_a_killed_ray_worker_is_replaced_and_its_run_done_again(tmp_path, alone)
     assert not engine.cuda
 
     def is_worker(args):
-        return args.startswith("ray::timed_work")
+        return args.startswith("ray::train_timed")
 
     assert drive_and_kill(engine, tmp_path, is_worker) == alone
     assert not ray.is_initialized()  # the local cluster was let go

@@ -151,7 +151,7 @@ def test_what_another_trains_and_stores_is_not_trained(path, other):
         other.store(0, 1)
 
     report = drive(RUNS, lambda run: ledger, engine, Budget(), say=once_waiting(store))
-    assert len(engine.orders) == report.stored == len(RUNS) - 2
+    assert len(engine.batches) == report.stored == len(RUNS) - 2
     assert not missing(RUNS, lambda run: ledger)
     assert report.left == 0
     assert said == ["waiting"]
@@ -162,17 +162,17 @@ def test_what_another_began_and_died_of_is_trained(path, other):
     other.store(1)
     engine, ledger = FakeEngine(slots=2), Ledger(path)
     report = drive(RUNS, lambda run: ledger, engine, Budget(), say=once_waiting(other.kill))
-    assert len(engine.orders) == report.stored == len(RUNS) - 1
+    assert len(engine.batches) == report.stored == len(RUNS) - 1
     assert not missing(RUNS, lambda run: ledger)
 
 
-def test_a_pack_goes_on_with_what_is_left_of_it(path, other):
+def test_a_batch_goes_on_with_what_is_left_of_it(path, other):
     other.begin(1)
     engine, ledger = FakeEngine(cuda=True), Ledger(path)
     drive(RUNS, lambda run: ledger, engine, Budget(), say=once_waiting(other.kill))
-    configs = [config for order in engine.orders for config in order.configs]
-    assert len(configs) == len(RUNS)
-    assert configs[-1] == RUNS[1].config
+    trained = [run for batch in engine.batches for run in batch.runs]
+    assert len(trained) == len(RUNS)
+    assert trained[-1] == RUNS[1]
 
 
 def test_nobody_waits_longer_than_there_is_time(path, other):
@@ -188,7 +188,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_before_anything_is_trained(
     engine, ledger = FakeEngine(), Ledger(tmp_path / "file" / "digits.jsonl")
     with pytest.raises(InputError, match=r"digits\.lock: "):
         drive(RUNS, lambda run: ledger, engine, Budget())
-    assert engine.orders == []
+    assert engine.batches == []
 
 
 def test_the_same_command_twice_trains_every_run_once(tmp_path):

@@ -10,10 +10,7 @@ from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.ledger import RUN, Row
 from shortlist.study.run.provenance import provenance
-from shortlist.training import Engine
-from shortlist.training import FleetResult, train_fleet
-from shortlist.training import EpochScores, mean_of_last
-from shortlist.training import Interrupted
+from shortlist.training import Engine, EpochScores, FleetResult, Interrupted, mean_of_last, train_fleet
 
 DIGITS, MEAN_DIGITS = 4, 6
 """Decimals in the ledger of an accuracy (exact for 10,000 test items) and of a mean of ten."""
