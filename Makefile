@@ -48,7 +48,7 @@ docs: $(INSTALLED_DEV)
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 lowest:
-	$(MAKE) quick VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=train,annotate,dev,activeml
+	$(MAKE) quick VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=train,annotate,activeml,test
 
 extras:
 	$(PYTHON) tools/check_extras.py

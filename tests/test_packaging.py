@@ -74,7 +74,7 @@ def test_modules_of_extras_are_those_that_pip_installs() -> None:
     for extra, modules in EXTRAS.items():
         installed = {IMPORT_NAMES.get(name, name) for name in extras[extra]}
         assert installed <= set(modules), extra
-    assert set(extras) - set(EXTRAS) == {"dev", "docs"}
+    assert set(extras) - set(EXTRAS) == {"dev", "docs", "test"}
 
 
 def without(extra: str) -> str:
@@ -135,7 +135,7 @@ def test_constraints_pin_what_make_installs() -> None:
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", row) for row in rows), "exact versions, no local suffix"
     pinned = names(rows)
     extras = PROJECT["optional-dependencies"]
-    made = ("train", "annotate", "dev", "docs", "activeml", "ray")
+    made = ("train", "annotate", "test", "dev", "docs", "activeml", "ray")
     wanted = [*PROJECT["dependencies"], *(name for extra in made for name in extras[extra])]
     assert names(wanted) - {"shortlist"} <= pinned
     assert not [name for name in pinned if name.startswith(("nvidia", "cuda"))]
