@@ -62,8 +62,20 @@ def test_classifier_is_found_lazily() -> None:
 
 def test_one_version_everywhere() -> None:
     assert shortlist.__version__ == PROJECT["version"]
-    assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    newest = re.search(r"^## \[(\S+)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert newest[1] == PROJECT["version"]
+    assert f"version: {newest[1]}\ndate-released: {newest[2]}\n" in citation
+    copies = [path for path in (ROOT / "src").rglob("*.py") if f'"{PROJECT["version"]}"' in path.read_text()]
+    assert copies == [], "the version is written in pyproject.toml alone"
+
+
+def test_changelog_has_the_usual_form() -> None:
+    headings = re.findall(r"^##+ .*$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    kinds = "Added|Changed|Deprecated|Removed|Fixed|Security"
+    form = rf"## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{{4}}-\d\d-\d\d)?|### ({kinds})"
+    assert [heading for heading in headings if not re.fullmatch(form, heading)] == []
 
 
 IMPORT_NAMES = {"scikit-activeml": "skactiveml", "sentence-transformers": "sentence_transformers"}
@@ -116,7 +128,18 @@ main()"""
     assert [path.name for path in tmp_path.iterdir()] == ["c.txt"], "nothing is begun"
 
 
-@pytest.mark.parametrize("code", ["from shortlist import ShortlistClassifier"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from shortlist import ShortlistClassifier",
+        "from shortlist.classifier import ShortlistClassifier",
+        "from shortlist.training import RunConfig",
+        "from shortlist import losses",
+        "from shortlist import risks",
+        "from shortlist import methods",
+        "from shortlist import models; models.build('linear', (4,), 3)",
+    ],
+)
 def test_a_missing_torch_is_an_import_error_that_names_the_command(tmp_path: Path, code: str) -> None:
     done = run_python(f"{without('train')}\n{code}", tmp_path)
     assert 'MissingExtraError: torch is not installed: pip install "shortlist[train]"' in done.stderr.splitlines()[-1]
@@ -208,6 +231,30 @@ class TestMake:
             cwd=tree, capture_output=True, text=True, env=clean(), check=False,
         )  # fmt: skip
         assert "no-such-python was not found" in done.stderr
+
+
+def test_lowest_versions_are_the_bounds() -> None:
+    extras = PROJECT["optional-dependencies"]
+    rows = [
+        *PROJECT["dependencies"],
+        *(row for extra in ("train", "annotate", "activeml", "ray") for row in extras[extra]),
+    ]
+    bounds = dict(
+        re.fullmatch(r"([\w-]+)(?:\[binary\])?>=([\d.]+)", row).groups() for row in rows if "[train]" not in row
+    )  # type: ignore[union-attr]
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    lowest = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert lowest.pop("torch") in (ROOT / "constraints.txt").read_text(), "the version that is tested"
+    assert lowest == {name: bound for name, bound in bounds.items() if name != "torch"}
+
+
+def test_docker_installs_as_the_check_of_the_extras_does() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert 'pip install --no-cache-dir -c /build/constraints.txt "/build[annotate]"' in text
+    copied = re.search(r"COPY (.*) /build/\n", text)
+    assert copied is not None
+    kept = (ROOT / ".dockerignore").read_text().splitlines()
+    assert all((ROOT / name).exists() and f"!{name}" in kept for name in [*copied[1].split(), "src"])
 
 
 def clean() -> dict[str, str]:

@@ -5,7 +5,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from shortlist.extras import named_extra
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.version import __version__
 
@@ -17,8 +16,7 @@ __all__ = ["NONE", "ShortlistClassifier", "StochasticLabels", "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name == "ShortlistClassifier":
-        with named_extra():
-            from shortlist.classifier import ShortlistClassifier
+        from shortlist.classifier import ShortlistClassifier
 
         return ShortlistClassifier
     raise AttributeError(f"module 'shortlist' has no attribute {name!r}")

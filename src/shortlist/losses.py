@@ -10,11 +10,13 @@ Half precision is raised to float32 (a squared logit of 1e4 does not fit into a 
 from collections.abc import Callable
 from typing import Literal
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
 from shortlist.errors import InputError, unknown_name
+from shortlist.extras import named_extra
+
+with named_extra():
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
 
 __all__ = [
     "LOSSES",

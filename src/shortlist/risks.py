@@ -12,12 +12,15 @@ in a distributed run it adds them up over the processes, so that every process g
 from collections.abc import Callable
 from typing import Literal
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
 from shortlist.errors import unknown_name
+from shortlist.extras import named_extra
 from shortlist.labels import NONE
+
+with named_extra():
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
+
 from shortlist.losses import at_least_float32
 
 __all__ = [

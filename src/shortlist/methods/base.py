@@ -11,12 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.extras import named_extra
 from shortlist.labels import StochasticLabels
+
+with named_extra():
+    import torch
+    from torch import Tensor
+
 from shortlist.losses import at_least_float32, cross_entropy
 from shortlist.risks import AllSum, batch_mean, candidates, single_process
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.extras import named_extra
 from shortlist.plugins import own_object
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def build(
     Raises:
         InputError: for an unknown name, an input the model cannot take, or a user's model of the wrong shape.
     """
-    import torch
+    with named_extra():
+        import torch
 
     shape = _checked_shape(in_shape)
     if num_classes < 2:

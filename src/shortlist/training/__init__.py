@@ -12,6 +12,8 @@ Names are loaded when they are first used: drawing shortlists (`draw_labels`) ne
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shortlist.extras import named_extra
+
 if TYPE_CHECKING:
     from shortlist.training.answers import draw_labels
     from shortlist.training.config import Engine, Optimiser, RunConfig, Schedule
@@ -108,5 +110,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        with named_extra():
+            return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
