@@ -30,7 +30,10 @@ def any_labels(draw: st.DrawFn) -> StochasticLabels:
         lists.append(shown)
         answers.append(draw(st.sampled_from(shown if len(shown) == K else [*shown, NONE])))
     items = draw(st.none() | st.lists(st.text(max_size=8), min_size=len(lists), max_size=len(lists)))
-    return StochasticLabels.from_lists(lists, answers, K, class_names=names, items=items)
+    chance = st.floats(0, 1, exclude_min=True) | st.just(np.nan)
+    shown = sum(map(len, lists))
+    inclusion = draw(st.none() | st.lists(chance, min_size=shown, max_size=shown))
+    return StochasticLabels.from_lists(lists, answers, K, class_names=names, items=items, inclusion=inclusion)
 
 
 # -- there and back ----------------------------------------------------------------------------------------------------

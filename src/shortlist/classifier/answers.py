@@ -131,9 +131,8 @@ def _of_labels(
 def _reordered(labels: StochasticLabels, place: NDArray[np.int64]) -> StochasticLabels:
     """The same with class k at `place[k]`."""
     answer = np.where(labels.answered, place[labels.answer], NONE)
-    return StochasticLabels.from_lists(
-        np.split(place[labels.classes], labels.offsets[1:-1]), answer, labels.num_classes
-    )
+    lists = np.split(place[labels.classes], labels.offsets[1:-1])
+    return StochasticLabels.from_lists(lists, answer, labels.num_classes, inclusion=labels.inclusion)
 
 
 def _classes_of(answers: Answers, K: int) -> Classes:

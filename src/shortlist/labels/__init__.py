@@ -2,8 +2,8 @@
 
 from shortlist.labels.checks import NONE
 from shortlist.labels.draw import answer_shortlists
-from shortlist.labels.files import join_names, split_names
 from shortlist.labels.join import join
+from shortlist.labels.names import join_names, split_names
 from shortlist.labels.stochastic import StochasticLabels
 
 __all__ = ["NONE", "StochasticLabels", "answer_shortlists", "join", "join_names", "split_names"]

@@ -1,17 +1,38 @@
-"""What a set of stochastic labels must satisfy; the first row that does not is named."""
+"""What labels are made of, and what they must satisfy; the first row that does not is named."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from shortlist.arguments import whole
 from shortlist.errors import InputError
 
 NONE: Final = -1
 """The answer "None of these": the true class was not on the shortlist."""
 
 IntArray = NDArray[np.int64]
+MOST_CLASSES = 2**31 - 1
+"""Classes are kept as int32."""
+ROUNDING = 1e-9
+"""A probability of 1 that was added up from parts may be this much too large."""
+
+
+@dataclass(frozen=True)
+class LabelArrays:
+    """The parts of a set of labels, as they come from a draw, a file or the user."""
+
+    classes: NDArray[Any]
+    """The shortlists one after another; row i is classes[offsets[i]:offsets[i + 1]]."""
+    offsets: NDArray[Any]
+    answer: ArrayLike
+    num_classes: int
+    class_names: Sequence[str] | None = None
+    items: ArrayLike | None = None
+    inclusion: ArrayLike | None = None
+    """For each of `classes` the probability with which it was on its list; NaN where that is not known."""
 
 
 def check_rows(
@@ -47,3 +68,73 @@ def check_rows(
     if found:
         row, say = min(found, key=lambda problem: problem[0])
         raise InputError(f"row {row}: {say(row)}")
+
+
+def checked_count(num_classes: int) -> int:
+    """K, which must fit."""
+    count = whole("num_classes", num_classes)
+    if not 2 <= count <= MOST_CLASSES:
+        raise InputError(f"num_classes: expected 2..{MOST_CLASSES}, got {count}")
+    return count
+
+
+def checked_classes(classes: NDArray[Any], offsets: IntArray, num_classes: int) -> NDArray[np.int32]:
+    """Class indices in range."""
+    # before the cast: an int32 would hide a class of 2**32 + 1
+    outside = np.nonzero((classes < 0) | (classes >= num_classes))[0]
+    if len(outside):
+        found = classes[outside[0]]
+        row = _row(offsets, outside[0])
+        raise InputError(f"row {row}: class {found} is out of range, expected 0..{num_classes - 1}")
+    return classes.astype(np.int32, copy=False)
+
+
+def checked_names(class_names: Sequence[str] | None, num_classes: int) -> tuple[str, ...] | None:
+    """K different names, none of them empty."""
+    if class_names is None:
+        return None
+    names = tuple(str(name) for name in class_names)
+    if len(names) != num_classes:
+        raise InputError(f"class_names: expected {num_classes} names, got {len(names)}")
+    if len(set(names)) != num_classes:
+        raise InputError("class_names: a name occurs twice")
+    if "" in names:  # in files an empty answer means None
+        raise InputError("class_names: a name is empty")
+    return names
+
+
+def checked_items(items: ArrayLike | None, count: int) -> NDArray[np.object_] | None:
+    """One identifier per row, as text."""
+    if items is None:
+        return None
+    identifiers = np.asarray(items, dtype=object)
+    if identifiers.shape != (count,):
+        raise InputError(f"items: expected {count} identifiers, got shape {identifiers.shape}")
+    return np.array([str(item) for item in identifiers.tolist()], dtype=object)
+
+
+def checked_inclusion(inclusion: ArrayLike | None, offsets: IntArray) -> NDArray[np.float64] | None:
+    """One probability per class shown, NaN where it is not known; None where none is."""
+    if inclusion is None:
+        return None
+    try:
+        chances = np.asarray(inclusion, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("inclusion: expected numbers, one for each class shown, one list after another") from None
+    if chances.shape != (offsets[-1],):
+        raise InputError(f"inclusion: expected {offsets[-1]} numbers, one per class shown, got shape {chances.shape}")
+    known = ~np.isnan(chances)
+    bad = np.nonzero(known & ~((chances > 0) & (chances <= 1 + ROUNDING)))[0]
+    if len(bad):
+        raise InputError(
+            f"row {_row(offsets, bad[0])}: the inclusion probability of a class shown is {chances[bad[0]]}, "
+            "expected above 0 and at most 1"
+        )
+    if not known.any():
+        return None
+    return np.minimum(chances, 1.0) if chances.max(initial=0, where=known) > 1 else chances
+
+
+def _row(offsets: IntArray, place: Any) -> int:
+    """The row whose list holds the class at a place of the flat array."""
+    return int(np.searchsorted(offsets, place, side="right")) - 1

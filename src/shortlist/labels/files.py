@@ -3,127 +3,67 @@ r"""Files of labels: .csv, .jsonl and .parquet with the columns `item`, `shortli
 A shortlist is class names (or indices) joined by `|`; `\|` and `\\` stand for those characters inside a name. An empty
 answer is None. Which classes there are at all, shown or not, stands in a fourth column, `classes`, of the first row:
 the names, or just their number. A file that states them has said whether its rows hold names or indices; where it does
-not, rows of nothing but whole numbers hold indices. Other columns (who answered, how fast) are left alone, so an
-annotation export is a labels file too. Messages count the rows of text files as an editor does, header included.
+not, rows of nothing but whole numbers hold indices. A fifth column, `probabilities`, holds for each class shown, joined
+by `|`, how likely it was to be shown; empty where that is not known. Other columns (who answered, how fast) are left
+alone, so an annotation export is a labels file too. Messages count the rows of text files as an editor does, header
+included.
 """
 
-import csv
-import io
 import itertools
-import json
+import math
 import os
 import re
-import reprlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from shortlist.errors import InputError
-from shortlist.files import allow_long_fields, atomic_path
-from shortlist.labels.checks import NONE
-from shortlist.labels.stochastic import StochasticLabels
+from shortlist.files import atomic_path
+from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_inclusion
+from shortlist.labels.formats import COLUMNS, Record, format_of
+from shortlist.labels.names import join_names, split_names
 
-COLUMNS = ("item", "shortlist", "answer")
 MOST_INDICES = 100_000_000
 """More classes than this are a slip of the keyboard, not a file of labels."""
-_TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
-
-
-@dataclass
-class Record:
-    """One row as it stands in a file: text, not yet looked up among the classes."""
-
-    where: str
-    item: str
-    shortlist: str
-    answer: str
-    classes: str
-
-
-def join_names(names: Iterable[str]) -> str:
-    r"""Names joined by `|`, with `|` and `\` escaped.
-
-    >>> join_names(["cat", "a|b"])
-    'cat|a\\|b'
-    """
-    return "|".join(name.replace("\\", "\\\\").replace("|", "\\|") for name in names)
-
-
-def split_names(text: str) -> list[str]:
-    r"""Undo `join_names`; the empty text is the empty list.
-
-    >>> split_names('cat|a\\|b')
-    ['cat', 'a|b']
-    """
-    if "\\" not in text:
-        return text.split("|") if text else []
-    names: list[str] = []
-    position = 0
-    while position <= len(text):
-        match = _TOKEN.match(text, position)
-        assert match is not None  # the pattern matches the empty text
-        names.append(re.sub(r"\\(.)", r"\1", match.group(), flags=re.DOTALL))
-        if match.end() < len(text) and text[match.end()] != "|":
-            raise InputError(f"the list {text!r} ends in a lone backslash")
-        position = match.end() + 1
-    return names
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-def write_labels(labels: StochasticLabels, path: str | os.PathLike[str]) -> None:
+def write_labels(labels: LabelArrays, path: str | os.PathLike[str]) -> None:
     """Write `labels` to `path`, whole or not at all; the ending decides the format."""
-    _, write = _format(Path(path))
-    if not len(labels):
+    _, write = format_of(Path(path))
+    columns = _columns(labels)
+    if not columns["item"]:
         raise InputError(f"{path}: no labels to write")
     try:
         with atomic_path(path) as temporary:
-            write(temporary, _columns(labels))
+            write(temporary, columns)
     except UnicodeEncodeError as error:
         raise InputError(f"{path}: a name or item cannot be written as UTF-8 ({error.reason})") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _columns(labels: StochasticLabels) -> dict[str, list[str]]:
+def _columns(labels: LabelArrays) -> dict[str, list[str]]:
     names = [str(k) for k in range(labels.num_classes)] if labels.class_names is None else labels.class_names
     escaped = [join_names([name]) for name in names]
     cuts = labels.offsets.tolist()
     shown = [escaped[k] for k in labels.classes.tolist()]
     classes = str(labels.num_classes) if labels.class_names is None else "|".join(escaped)
-    return {
-        "item": labels.item_ids.tolist(),
+    items = np.asarray(labels.items).tolist()
+    columns = {
+        "item": items,
         "shortlist": ["|".join(shown[a:b]) for a, b in itertools.pairwise(cuts)],
-        "answer": ["" if k == NONE else names[k] for k in labels.answer.tolist()],
-        "classes": [classes] + [""] * (len(labels) - 1),
+        "answer": ["" if k == NONE else names[k] for k in np.asarray(labels.answer).tolist()],
+        "classes": [classes] + [""] * (len(items) - 1),
     }
-
-
-def _write_csv(path: Path, columns: dict[str, list[str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        # CRLF line ends make the csv module quote both \r and \n inside a field
-        writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-
-
-def _write_jsonl(path: Path, columns: dict[str, list[str]]) -> None:
-    with path.open("w", newline="\n", encoding="utf-8") as file:
-        for row in zip(*columns.values(), strict=True):
-            record = {key: value for key, value in zip(columns, row, strict=True) if key != "classes" or value}
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _write_parquet(path: Path, columns: dict[str, list[str]]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}), path)
+    if labels.inclusion is not None:
+        chances = ["" if chance != chance else repr(chance) for chance in np.asarray(labels.inclusion).tolist()]
+        rows = (chances[a:b] for a, b in itertools.pairwise(cuts))
+        columns["probabilities"] = ["|".join(row) if any(row) else "" for row in rows]
+    return columns
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -131,10 +71,10 @@ def _write_parquet(path: Path, columns: dict[str, list[str]]) -> None:
 
 def read_labels(
     path: str | os.PathLike[str], *, class_names: Sequence[str] | None, num_classes: int | None
-) -> StochasticLabels:
-    """Read a file of labels; see `StochasticLabels.read`."""
+) -> LabelArrays:
+    """Read and check a file of labels; see `StochasticLabels.read`."""
     source = Path(path)
-    read, _ = _format(source)
+    read, _ = format_of(source)
     try:
         data = source.read_bytes()
     except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
@@ -153,104 +93,7 @@ def read_labels(
         raise InputError(f"{path}: {error}") from error.__cause__
 
 
-def _read_csv(data: bytes) -> Iterator[Record]:
-    text = data.decode("utf-8-sig")
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    allow_long_fields()
-    try:
-        _require(reader.fieldnames or ())
-        rows = [(f"row {reader.line_num}", row) for row in reader]
-    except csv.Error as error:
-        # the inner reader: the outer one still stands at the row before
-        raise InputError(f"row {reader.reader.line_num}: not CSV: {error}") from error
-    for where, row in rows:
-        if None in row:
-            raise InputError(f"{where}: more fields than columns")
-        # a row cut short would otherwise pass for a None answer
-        missing = [name for name in COLUMNS if row[name] is None]
-        if missing:
-            raise InputError(f"{where}: ends before the column {missing[0]!r}")
-        yield _record(where, row)
-
-
-def _read_jsonl(data: bytes) -> Iterator[Record]:
-    text = data.decode("utf-8-sig")
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: U+2028 may stand inside a name
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"row {number}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise InputError(f"row {number}: expected an object with the keys {', '.join(COLUMNS)}")
-        _require(row, f"row {number}: ")
-        yield _record(f"row {number}", row)
-
-
-def _read_parquet(data: bytes) -> Iterator[Record]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-        _require(table.column_names)
-        keep = [name for name in (*COLUMNS, "classes") if name in table.column_names]
-        table = table.select(keep)
-    except InputError:
-        raise
-    except Exception as error:  # broken bytes make the parser raise nearly anything
-        raise InputError(f"not a Parquet file: {_first_line(error)}") from error
-    columns = [_values(table.column(name)) for name in keep]
-    for number, row in enumerate(zip(*columns, strict=True), 1):
-        yield _record(f"row {number}", dict(zip(keep, row, strict=True)))
-
-
-def _values(column: Any) -> list[Any]:
-    with suppress(Exception):
-        return list(column.to_pylist())
-    values = []
-    for number in range(len(column)):  # slow, but knows the row
-        try:
-            values.append(column[number].as_py())
-        except UnicodeDecodeError as error:
-            raise InputError(f"row {number + 1}: broken encoding, not UTF-8") from error
-        except Exception as error:
-            raise InputError(f"row {number + 1}: cannot be read: {_first_line(error)}") from error
-    return values
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _require(columns: Iterable[str], where: str = "") -> None:
-    present = set(columns)
-    missing = [name for name in COLUMNS if name not in present]
-    if missing:
-        raise InputError(f"{where}no column {missing[0]!r}, expected the columns {', '.join(COLUMNS)}")
-
-
-def _record(where: str, row: dict[str, Any]) -> Record:
-    fields = {name: "" if row.get(name) is None else row[name] for name in (*COLUMNS, "classes")}
-    if isinstance(fields["shortlist"], list):  # other programs write lists; we take them
-        fields["shortlist"] = join_names(_text(name, "shortlist", where) for name in fields["shortlist"])
-    return Record(where, **{name: _text(value, name, where) for name, value in fields.items()})
-
-
-def _text(value: Any, name: str, where: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InputError(f"{where}: {name} has {reprlib.repr(value)}, expected text")
-    text = str(value)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:  # JSON can escape half a surrogate pair
-            raise InputError(f"{where}: broken encoding, {name} is not UTF-8") from None
-    return text
-
-
-def _assemble(records: list[Record], class_names: Sequence[str] | None, num_classes: int | None) -> StochasticLabels:
+def _assemble(records: list[Record], class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
     lists: list[list[str]] = []
     for record in records:
         try:
@@ -263,25 +106,46 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")
     names, index = _classes(records, lists, class_names, num_classes)
     flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
-    answer = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
+    picks = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
+    answer = np.array(picks, np.int64)
     sizes = [len(row) for row in lists]
     # kept even where they are just the row numbers: files are put together by item, not by row
     items = [record.item for record in records]
+    chances = None
+    if any(record.probabilities for record in records):
+        chances = [p for record, size in zip(records, sizes, strict=True) for p in _chances(record, size)]
+    labels = LabelArrays(
+        classes=np.array(flat, np.int64),
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        answer=answer,
+        num_classes=max(index.values()) + 1,
+        class_names=names,
+        items=items,
+        inclusion=chances,
+    )
     try:
-        return StochasticLabels._from_flat(
-            np.array(flat, np.int64),
-            np.concatenate([[0], np.cumsum(sizes)]),
-            answer,
-            max(index.values()) + 1,
-            names,
-            items,
-        )
+        check_rows(labels.classes, labels.offsets, answer, labels.num_classes, names)
+        checked_inclusion(chances, labels.offsets)
     except InputError as error:
         # the check counts rows of labels; say the row of the file instead
         row = re.match(r"row (\d+): (.*)", str(error), re.DOTALL)
         if row is None:
             raise
         raise InputError(f"{records[int(row[1])].where}: {row[2]}") from error
+    return labels
+
+
+def _chances(record: Record, size: int) -> list[float]:
+    """The inclusion probabilities of a row; NaN for those that the file does not state."""
+    if not record.probabilities:
+        return [math.nan] * size
+    texts = record.probabilities.split("|")
+    if len(texts) != size:
+        raise InputError(f"{record.where}: {len(texts)} probabilities for the {size} classes shown")
+    try:
+        return [float(text) if text else math.nan for text in texts]
+    except ValueError:
+        raise InputError(f"{record.where}: probabilities has {record.probabilities!r}, expected numbers") from None
 
 
 def _classes(
@@ -351,17 +215,3 @@ def _look_up(index: dict[str, int], name: str, where: str) -> int:
     except KeyError:
         expected = f"0..{index.count - 1}" if isinstance(index, _Indices) else f"one of the {len(index)} classes"
         raise InputError(f"{where}: class {name!r} is out of range, expected {expected}") from None
-
-
-_FORMATS: dict[str, tuple[Callable[[bytes], Iterator[Record]], Callable[[Path, dict[str, list[str]]], None]]] = {
-    ".csv": (_read_csv, _write_csv),
-    ".jsonl": (_read_jsonl, _write_jsonl),
-    ".parquet": (_read_parquet, _write_parquet),
-}
-
-
-def _format(path: Path) -> Any:
-    try:
-        return _FORMATS[path.suffix.lower()]
-    except KeyError:
-        raise InputError(f"{path}: unknown ending {path.suffix!r}, expected .csv, .jsonl or .parquet") from None

@@ -16,10 +16,11 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
     Several questions on one item become one row: what was shown is their union, and the answer is the class picked
     most often (of several, the one picked last), or None where none was. For answers without mistakes that is the
     exact likelihood of all of them together; as separate rows it would not be. An item on which every class was
-    refused says nothing and is left out.
+    refused says nothing and is left out. The inclusion probabilities are those of the first question, and not known for
+    classes of later ones: how likely a class is to be on a union depends on lists it was not on, which nobody states.
 
     Args:
-        labels: any number of rows an item.
+        labels: any number of rows per item.
         items: the identifiers of the data, each once.
 
     Raises:
@@ -44,18 +45,35 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
 def _merge(labels: StochasticLabels, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], StochasticLabels]:
     """Merge neighbours that belong to one data row."""
     starts = np.concatenate([[0], np.nonzero(np.diff(rows))[0] + 1, [len(rows)]])
-    kept, lists, answers = [], [], []
+    kept, lists, answers, chances = [], [], [], []
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         classes = labels.classes[labels.offsets[start] : labels.offsets[stop]]
-        union = list(dict.fromkeys(classes.tolist()))  # in the order of first sight
+        union = list(dict.fromkeys(classes.tolist()))  # in the order of first sight: those of the first question first
         answer = _agree(labels.answer[start:stop].tolist())
         if answer != NONE or len(union) < labels.num_classes:
             kept.append(start)
             lists.append(union)
             answers.append(answer)
+            chances.append(_of_first(labels, start, len(union)))
     names, items = labels.class_names, labels.item_ids[kept]
-    merged = StochasticLabels.from_lists(lists, answers, labels.num_classes, class_names=names, items=items)
+    merged = StochasticLabels.from_lists(
+        lists,
+        answers,
+        labels.num_classes,
+        class_names=names,
+        items=items,
+        inclusion=np.concatenate([np.empty(0), *chances]),
+    )
     return rows[kept], merged
+
+
+def _of_first(labels: StochasticLabels, row: int, size: int) -> NDArray[np.float64]:
+    """The inclusion probabilities of one question, filled up with NaN for classes of later ones."""
+    chances = np.full(size, np.nan)
+    if labels.inclusion is not None:
+        first = labels.inclusion[labels.offsets[row] : labels.offsets[row + 1]]
+        chances[: len(first)] = first
+    return chances
 
 
 def _agree(answers: list[int]) -> int:

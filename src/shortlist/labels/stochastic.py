@@ -6,7 +6,7 @@ ten of ten thousand classes each take 60 MB; masks over all K classes are made o
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,28 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist.arguments import integers, whole
 from shortlist.errors import InputError
-from shortlist.labels.checks import NONE, IntArray, check_rows
-from shortlist.labels.draw import answer_shortlists, draw_shortlists
-
-__all__ = ["NONE", "LabelSummary", "StochasticLabels"]
+from shortlist.labels.checks import (
+    NONE,
+    IntArray,
+    LabelArrays,
+    check_rows,
+    checked_classes,
+    checked_count,
+    checked_inclusion,
+    checked_items,
+    checked_names,
+)
+from shortlist.labels.draw import draw_labels
+from shortlist.labels.files import read_labels, write_labels
+from shortlist.labels.summary import LabelSummary
 
 BoolArray = NDArray[np.bool_]
-MOST_CLASSES = 2**31 - 1
-"""Classes are kept as int32."""
-
-
-@dataclass(frozen=True)
-class LabelSummary:
-    """What a set of stochastic labels holds and what it cost to collect."""
-
-    items: int
-    num_classes: int
-    none_share: float
-    reads: int
-    """Class names shown to people in all, None not counted."""
-    answers_per_class: IntArray
-    size_histogram: dict[int, int]
-    """How many items have a shortlist of each size."""
 
 
 class StochasticLabels:
@@ -67,6 +61,11 @@ class StochasticLabels:
     class_names: tuple[str, ...] | None
     items: NDArray[np.object_] | None
     """Identifiers are text; None stands for the row numbers."""
+    inclusion: NDArray[np.float64] | None
+    """For each of `classes` the probability with which it was put on its list; NaN where not known, None where none is.
+
+    It says how the list was chosen, before the answer: l/K in a uniform draw, what a policy states in an export.
+    """
 
     def __init__(
         self,
@@ -85,8 +84,8 @@ class StochasticLabels:
             mask = mask.astype(np.bool_)
         rows, classes = np.nonzero(mask)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(mask)))])
-        self._fill(classes, offsets, answer, mask.shape[1], class_names, items)
-        check_rows(self.classes, self.offsets, self.answer, self.num_classes, self.class_names)
+        self._fill(LabelArrays(classes, offsets, answer, mask.shape[1], class_names, items))
+        self._check_rows()
 
     # -- making labels -----------------------------------------------------------------------------------------------
 
@@ -99,8 +98,11 @@ class StochasticLabels:
         *,
         class_names: Sequence[str] | None = None,
         items: ArrayLike | None = None,
+        inclusion: ArrayLike | None = None,
     ) -> Self:
         """From the shortlists themselves, kept in their order; a 2-d integer array where all have one size.
+
+        `inclusion` is flat: the probability of each class to be on its list, one list after another.
 
         >>> StochasticLabels.from_lists([[2, 0], [1]], [0, NONE], num_classes=3).shown.astype(int)
         array([[1, 0, 1],
@@ -117,7 +119,8 @@ class StochasticLabels:
             sizes = np.array([len(row) for row in rows], dtype=np.int64)
             # a dtype for the empty case only: floats must reach the check below
             flat = np.concatenate([row for row in rows if len(row)]) if sizes.any() else np.empty(0, np.int64)
-        return cls._from_flat(flat, np.concatenate([[0], np.cumsum(sizes)]), answer, num_classes, class_names, items)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return cls._checked(LabelArrays(flat, offsets, answer, num_classes, class_names, items, inclusion))
 
     @classmethod
     def draw(
@@ -142,26 +145,8 @@ class StochasticLabels:
             miss: how often an annotator answers None although the true class was shown.
             slip: how often an annotator picks a wrong class of those shown (where there is one).
         """
-        num_classes = whole("num_classes", num_classes)
-        truth = integers("y", y, (0, num_classes))
-        if truth.ndim != 1:
-            raise InputError(f"y: expected one class an item, got shape {truth.shape}")
-        sizes = np.asarray(size)
-        if sizes.ndim not in (0, 1) or (sizes.ndim == 1 and len(sizes) != len(truth)):
-            raise InputError(f"size: expected one number or {len(truth)} of them, got shape {sizes.shape}")
-        sizes = np.broadcast_to(integers("size", sizes, (1, num_classes + 1)), truth.shape)
-        if not (miss >= 0 and slip >= 0 and miss + slip <= 1):  # as a positive, so that NaN is refused too
-            raise InputError(f"miss and slip: expected shares with a sum of at most 1, got {miss} and {slip}")
-        if whole("seed", seed) < 0:  # no seed would be another draw each time
-            raise InputError(f"seed: expected a whole number of at least 0, got {seed}")
-        # the lists and the mistakes come from separate streams, so asking for mistakes does not change the lists
-        list_seed, mistake_seed = np.random.SeedSequence(seed).spawn(2)
-        classes, offsets = draw_shortlists(np.random.Generator(np.random.PCG64(list_seed)), num_classes, sizes)
-        rng = np.random.Generator(np.random.PCG64(mistake_seed))
-        answer = answer_shortlists(rng, classes, offsets, truth, num_classes, miss, slip, NONE)
-        labels = cls.__new__(cls)
-        labels._fill(classes, offsets, answer, num_classes, class_names, items)
-        return labels
+        drawn = draw_labels(y, num_classes, size, seed, miss, slip)
+        return cls._of(replace(drawn, class_names=class_names, items=items))
 
     @classmethod
     def ordinary(
@@ -172,11 +157,13 @@ class StochasticLabels:
         class_names: Sequence[str] | None = None,
         items: ArrayLike | None = None,
     ) -> Self:
-        """Ordinary labels: every class was shown and the true one picked, at a cost of K reads an item."""
+        """Ordinary labels: every class was shown and the true one picked, at a cost of K reads per item."""
         num_classes = whole("num_classes", num_classes)
         truth = integers("y", y, (0, num_classes))
         classes = np.tile(np.arange(num_classes, dtype=np.int32), len(truth))
-        return cls._from_flat(classes, np.arange(len(truth) + 1) * num_classes, truth, num_classes, class_names, items)
+        offsets = np.arange(len(truth) + 1) * num_classes
+        certain = np.broadcast_to(1.0, classes.shape)
+        return cls._checked(LabelArrays(classes, offsets, truth, num_classes, class_names, items, certain))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
@@ -190,16 +177,17 @@ class StochasticLabels:
         with_items = [part.items for part in parts if part.items is not None]
         if with_items and len(with_items) != len(parts):
             raise InputError("concatenate: some parts have item identifiers and some have none")
-        labels = cls.__new__(cls)
-        labels._fill(
-            np.concatenate([part.classes for part in parts]),
-            np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in parts]))]),
-            np.concatenate([part.answer for part in parts]),
-            first.num_classes,
-            first.class_names,
-            np.concatenate(with_items) if with_items else None,
+        return cls._of(
+            LabelArrays(
+                np.concatenate([part.classes for part in parts]),
+                np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in parts]))]),
+                np.concatenate([part.answer for part in parts]),
+                first.num_classes,
+                first.class_names,
+                np.concatenate(with_items) if with_items else None,
+                np.concatenate([_known(part) for part in parts]),
+            )
         )
-        return labels
 
     def subset(self, rows: ArrayLike) -> Self:
         """The rows given (indices or a boolean mask), in that order; they keep their identifiers (row numbers too)."""
@@ -219,9 +207,9 @@ class StochasticLabels:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         # position k of row i in the new flat array came from the old row's start + k
         source = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], sizes)
-        labels = self.__class__.__new__(self.__class__)
-        labels._fill(self.classes[source], offsets, self.answer[index], self.num_classes, self.class_names, None)
-        return labels
+        inclusion = None if self.inclusion is None else self.inclusion[source]
+        answer, names = self.answer[index], self.class_names
+        return self._of(LabelArrays(self.classes[source], offsets, answer, self.num_classes, names, None, inclusion))
 
     # -- reading them off --------------------------------------------------------------------------------------------
 
@@ -241,6 +229,7 @@ class StochasticLabels:
             and np.array_equal(self.offsets, other.offsets)
             and np.array_equal(self.classes, other.classes)
             and np.array_equal(self.item_ids, other.item_ids)
+            and np.array_equal(_known(self), _known(other), equal_nan=True)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -339,9 +328,10 @@ class StochasticLabels:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write .csv, .jsonl or .parquet (columns item, shortlist, answer), whole or not at all."""
-        from shortlist.labels.files import write_labels
-
-        write_labels(self, path)
+        labels = LabelArrays(
+            self.classes, self.offsets, self.answer, self.num_classes, self.class_names, self.item_ids, self.inclusion
+        )
+        write_labels(labels, path)
 
     @classmethod
     def read(
@@ -350,7 +340,7 @@ class StochasticLabels:
         *,
         class_names: Sequence[str] | None = None,
         num_classes: int | None = None,
-    ) -> "StochasticLabels":
+    ) -> Self:
         """Read what `write` wrote, or a file made elsewhere with the same columns.
 
         A file does not name classes that were never shown, so say `class_names` (or `num_classes` where the file holds
@@ -359,65 +349,42 @@ class StochasticLabels:
         Raises:
             InputError: names the file, the row and what is wrong with it.
         """
-        from shortlist.labels.files import read_labels
-
-        return read_labels(path, class_names=class_names, num_classes=num_classes)
+        return cls._of(read_labels(path, class_names=class_names, num_classes=num_classes))
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def _from_flat(
-        cls,
-        classes: NDArray[Any],
-        offsets: NDArray[Any],
-        answer: ArrayLike,
-        num_classes: int,
-        class_names: Sequence[str] | None,
-        items: ArrayLike | None,
-    ) -> Self:
-        if len(classes) and not np.issubdtype(classes.dtype, np.integer):
-            raise InputError(f"shortlists: expected class indices (integers), got {classes.dtype}")
+    def _of(cls, arrays: LabelArrays) -> Self:
+        """Rows that are known to be sound: drawn, taken from other labels, or checked by the reader."""
         labels = cls.__new__(cls)
-        labels._fill(classes, offsets, answer, num_classes, class_names, items)
-        check_rows(labels.classes, labels.offsets, labels.answer, labels.num_classes, labels.class_names)
+        labels._fill(arrays)
         return labels
 
-    def _fill(
-        self,
-        classes: NDArray[Any],
-        offsets: NDArray[Any],
-        answer: ArrayLike,
-        num_classes: int,
-        class_names: Sequence[str] | None,
-        items: ArrayLike | None,
-    ) -> None:
-        num_classes = whole("num_classes", num_classes)
-        if not 2 <= num_classes <= MOST_CLASSES:
-            raise InputError(f"num_classes: expected 2..{MOST_CLASSES}, got {num_classes}")
-        self.num_classes = num_classes
-        self.offsets = offsets.astype(np.int64, copy=False)
-        # before the cast: an int32 would hide a class of 2**32 + 1
-        outside = np.nonzero((classes < 0) | (classes >= num_classes))[0]
-        if len(outside):
-            row = int(np.searchsorted(self.offsets, outside[0], side="right")) - 1
-            raise InputError(f"row {row}: class {classes[outside[0]]} is out of range, expected 0..{num_classes - 1}")
-        self.classes = classes.astype(np.int32, copy=False)
-        self.answer = integers("answer", answer, (NONE, num_classes))
-        if self.answer.shape != (len(self.offsets) - 1,):
-            raise InputError(
-                f"answer: expected {len(self.offsets) - 1} of them, one a shortlist, got shape {self.answer.shape}"
-            )
-        self.class_names = None if class_names is None else tuple(str(name) for name in class_names)
-        if self.class_names is not None:
-            if len(self.class_names) != num_classes:
-                raise InputError(f"class_names: expected {num_classes} names, got {len(self.class_names)}")
-            if len(set(self.class_names)) != num_classes:
-                raise InputError("class_names: a name occurs twice")
-            if "" in self.class_names:  # in files an empty answer means None
-                raise InputError("class_names: a name is empty")
-        self.items = None
-        if items is not None:
-            identifiers = np.asarray(items, dtype=object)
-            if identifiers.shape != self.answer.shape:
-                raise InputError(f"items: expected {len(self.answer)} identifiers, got shape {identifiers.shape}")
-            self.items = np.array([str(item) for item in identifiers.tolist()], dtype=object)
+    @classmethod
+    def _checked(cls, arrays: LabelArrays) -> Self:
+        """Rows that may be anything."""
+        if len(arrays.classes) and not np.issubdtype(arrays.classes.dtype, np.integer):
+            raise InputError(f"shortlists: expected class indices (integers), got {arrays.classes.dtype}")
+        labels = cls._of(arrays)
+        labels._check_rows()
+        return labels
+
+    def _check_rows(self) -> None:
+        check_rows(self.classes, self.offsets, self.answer, self.num_classes, self.class_names)
+
+    def _fill(self, arrays: LabelArrays) -> None:
+        self.num_classes = checked_count(arrays.num_classes)
+        self.offsets = arrays.offsets.astype(np.int64, copy=False)
+        self.classes = checked_classes(arrays.classes, self.offsets, self.num_classes)
+        self.answer = integers("answer", arrays.answer, (NONE, self.num_classes))
+        count = len(self.offsets) - 1
+        if self.answer.shape != (count,):
+            raise InputError(f"answer: expected {count} of them, one per shortlist, got shape {self.answer.shape}")
+        self.class_names = checked_names(arrays.class_names, self.num_classes)
+        self.items = checked_items(arrays.items, count)
+        self.inclusion = checked_inclusion(arrays.inclusion, self.offsets)
+
+
+def _known(labels: StochasticLabels) -> NDArray[np.float64]:
+    """The inclusion probabilities, NaN for all where there are none."""
+    return np.broadcast_to(np.nan, labels.classes.shape) if labels.inclusion is None else labels.inclusion

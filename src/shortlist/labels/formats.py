@@ -1,0 +1,178 @@
+"""The three formats of a labels file, .csv, .jsonl and .parquet: rows of text in, rows of text out."""
+
+import csv
+import io
+import json
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shortlist.errors import InputError
+from shortlist.files import allow_long_fields
+from shortlist.labels.names import join_names
+
+COLUMNS = ("item", "shortlist", "answer")
+"""What every file has."""
+OPTIONAL = ("classes", "probabilities")
+
+
+@dataclass
+class Record:
+    """One row as it stands in a file: text, not yet looked up among the classes."""
+
+    where: str
+    item: str
+    shortlist: str
+    answer: str
+    classes: str
+    probabilities: str
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _write_csv(path: Path, columns: dict[str, list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        # CRLF line ends make the csv module quote both \r and \n inside a field
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_jsonl(path: Path, columns: dict[str, list[str]]) -> None:
+    with path.open("w", newline="\n", encoding="utf-8") as file:
+        for row in zip(*columns.values(), strict=True):
+            record = {key: value for key, value in zip(columns, row, strict=True) if key not in OPTIONAL or value}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _write_parquet(path: Path, columns: dict[str, list[str]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()}), path)
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(data: bytes) -> Iterator[Record]:
+    text = data.decode("utf-8-sig")
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    allow_long_fields()
+    try:
+        _require(reader.fieldnames or ())
+        rows = [(f"row {reader.line_num}", row) for row in reader]
+    except csv.Error as error:
+        # the inner reader: the outer one still stands at the row before
+        raise InputError(f"row {reader.reader.line_num}: not CSV: {error}") from error
+    for where, row in rows:
+        if None in row:
+            raise InputError(f"{where}: more fields than columns")
+        # a row cut short would otherwise pass for a None answer
+        missing = [name for name in COLUMNS if row[name] is None]
+        if missing:
+            raise InputError(f"{where}: ends before the column {missing[0]!r}")
+        yield _record(where, row)
+
+
+def _read_jsonl(data: bytes) -> Iterator[Record]:
+    text = data.decode("utf-8-sig")
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: U+2028 may stand inside a name
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"row {number}: not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise InputError(f"row {number}: expected an object with the keys {', '.join(COLUMNS)}")
+        _require(row, f"row {number}: ")
+        yield _record(f"row {number}", row)
+
+
+def _read_parquet(data: bytes) -> Iterator[Record]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+        _require(table.column_names)
+        keep = [name for name in (*COLUMNS, *OPTIONAL) if name in table.column_names]
+        table = table.select(keep)
+    except InputError:
+        raise
+    except Exception as error:  # broken bytes make the parser raise nearly anything
+        raise InputError(f"not a Parquet file: {_first_line(error)}") from error
+    columns = [_values(table.column(name)) for name in keep]
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        yield _record(f"row {number}", dict(zip(keep, row, strict=True)))
+
+
+def _values(column: Any) -> list[Any]:
+    with suppress(Exception):
+        return list(column.to_pylist())
+    values = []
+    for number in range(len(column)):  # slow, but knows the row
+        try:
+            values.append(column[number].as_py())
+        except UnicodeDecodeError as error:
+            raise InputError(f"row {number + 1}: broken encoding, not UTF-8") from error
+        except Exception as error:
+            raise InputError(f"row {number + 1}: cannot be read: {_first_line(error)}") from error
+    return values
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _require(columns: Iterable[str], where: str = "") -> None:
+    present = set(columns)
+    missing = [name for name in COLUMNS if name not in present]
+    if missing:
+        raise InputError(f"{where}no column {missing[0]!r}, expected the columns {', '.join(COLUMNS)}")
+
+
+def _record(where: str, row: dict[str, Any]) -> Record:
+    fields = {name: "" if row.get(name) is None else row[name] for name in (*COLUMNS, *OPTIONAL)}
+    # other programs write lists; we take them
+    if isinstance(fields["shortlist"], list):
+        fields["shortlist"] = join_names(_text(name, "shortlist", where) for name in fields["shortlist"])
+    if isinstance(chances := fields["probabilities"], list | float):
+        listed = chances if isinstance(chances, list) else [chances]
+        fields["probabilities"] = "|".join("" if chance is None else str(chance) for chance in listed)
+    return Record(where, **{name: _text(value, name, where) for name, value in fields.items()})
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{where}: {name} has {reprlib.repr(value)}, expected text")
+    text = str(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # JSON can escape half a surrogate pair
+            raise InputError(f"{where}: broken encoding, {name} is not UTF-8") from None
+    return text
+
+
+Reader = Callable[[bytes], Iterator[Record]]
+Writer = Callable[[Path, dict[str, list[str]]], None]
+
+_FORMATS: dict[str, tuple[Reader, Writer]] = {
+    ".csv": (_read_csv, _write_csv),
+    ".jsonl": (_read_jsonl, _write_jsonl),
+    ".parquet": (_read_parquet, _write_parquet),
+}
+
+
+def format_of(path: Path) -> tuple[Reader, Writer]:
+    """How a file is read and written, by its ending."""
+    try:
+        return _FORMATS[path.suffix.lower()]
+    except KeyError:
+        raise InputError(f"{path}: unknown ending {path.suffix!r}, expected .csv, .jsonl or .parquet") from None
