@@ -22,7 +22,6 @@ import torch
 
 from shortlist.data import load
 from shortlist.files import atomic_write
-from shortlist.methods import METHODS
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.history import mean_of_last
 from shortlist.training.job.defaults import defaults_for
@@ -30,6 +29,8 @@ from shortlist.training.loop import fit
 from shortlist.training.prepared import prepare
 from shortlist.training.selection import tune
 
+METHODS = ("ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw")
+"""All but `propensity`, which for lists drawn uniformly is `ol` at another learning rate."""
 SIZE, SEEDS, CHANCE = 5, (0, 1, 2), 0.1
 RATES, TUNING_SEED = (0.0003, 0.001, 0.003, 0.01), 100
 

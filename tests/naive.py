@@ -143,11 +143,13 @@ class Sample:
     prior: Tensor
     weight: Tensor | None = None
     confidence: Tensor | None = None
+    inclusion: Tensor | None = None
 
     def at(self, rows: Tensor | slice) -> "Sample":
         """Some of the items."""
         weight = None if self.weight is None else self.weight[rows]
         confidence = None if self.confidence is None else self.confidence[rows]
+        inclusion = None if self.inclusion is None else self.inclusion[rows]
         return replace(
             self,
             logits=self.logits[rows],
@@ -155,6 +157,7 @@ class Sample:
             answer=self.answer[rows],
             weight=weight,
             confidence=confidence,
+            inclusion=inclusion,
         )
 
     def labels(self) -> tuple[list[list[bool]], list[int]]:
@@ -186,9 +189,11 @@ def sample(
         answer=torch.from_numpy(labels.answer),
         prior=torch.from_numpy(rng.dirichlet(np.ones(K + 1))),
         confidence=torch.from_numpy(confidence),
+        inclusion=torch.from_numpy(rng.uniform(0.2, 1, items)),
     )
 
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 GROUPS = {
     "mixed sizes": sample(),
     "no None": sample(keep="answered"),

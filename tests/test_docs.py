@@ -17,8 +17,8 @@ from shortlist import methods, theory
 from shortlist.methods import Batch
 
 ROOMS = [
-    *("errors", "files", "losses", "risks", "theory"),
-    *(f"labels.{name}" for name in ("checks", "draw", "files", "join", "stochastic")),
+    *("arguments", "errors", "files", "losses", "risks", "theory"),
+    *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "join", "names", "stochastic")),
 ]
 METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]
 PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()
@@ -60,7 +60,7 @@ def test_running_and_comparing_it_as_the_page_says(tmp_path):
 
 
 def test_the_page_names_every_method_and_no_other():
-    table = PAGE.split("## The ten methods")[1].split("## Adding a method")[0]
+    table = PAGE.split("## The eleven methods")[1].split("## Adding a method")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(methods.METHODS)
 
 

@@ -9,6 +9,7 @@ in a distributed run it adds them up over the processes, so that every process g
 `weight` (..., B) makes an item count like `weight` copies of itself.
 """
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -33,6 +34,8 @@ __all__ = [
     "nonnegative_risk",
     "paper_risk",
     "picked_loss",
+    "propensity_loss",
+    "propensity_weight",
     "single_process",
     "total_risk",
     "unbiased_risk",
@@ -203,6 +206,48 @@ def unseen_loss(losses: Tensor, shown: Tensor) -> Tensor:
     hidden = ~shown
     # select, not multiply: 0 * inf would be NaN
     return torch.where(hidden, losses, 0).sum(-1) / hidden.sum(-1).clamp(min=1)
+
+
+def propensity_weight(answer: Tensor, inclusion: Tensor) -> Tensor:
+    """(..., B) 1 / inclusion where answered, 0 where None.
+
+    Args:
+        answer: (..., B).
+        inclusion: (..., B) the probability with which the class answered was put on the list; infinite for an answer
+            that is not to count, ignored where None.
+    """
+    answered = answer != NONE
+    return torch.where(answered, 1 / torch.where(answered, at_least_float32(inclusion), 1), 0)
+
+
+def propensity_loss(
+    losses: Tensor,
+    answer: Tensor,
+    inclusion: Tensor,
+    *,
+    baseline: Tensor | None = None,
+    clip: float = math.inf,
+) -> Tensor:
+    """(..., B) the loss weighted by inverse propensity: A + [answered] (L_s - A) / pi_s, of expectation L_y.
+
+    One question per item, its list drawn without looking at y, pi_j > 0 the probability of class j to be on it: then an
+    item of class y is answered with probability pi_y, and for any A that depends neither on y nor on the list the
+    expectation over the lists is L_y, under any policy. A = 0 (None items contribute nothing) or, with a model's
+    probabilities q, A = sum_j q_j L_j, which lowers the variance (doubly robust).
+
+    Args:
+        losses: (..., B, K).
+        answer: (..., B).
+        inclusion: as in `propensity_weight`.
+        baseline: (..., B, K) q, made without the item's own answer.
+        clip: the largest weight 1 / pi; a finite one biases towards A and bounds the variance.
+    """
+    losses = at_least_float32(losses)
+    picked = picked_loss(losses, answer)
+    level = torch.zeros_like(picked) if baseline is None else (baseline.detach() * losses).sum(-1)
+    weight = propensity_weight(answer, inclusion).to(losses.dtype).clamp(max=clip)
+    # select, not multiply: a loss may be infinite where nothing was answered
+    return level + torch.where(weight > 0, weight * (picked - level), 0)
 
 
 def batch_mean(values: Tensor, weight: Tensor | None = None, all_sum: AllSum = single_process) -> Tensor:

@@ -29,6 +29,9 @@ CASES = {
     "lw sigmoid": ("lw", {}),
     "lw sigmoid beta 2": ("lw", {"beta": 2.0}),
     "lw cross entropy": ("lw", {"form": "cross_entropy", "beta": 2.0}),
+    "propensity": ("propensity", {}),
+    "propensity clipped": ("propensity", {"form": "clipped", "clip": 2.0, "loss": "ovr_square"}),
+    "propensity normalised": ("propensity", {"form": "normalised"}),
 }
 
 
@@ -38,7 +41,8 @@ def make(case: str) -> methods.Method:
 
 
 def batch(sample: naive.Sample, all_sum=single_process) -> Batch:
-    return Batch(sample.shown, sample.answer, sample.prior, sample.weight, sample.confidence, all_sum)
+    given = {name: value for name, value in vars(sample).items() if name != "logits"}
+    return Batch(**given, all_sum=all_sum)
 
 
 def objective(case: str, sample: naive.Sample, all_sum=single_process) -> torch.Tensor:
@@ -59,6 +63,9 @@ def naive_objective(case: str, sample: naive.Sample) -> float:
         if options.get("form") == "paper":
             return naive.paper_risk(L, shown, answer, weight, sample.prior.tolist())
         return naive.total_risk(L, shown, answer, weight)
+    if name == "propensity":
+        L = naive.losses(options.get("loss", "cross_entropy"), logits)
+        return naive_propensity(options, L, answer, weight, sample.inclusion.tolist())
     values = []
     for i, f in enumerate(logits):
         C = naive.candidates(shown[i], answer[i])
@@ -67,8 +74,17 @@ def naive_objective(case: str, sample: naive.Sample) -> float:
     return naive.mean(values, weight)
 
 
+def naive_propensity(options: dict, L: list, answer: list[int], weight: list[float], inclusion: list[float]) -> float:
+    most = options.get("clip", math.inf)
+    pi = [0.0 if s == NONE else min(1 / chance, most) for s, chance in zip(answer, inclusion, strict=True)]
+    picked = [row[s] for row, s in zip(L, answer, strict=True)]
+    if options.get("form") == "normalised":
+        return naive.mean(picked, [w * p for w, p in zip(weight, pi, strict=True)])
+    return naive.mean([p * value for p, value in zip(pi, picked, strict=True)], weight)
+
+
 def item_objective(name: str, options: dict, f: list[float], C: list[int], w: list[float]) -> float:
-    """BASELINES, one item: candidates C, their complement S, confidences w."""
+    """One item: candidates C, their complement S, confidences w."""
     K, p, log_p = len(f), naive.softmax(f), naive.log_softmax(f)
     S = [k for k in range(K) if k not in C]
     inside = sum(p[k] for k in C)

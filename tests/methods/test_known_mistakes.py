@@ -94,7 +94,7 @@ def test_proden_renews_from_the_forward_pass_and_rc_from_a_second_one():
 @pytest.mark.parametrize("case", CASES)
 def test_no_nan_without_none_or_without_answered(case, items, keep):
     sample = naive.sample(items=items, keep=keep)
-    batch = Batch(sample.shown, sample.answer, sample.prior, confidence=sample.confidence)
+    batch = Batch(sample.shown, sample.answer, sample.prior, confidence=sample.confidence, inclusion=sample.inclusion)
     logits = sample.logits.requires_grad_()
     value = make(case).objective(logits, batch)
     value.backward()
@@ -112,8 +112,9 @@ def test_log_space_instead_of_log_of_softmax(case):
         prior=torch.full((4,), 0.25),
         confidence=torch.tensor([[0.0, 0.5, 0.5]]),
     )
-    if case.startswith("ol"):
-        batch = Batch(torch.tensor([[False, True, False]]), torch.tensor([1]), batch.prior)
+    if case.startswith(("ol", "propensity")):  # which learn from answers only
+        shown, answer = torch.tensor([[False, True, False]]), torch.tensor([1])
+        batch = Batch(shown, answer, batch.prior, inclusion=torch.tensor([0.5]))
     method = make(case)
     value = method.objective(logits, batch)
     value.backward()

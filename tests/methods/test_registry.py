@@ -11,7 +11,7 @@ from shortlist.methods import Method
 
 
 def test_the_ten_methods():
-    names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw"]
+    names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw", "propensity"]
     assert list(methods.METHODS) == names
     for name in names:
         method = methods.get(name)

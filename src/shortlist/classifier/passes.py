@@ -62,6 +62,7 @@ def one_pass(
             shortlist=feed.shortlist[rows],
             answer=feed.answer[rows],
             table=None if feed.table is None else feed.table[rows],
+            inclusion=None if feed.inclusion is None else feed.inclusion[rows],
             weight=torch.cat([torch.ones(len(feed)) if real is None else real, torch.zeros(spare)]),
         )
     now = replace(config, epochs=1, schedule="constant", batch_size=size, holdout=0.0)

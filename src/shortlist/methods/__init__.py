@@ -21,6 +21,7 @@ from shortlist.methods.lw import LW
 from shortlist.methods.ol import OL
 from shortlist.methods.plugins import own_method
 from shortlist.methods.proden import PRODEN
+from shortlist.methods.propensity import Propensity
 from shortlist.methods.rc import RC
 from shortlist.methods.sl import SL
 from shortlist.methods.sl_unbiased import SLUnbiased
@@ -55,7 +56,7 @@ def register(method: type[Method]) -> type[Method]:
     return method
 
 
-for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW):
+for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity):
     register(_method)
 
 

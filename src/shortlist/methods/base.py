@@ -45,6 +45,8 @@ class Batch:
     """(..., B)."""
     confidence: Tensor | None = None
     """(..., B, K) the items' rows of the confidence table."""
+    inclusion: Tensor | None = None
+    """(..., B) the probability with which the class answered was shown, for the methods that ask for it."""
     all_sum: AllSum = field(default=single_process, repr=False)
     """How a distributed run adds up sums; `mean` and `risk` see to it."""
 
@@ -58,7 +60,7 @@ class Batch:
 
         Args:
             values: one number per item.
-            counted: (..., B) bool, which items count; all where not given.
+            counted: (..., B) which items count, or how much; all alike where not given.
         """
         weight = self.weight
         if counted is not None:
@@ -153,6 +155,8 @@ class Feed:
     weight: Tensor | None = None
     table: Tensor | None = None
     """(M, K) the confidences of the methods that keep them."""
+    inclusion: Tensor | None = None
+    """(M,) see `Batch`."""
     all_sum: AllSum = field(default=single_process, repr=False)
 
     @classmethod
@@ -187,6 +191,7 @@ class Feed:
             prior=self.prior.to(device),
             weight=None if self.weight is None else self.weight.to(device),
             table=None if self.table is None else self.table.to(device),
+            inclusion=None if self.inclusion is None else self.inclusion.to(device),
         )
 
     def batch(self, index: Tensor) -> Batch:
@@ -199,6 +204,7 @@ class Feed:
             prior=self.prior,
             weight=None if self.weight is None else self.weight[index],
             confidence=None if self.table is None else self.table[index],
+            inclusion=None if self.inclusion is None else self.inclusion[index],
             all_sum=self.all_sum,
         )
 

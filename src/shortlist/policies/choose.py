@@ -2,7 +2,7 @@
 
 A policy sees probabilities over the K classes and which of them are still possible, and nothing of the true class, so
 the likelihood of the answers needs no weights. Mixed with uniform lists (`epsilon`, `floor`) it also keeps a known,
-positive chance for every class still possible: the inverse-propensity risks (`propensity`) stay unbiased.
+positive chance for every class still possible: risks weighted by inverse propensity (`propensity`) stay unbiased.
 """
 
 from dataclasses import dataclass, field

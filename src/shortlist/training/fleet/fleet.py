@@ -90,6 +90,7 @@ class Fleet:
         self.shown = torch.zeros(R, longest, K, dtype=torch.bool, device=device)
         self.answer = torch.zeros(R, longest, dtype=torch.int64, device=device)
         self.weight = torch.ones(R, longest, device=device)
+        self.inclusion = torch.ones(R, longest, device=device)
         tables = [task.feed.table for task in tasks]
         self.table = torch.zeros(R, longest, K, device=device) if any(t is not None for t in tables) else None
         self.prior = torch.stack([task.feed.prior for task in tasks]).to(self.device)
@@ -102,11 +103,14 @@ class Fleet:
             self.answer[run, :n] = feed.answer.to(self.device)
             if feed.weight is not None:
                 self.weight[run, :n] = feed.weight.to(self.device)
+            if feed.inclusion is not None:
+                self.inclusion[run, :n] = feed.inclusion.to(self.device)
             if feed.table is not None and self.table is not None:
                 self.table[run, :n] = feed.table.to(self.device)
             rates = learning_rates(task.config, n // self.batch_size)
             self.rates[run, : len(rates)] = rates.to(self.device)
         self.weighted = any(task.feed.weight is not None for task in tasks)
+        self.included = any(task.feed.inclusion is not None for task in tasks)
         self.groups = groups_of([task.method for task in tasks])
         again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
         self.again = SecondPass(self.net, again, device) if again else None
@@ -198,6 +202,7 @@ class Fleet:
             prior=self.prior[group],
             weight=self.weight[runs, at] if self.weighted else None,
             confidence=None if table is None else table[runs, at],
+            inclusion=self.inclusion[runs, at] if self.included else None,
         )
 
     @torch.no_grad()

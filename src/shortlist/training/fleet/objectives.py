@@ -28,9 +28,8 @@ def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]
     compiled = torch.compile(risks_and_slopes)
 
     def slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        for tensor in (logits, batch.shown, batch.answer, batch.prior, batch.weight, batch.confidence):
-            if tensor is not None:
-                torch._dynamo.maybe_mark_dynamic(tensor, 0)
+        for tensor in (logits, *(value for value in vars(batch).values() if isinstance(value, Tensor))):
+            torch._dynamo.maybe_mark_dynamic(tensor, 0)
         return compiled(method, logits, batch)
 
     return slopes

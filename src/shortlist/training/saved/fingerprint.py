@@ -28,8 +28,8 @@ class Fingerprint(NamedTuple):
 def labels_checksum(labels: StochasticLabels, feed: Feed, in_shape: tuple[int, ...], count: int) -> str:
     """Of all labels, and of what a method is fed of them; `count` inputs are of `in_shape`."""
     digest = hashlib.sha256(repr((count, in_shape, labels.class_names)).encode())
-    weight = () if feed.weight is None else (feed.weight.cpu().numpy(),)
-    for array in (labels.offsets, labels.classes, labels.answer, feed.rows.cpu().numpy(), *weight):
+    some = [tensor.cpu().numpy() for tensor in (feed.weight, feed.inclusion) if tensor is not None]
+    for array in (labels.offsets, labels.classes, labels.answer, feed.rows.cpu().numpy(), *some):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
