@@ -20,7 +20,7 @@ import numpy as np
 
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
-from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_inclusion
+from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of
 from shortlist.labels.names import join_names, split_names
 
@@ -118,8 +118,8 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
         classes=np.array(flat, np.int64),
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         answer=answer,
-        num_classes=max(index.values()) + 1,
-        class_names=names,
+        num_classes=checked_count(max(index.values()) + 1),
+        class_names=checked_names(names, max(index.values()) + 1),
         items=items,
         inclusion=chances,
     )
