@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from policies.every_draw import outcomes
 from shortlist.errors import InputError
-from shortlist.policies.choose import EMPTY, Policy, bits, choose, choose_one
+from shortlist.policies.choose import Policy, choose, choose_one
+from shortlist.policies.sizes import RULES, SizeRule, bits
 from shortlist.policies.time_model import TimeModel, fit_time, looked_at
 
 POLICIES = [
@@ -102,6 +103,22 @@ def test_information_policy_beats_every_other_list_per_second():
         assert rates[chosen] == pytest.approx(max(rates.values()), rel=1e-9)
 
 
+def test_a_new_policy_is_one_function_and_one_line_in_the_registry(monkeypatch):
+    def half_of_what_is_allowed(ranked, limits):
+        return np.full(len(ranked), (ranked.shape[1] + 1) // 2)
+
+    with pytest.raises(InputError, match="unknown policy 'half'"):
+        Policy("half")
+    monkeypatch.setitem(RULES, "half", SizeRule(half_of_what_is_allowed))
+    policy = Policy("half", max_size=4, epsilon=0.25)
+    p = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
+    assert choose_one(policy, p, np.array([0]), seed=1) == ([1, 2], [0.75 + 0.25 * 2 / 4] * 2)
+    exact = sum(weight for weight, shortlist, _ in outcomes(policy, p.tolist(), [1] * 5) if 0 in shortlist)
+    assert exact == pytest.approx(0.75 + 0.25 * 2 / 5)
+    with pytest.raises(InputError, match="known: adaptive, half, information, top, uniform"):
+        Policy("halve it")
+
+
 def test_bits_of_the_answer():
     assert bits(np.array([[0.5, 0.25, 0.25]]))[0].tolist() == pytest.approx([1.0, 1.5, 1.5])
 
@@ -140,7 +157,7 @@ def test_bad_policies_are_named(bad):
 
 
 def test_looking_stops_at_the_right_name():
-    lists = np.array([[3, 1, EMPTY], [2, 0, 4]], np.int32)
+    lists = np.array([[3, 1, 5], [2, 0, 4]], np.int32)  # K = 5 fills up
     assert looked_at(lists, np.array([2, 3]), np.array([1, -1])).tolist() == [2, 3]
     expected = TimeModel(1, 0.25).expected(np.array([[0.5, 0.5]]))
     assert expected[0].tolist() == pytest.approx([1.25, 1 + 0.25 * 1.5])
@@ -163,8 +180,9 @@ def test_time_model_is_found_again_in_a_log():
 def test_the_core_needs_neither_torch_nor_scipy():
     code = (
         "import sys, numpy as np\n"
-        "from shortlist.policies import beliefs, choose, items, loop, noise, snapshot, state, time_model\n"
-        "choose.choose_one(choose.Policy(epsilon=.1), np.ones(9) / 9, np.array([1]), 3)\n"
-        "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules), 'heavy import'\n"
+        "from shortlist import policies\n"
+        "import shortlist.policies.simulation\n"
+        "policies.choose_one(policies.Policy(epsilon=.1), np.ones(9) / 9, np.array([1]), 3)\n"
+        "assert not {'torch', 'scipy', 'sklearn', 'matplotlib', 'pyarrow'} & set(sys.modules), 'heavy import'\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr == ""

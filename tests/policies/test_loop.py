@@ -1,4 +1,3 @@
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +7,11 @@ from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, loop_data
-from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
 from shortlist.policies.linear import Linear
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
 from shortlist.policies.simulation.economy import Comparison, aware, compare, report
 from shortlist.policies.simulation.simulate import full_labels, random_shortlists, run_loop
-from shortlist.policies.snapshot import current, publish
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
 
@@ -22,18 +19,6 @@ QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l
 @pytest.fixture(scope="module")
 def digits() -> LoopData:
     return loop_data(load("digits"), size=200)
-
-
-@pytest.fixture(scope="module")
-def blobs() -> LoopData:
-    """Twelve classes, one of them rare."""
-    rng = np.random.default_rng(0)
-    centres = rng.standard_normal((12, 20)) * 1.5
-    y = np.concatenate([np.repeat(np.arange(11), 40), np.full(8, 11)])
-    x = (centres[y] + rng.standard_normal((len(y), 20))).astype(np.float32)
-    order = rng.permutation(len(y))
-    x, y = x[order], y[order]
-    return LoopData("blobs", x[:350], y[:350], x[350:], y[350:], tuple("abcdefghijkl"))
 
 
 def test_chosen_lists_reach_full_labels_for_a_fraction_of_the_reads(digits):
@@ -118,40 +103,10 @@ def test_an_item_is_not_asked_for_ever(blobs):
     assert lazy.questions < run_loop(blobs, QUICK, way="all", seed=0).points[-1].questions
 
 
-# -- which items -------------------------------------------------------------------------------------------------------
-
-
-def test_orders():
-    posterior = np.array([[0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.6, 0.4, 0.0]])
-    rng = np.random.default_rng(0)
-    assert get_order("uncertainty")(posterior, rng).tolist() == [1, 2, 0]
-    assert get_order("savings")(posterior, rng).tolist() == [0, 2, 1]
-    np.testing.assert_allclose(expected_rank(posterior), [1.15, 1.9, 1.4])
-    for name in ORDERS:
-        assert sorted(get_order(name)(posterior, rng).tolist()) == [0, 1, 2]
-    assert get_order("mixed")(posterior, rng)[0] == 1
-    with pytest.raises(InputError, match="did you mean 'random'"):
-        get_order("randm")
-
-
 @pytest.mark.parametrize("order", ["mixed", "random", "savings", "uncertainty", "diversity"])
 def test_the_loop_ends_under_every_order(blobs, order):
     end = run_loop(blobs, replace(QUICK, order=order), way=order, seed=0).points[-1]
     assert end.resolved == 1.0
-
-
-def test_representatives_come_from_every_cluster():
-    import scipy.sparse
-
-    rng = np.random.default_rng(0)
-    cluster = np.repeat(np.arange(8), 30)
-    x = (np.eye(8)[cluster] * 5 + rng.standard_normal((240, 8)) * 0.2).astype(np.float32)
-    found = [set(cluster[representatives(x, 16, np.random.default_rng(seed))]) for seed in range(5)]
-    assert min(len(part) for part in found) >= 7
-    sparse = scipy.sparse.csr_matrix(x)
-    rows = representatives(x, 16, np.random.default_rng(0))
-    assert rows.tolist() == representatives(sparse, 16, np.random.default_rng(0)).tolist()
-    assert representatives(x[:3], 9, rng).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["UncertaintySampling", "RandomSampling", "CoreSet"])
@@ -170,57 +125,6 @@ def test_strategies_of_scikit_activeml_choose_open_items(blobs, name):
     if name == "UncertaintySampling":
         p = loop.model.probabilities(blobs.x, loop.temperature).max(axis=1)
         assert p[chosen].mean() < p[loop.open_items()].mean()
-
-
-# -- live --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_snapshot_is_swapped_whole_and_chooses_as_the_loop_would(blobs, tmp_path):
-    loop = Loop(blobs.x, 12, replace(QUICK, representatives=0), seed=0)
-    assert current(tmp_path) is None
-    (tmp_path / f"v00000001-{os.getpid()}").mkdir()  # a trainer of the same number was killed while it wrote
-    for round_ in range(4):
-        rows, questions = loop.ask(80)
-        answer = simulate_answers(loop.rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())
-        loop.record(rows, questions.lists, questions.sizes, answer)
-        loop.retrain()
-        publish(loop, tmp_path)
-        snapshot = current(tmp_path, seen=round_)
-        assert snapshot is not None
-        assert snapshot.version == round_ + 1
-    assert current(tmp_path, seen=4) is None
-    assert len(list(tmp_path.glob("v*"))) == 2
-    assert set(snapshot.order.tolist()) == set(loop.open_items().tolist())
-    row = int(snapshot.order[0])
-    chosen = snapshot.choose(row, np.array([], int), seed=1)
-    assert chosen is not None
-    assert chosen[0] == loop.shortlists(np.array([row])).row(0)[0]
-    again = snapshot.choose(row, np.array(chosen[0]), seed=1)
-    assert again is not None
-    assert not set(again[0]) & set(chosen[0])
-    assert snapshot.choose(row, np.arange(12), seed=1) is None
-    assert snapshot.policy == QUICK.policy
-
-
-def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, tmp_path):
-    """The live way of asking, one item at a time from a published table, resolves all at a like cost."""
-    loop = Loop(blobs.x, 12, replace(QUICK, representatives=24), seed=0)
-    for _ in range(60):
-        loop.retrain()
-        publish(loop, tmp_path)
-        snapshot = current(tmp_path)
-        assert snapshot is not None
-        for row in snapshot.order[:40].tolist():
-            refused = np.nonzero(loop.state.weights[row] == 0)[0]
-            shortlist, _ = snapshot.choose(row, refused, seed=row)
-            answer = blobs.y[row] if blobs.y[row] in shortlist else -1
-            lists = np.array([shortlist], np.int32)
-            loop.record(np.array([row]), lists, np.array([len(shortlist)]), np.array([answer]))
-        if not len(loop.open_items()):
-            break
-    assert loop.state.certain.all()
-    simulated = run_loop(blobs, replace(QUICK, representatives=24), way="s", seed=0).points[-1]
-    assert loop.state.reads < 1.5 * simulated.reads
 
 
 def test_a_crowd_is_handed_typical_items_then_others_then_the_rest(blobs):

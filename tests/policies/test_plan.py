@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from shortlist.cli.plan import plan as command
 from shortlist.errors import InputError
 from shortlist.labels import join_names
-from shortlist.policies.plan import MODEL_QUESTIONS, MODEL_READS, MODEL_SECONDS, plan, read_time_log
+from shortlist.policies.plan import MODEL_QUESTIONS, MODEL_READS, MODEL_SECONDS, plan_labelling, read_time_log
 from shortlist.policies.time_model import TimeModel
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def _run(*arguments: str):
 
 
 def test_full_labels_and_random_lists_are_exact():
-    rows = {row.way: row for row in plan(77, 10_000, TimeModel(), (8,))}
+    rows = {row.way: row for row in plan_labelling(77, 10_000, TimeModel(), (8,))}
     full = rows["full labels"]
     assert full.reads == 770_000
     assert full.hours == pytest.approx(10_000 * (1 + 0.25 * 39) / 3600)
@@ -47,7 +47,7 @@ def test_asking_again_against_a_simulation():
             if hit:
                 break
             start += shown
-    row = {row.way: row for row in plan(K, n, TimeModel(), (size,))}[f"random {size}, again on None"]
+    row = {row.way: row for row in plan_labelling(K, n, TimeModel(), (size,))}[f"random {size}, again on None"]
     assert row.reads == pytest.approx(reads, rel=0.01)
     assert row.questions == pytest.approx(questions, rel=0.01)
     assert row.hours * 3600 == pytest.approx(seconds, rel=0.01)
@@ -55,10 +55,10 @@ def test_asking_again_against_a_simulation():
 
 def test_the_projection_grows_with_the_classes_and_never_beats_one_read():
     for K in (2, 10, 77, 1000):
-        chosen = plan(K, 100, TimeModel())[-1]
+        chosen = plan_labelling(K, 100, TimeModel())[-1]
         assert chosen.basis == "projection"
         assert 100 <= chosen.reads <= 100 * (K - 1)
-    assert plan(1000, 100, TimeModel())[-1].reads > plan(10, 100, TimeModel())[-1].reads
+    assert plan_labelling(1000, 100, TimeModel())[-1].reads > plan_labelling(10, 100, TimeModel())[-1].reads
 
 
 def test_the_projection_meets_what_parts_of_the_data_took():
@@ -67,7 +67,7 @@ def test_the_projection_meets_what_parts_of_the_data_took():
     assert len(measured["an_item"]) == 4
     for row in measured["an_item"]:
         assert row["resolved"] == 1.0
-        chosen = plan(measured["classes"], row["items"], TimeModel())[-1]
+        chosen = plan_labelling(measured["classes"], row["items"], TimeModel())[-1]
         assert chosen.reads / row["items"] == pytest.approx(row["reads"], rel=0.13)
         assert chosen.questions / row["items"] == pytest.approx(row["questions"], rel=0.13)
         assert chosen.hours * 3600 / row["items"] == pytest.approx(row["seconds"], rel=0.13)
@@ -75,7 +75,7 @@ def test_the_projection_meets_what_parts_of_the_data_took():
 
 @pytest.mark.parametrize("K", [2, 3, 10, 77, 1000])
 def test_the_fewer_items_a_class_the_more_an_item_costs_up_to_a_list_read_through(K):
-    costs = [plan(K, per * K, TimeModel())[-1].reads / (per * K) for per in (1, 3, 4, 10, 40, 130, 200, 1000)]
+    costs = [plan_labelling(K, per * K, TimeModel())[-1].reads / (per * K) for per in (1, 3, 4, 10, 40, 130, 200, 1000)]
     assert costs == sorted(costs, reverse=True)
     through = np.mean([min(place, K - 1) for place in range(1, K + 1)])
     assert costs[0] == costs[1] == pytest.approx(through)
@@ -133,7 +133,10 @@ def test_a_log_of_names_that_hold_the_separators(tmp_path, ending):
         ("", "no column"),
         ("shortlist,answer,seconds\na|b,a,soon\n", "row 1: seconds is 'soon'"),
         ("shortlist,answer,seconds\na|b,a,1\n", "at least 10"),
-        ("shortlist,answer,seconds\n" + "a|b,a,2\na|b,b,2\n" * 9, r"no longer .* \(0.00 s a name\).*--seconds 1 0.25"),
+        (
+            "shortlist,answer,seconds\n" + "a|b,a,2\na|b,b,2\n" * 9,
+            r"no longer .*0.00 s per name.*--seconds 1 0.25",
+        ),
         ("shortlist,answer,seconds\n" + "a|b,a,3\na|b,b,2\n" * 9, "18 answers took no longer"),
     ],
 )

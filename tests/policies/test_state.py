@@ -23,7 +23,7 @@ def test_merged_answers_are_the_candidates_that_joined_labels_have(seed):
     lists, answers, items = [], [], []
     for _ in range(12):
         item = int(rng.integers(n))
-        possible = np.nonzero(state.possible(np.array([item]))[0])[0]
+        possible = np.nonzero(state.candidates(np.array([item]))[0])[0]
         if state.certain[item]:
             continue
         shortlist = rng.permutation(possible)[: rng.integers(1, len(possible))].tolist()
@@ -32,10 +32,10 @@ def test_merged_answers_are_the_candidates_that_joined_labels_have(seed):
         lists.append(shortlist)
         answers.append(answer)
         items.append(str(item))
-        assert state.weights[item, truth[item]] == 1  # the truth is never ruled out
+        assert state.answer_likelihood[item, truth[item]] == 1  # the truth is never ruled out
     labels = StochasticLabels.from_lists(lists, answers, K, items=items)
     rows, merged = join(labels, [str(i) for i in range(n)])
-    np.testing.assert_array_equal(state.weights[rows] > 0, merged.candidates)
+    np.testing.assert_array_equal(state.answer_likelihood[rows] > 0, merged.candidates)
     assert state.reads == labels.reads
     assert state.questions == len(labels) == len(state.log())
     assert state.asked.sum() == len(labels)
@@ -48,7 +48,7 @@ def test_seconds_reads_and_log_of_lists_of_different_length():
     assert (state.reads, state.questions) == (3, 2)
     assert state.seconds == pytest.approx(1.5 + 1.25)
     log = state.log()
-    assert log.lists.tolist() == [[3, 1], [2, -1]]
+    assert log.lists.tolist() == [[3, 1], [2, 4]]
     assert state.counts.tolist() == [0, 1, 0, 0]
     assert state.certain.tolist() == [True, False]
 
@@ -59,7 +59,7 @@ def test_a_contradiction_breaks_the_item_and_not_the_loop():
     _ask(state, 0, [2], NONE)
     assert state.broken.tolist() == [True]
     assert len(state.informative) == 0
-    assert np.isfinite(state.weights).all()
+    assert np.isfinite(state.answer_likelihood).all()
 
 
 def test_under_mistakes_refused_classes_are_only_less_likely_and_rates_can_change_later():
@@ -67,16 +67,16 @@ def test_under_mistakes_refused_classes_are_only_less_likely_and_rates_can_chang
     state = LabelState(1, 3, rates)
     _ask(state, 0, [0, 1], NONE)
     _ask(state, 0, [2, 0], NONE)
-    assert state.possible(np.array([0])).all()
+    assert state.candidates(np.array([0])).all()
     assert not state.certain.any()
     naive = np.ones(3)
     for shortlist in ([0, 1], [2, 0]):
         shown = np.array([shortlist], np.int32)
         naive *= likelihood(rates, shown, np.array([2]), np.array([NONE]), 3)[0]
-    np.testing.assert_allclose(state.weights[0], naive / naive.max(), rtol=1e-6)
+    np.testing.assert_allclose(state.answer_likelihood[0], naive / naive.max(), rtol=1e-6)
     state.remodel(Mistakes(0.4, 0.02))
     naive = np.array([0.4**2, 0.4 * 0.98, 0.4 * 0.98])
-    np.testing.assert_allclose(state.weights[0], naive / naive.max(), rtol=1e-6)
+    np.testing.assert_allclose(state.answer_likelihood[0], naive / naive.max(), rtol=1e-6)
 
 
 def test_bad_states():

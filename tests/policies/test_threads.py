@@ -4,7 +4,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from shortlist.data import load
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData, features, loop_data
+from shortlist.policies.features import LoopData, loop_data, make_features
 from shortlist.policies.loop import LoopSettings
 from shortlist.policies.simulation.simulate import full_labels, run_loop
 from shortlist.policies.threads import LARGE, few_threads
@@ -67,6 +67,6 @@ def test_the_run_is_the_same_whatever_the_number_of_threads(two_threads):
     made = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            made.append(features("text", texts, texts[:5], size=50))
+            made.append(make_features("text", texts, texts[:5], size=50))
     np.testing.assert_array_equal(made[0][0], made[1][0])
     np.testing.assert_array_equal(made[0][1], made[1][1])

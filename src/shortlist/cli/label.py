@@ -30,7 +30,7 @@ def label(
     miss: Miss = 0.0,
     slip: Slip = 0.0,
     retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
-    seconds: Annotated[tuple[float, float], typer.Option(help="Time model: a question, a name looked at.")] = (1, 0.25),
+    seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     out: Annotated[Path | None, typer.Option(help="A folder for curve.csv, curve.json, curve.svg, curve.png.")] = None,
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
@@ -46,19 +46,15 @@ def label(
     """
     from shortlist.data import load
     from shortlist.errors import InputError
-    from shortlist.policies.choose import Policy
-    from shortlist.policies.features import loop_data
-    from shortlist.policies.loop import LoopSettings
-    from shortlist.policies.noise import Mistakes
-    from shortlist.policies.simulation.economy import Comparison, compare, report, ways
-    from shortlist.policies.time_model import TimeModel
+    from shortlist.policies import LoopSettings, Mistakes, Policy, TimeModel, loop_data
+    from shortlist.policies.simulation import Comparison, compare, report, ways
 
     if seeds < 1:
         raise InputError(f"seeds: expected at least 1, got {seeds}")
     if budget is not None and budget < 1:
         raise InputError(f"budget: expected at least 1 read, got {budget}")
     time = TimeModel(*seconds)
-    how = Policy(policy, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)  # type: ignore[arg-type]
+    how = Policy(policy, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     wanted = Comparison(settings, budget, seeds, size, Mistakes(miss, slip))
     folder = _folder(out)
@@ -115,8 +111,7 @@ def _write(folder: Path, curves: list[Any], result: dict[str, Any]) -> None:
     import json
 
     from shortlist.files import atomic_write
-    from shortlist.policies.simulation.curves import curves_csv
-    from shortlist.policies.simulation.plot import draw_curves
+    from shortlist.policies.simulation import curves_csv, draw_curves
 
     atomic_write(folder / "curve.csv", curves_csv(curves))
     atomic_write(folder / "curve.json", json.dumps(result, indent=1) + "\n")

@@ -12,7 +12,7 @@ def plan(
     classes: Annotated[int, typer.Option(help="K.")],
     items: Annotated[int, typer.Option(help="Items to label.")],
     size: Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")] = None,
-    seconds: Annotated[tuple[float, float], typer.Option(help="Time model: a question, a name looked at.")] = (1, 0.25),
+    seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -24,11 +24,10 @@ def plan(
     """
     from dataclasses import asdict
 
-    from shortlist.policies import plan as plans
-    from shortlist.policies.time_model import TimeModel
+    from shortlist.policies import TimeModel, plan_labelling, plan_limits, read_time_log
 
-    time = TimeModel(*seconds) if log is None else plans.read_time_log(log)
-    rows = plans.plan(classes, items, time, tuple(size or ()))
+    time = TimeModel(*seconds) if log is None else read_time_log(log)
+    rows = plan_labelling(classes, items, time, tuple(size or ()))
     source = "stated" if log is None else f"fitted to {log}"
     if as_json:
         result = {
@@ -36,7 +35,7 @@ def plan(
             "items": items,
             "time": {**asdict(time), "source": source},
             "ways": [asdict(row) for row in rows],
-            "limits": plans.limits(),
+            "limits": plan_limits(),
         }
         print_json(result)
         return
@@ -45,6 +44,6 @@ def plan(
         figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", f"{row.hours:,.1f}", f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", ""), lines)
-    typer.echo(f"\nTime model ({source}): {time.base:.2f} s a question + {time.per_class:.2f} s a name looked at.")
-    for line in plans.limits():
+    typer.echo(f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at.")
+    for line in plan_limits():
         typer.echo(f"- {line}")

@@ -28,7 +28,7 @@ class Progress:
         self._stop = threading.Event()
 
     def advance(self, amount: float = 1) -> None:
-        """So much more is done."""
+        """This much more is done."""
         self.done += amount
 
     def _show(self) -> None:

@@ -1,5 +1,32 @@
-"""Which items to ask next, and which shortlists: policies, the labelling loop, its simulation and its plan.
+"""Which items to ask next, and which shortlists: policies, the labelling loop, its snapshots and its cost.
 
-`choose`, `noise`, `beliefs`, `state` and `items` need numpy only, `linear`, `loop`, `live` and, where it fits,
-`time_model` scipy; `features` and `simulate` need scikit-learn.
+Importing this loads numpy only; training loads scipy, features of items scikit-learn, when they are used.
 """
+
+from shortlist.policies.choose import Policy, choose_one
+from shortlist.policies.features import LoopData, loop_data, make_features
+from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.noise import Log, Mistakes, rectangle
+from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
+from shortlist.policies.snapshot import Snapshot, current_snapshot, publish_snapshot
+from shortlist.policies.time_model import TimeModel
+
+__all__ = [
+    "Log",
+    "Loop",
+    "LoopData",
+    "LoopSettings",
+    "Mistakes",
+    "Policy",
+    "Snapshot",
+    "TimeModel",
+    "choose_one",
+    "current_snapshot",
+    "loop_data",
+    "make_features",
+    "plan_labelling",
+    "plan_limits",
+    "publish_snapshot",
+    "read_time_log",
+    "rectangle",
+]

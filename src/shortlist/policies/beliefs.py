@@ -60,13 +60,13 @@ def stray(log_model: FloatArray, log_background: FloatArray, share: float) -> Fl
     return chance
 
 
-def update(probabilities: NDArray[np.floating], weights: NDArray[np.floating]) -> Matrix:
-    """(B, K) the posterior: probabilities times P(answers | y), normalised; the weights alone where that is 0."""
-    joint = probabilities * weights
+def update(probabilities: NDArray[np.floating], answer_likelihood: NDArray[np.floating]) -> Matrix:
+    """(B, K) the posterior: probabilities times P(answers | y), normalised; the latter alone where that is 0."""
+    joint = probabilities * answer_likelihood
     total = joint.sum(axis=1, keepdims=True)
     lost = total[:, 0] <= 0
     if lost.any():
-        joint[lost] = weights[lost]
+        joint[lost] = answer_likelihood[lost]
         total = joint.sum(axis=1, keepdims=True)
     joint /= np.maximum(total, FEW)
     return joint.astype(np.float32, copy=False)

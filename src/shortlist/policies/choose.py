@@ -1,26 +1,21 @@
 """Policies: from what a model believes to the shortlist to show, with exact inclusion probabilities. Needs numpy only.
 
-A policy sees probabilities over the K classes and which of them are still possible, and nothing of the true class, so
+A policy sees probabilities over the K classes and which of them are still candidates, and nothing of the true class:
 the likelihood of the answers needs no weights. Mixed with uniform lists (`epsilon`, `floor`) it also keeps a known,
-positive chance for every class still possible: risks weighted by inverse propensity (`propensity`) stay unbiased.
+positive chance for every candidate: risks weighted by inverse propensity stay unbiased.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.policies.sizes import RULES
 from shortlist.policies.time_model import TimeModel
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-Kind = Literal["uniform", "top", "adaptive", "information"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-EMPTY = -1
-"""Fills up short rows of a rectangle of shortlists."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +25,11 @@ class Policy:
     Args:
         kind: `uniform` (every list of `size` as likely as any other), `top` (the `size` most likely classes),
             `adaptive` (as many of the most likely as reach the probability `hit`), `information` (as many as give the
-            most bits a second).
+            most bits per second).
         size: classes on a list, for `uniform` and `top`.
         hit: stated probability that the right class is on the list, for `adaptive`.
         max_size: the longest list, for `adaptive` and `information`.
-        epsilon: with this probability the list is drawn uniformly, of the same size, from the classes still possible.
+        epsilon: with this probability the list is drawn uniformly, of the same size, from the candidates.
         floor: the inclusion probability that every class still possible must have at least; raises epsilon (and the
             size where floor * m > size) as far as needed.
         deduce: leave one class out of a list that would hold all still possible: None then says it is that one.
@@ -42,7 +37,7 @@ class Policy:
         time: the time model, for `information`.
     """
 
-    kind: Kind = "adaptive"
+    kind: str = "adaptive"
     size: int = 8
     hit: float = 0.8
     max_size: int = 8
@@ -52,8 +47,8 @@ class Policy:
     time: TimeModel = field(default_factory=TimeModel)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_name("policy", self.kind, KINDS)
+        if self.kind not in RULES:
+            raise unknown_name("policy", self.kind, RULES)
         if self.size < 1 or self.max_size < 1:
             raise InputError(f"policy {self.kind}: a shortlist has at least one class")
         if not 0 < self.hit <= 1:
@@ -64,7 +59,7 @@ class Policy:
     @property
     def longest(self) -> int:
         """The most classes a list can have before a floor asks for more."""
-        return self.size if self.kind in ("uniform", "top") else self.max_size
+        return self.size if RULES[self.kind].fixed else self.max_size
 
 
 @dataclass(frozen=True)
@@ -72,32 +67,32 @@ class Questions:
     """The shortlists chosen for B items, and how they came about."""
 
     lists: NDArray[np.int32]
-    """(B, width) the classes shown, most likely first, short rows filled up with EMPTY."""
+    """(B, width) the classes shown, most likely first, short rows filled up with K."""
     sizes: NDArray[np.int64]
     """(B,) 0 where no class is possible any more."""
     best: NDArray[np.int32]
     """(B, width) the list that the policy prefers; what was drawn differs from it with probability epsilon."""
     epsilon: FloatArray
     """(B,)."""
-    possible: NDArray[np.int64]
-    """(B,) m: how many classes were still possible."""
+    num_candidates: NDArray[np.int64]
+    """(B,) m: the number of candidates."""
     hit: FloatArray
     """(B,) the model's probability that the right class is on the preferred list."""
 
     @property
     def probabilities(self) -> FloatArray:
-        """(B, width) the inclusion probability of each class shown (0 at EMPTY): what is stored with the question."""
+        """(B, width) the inclusion probability of each class shown (0 where filled up): stored with the question."""
         preferred = (self.lists[:, :, None] == self.best[:, None, :]).any(axis=2)
-        return np.where(self.lists == EMPTY, 0.0, self._chance(preferred))
+        return np.where(np.arange(self.lists.shape[1]) < self.sizes[:, None], self._chance(preferred), 0.0)
 
-    def inclusion(self, possible: BoolArray) -> FloatArray:
+    def inclusion(self, candidates: BoolArray) -> FloatArray:
         """(B, K) the inclusion probability of every class: (1 - epsilon) [j is preferred] + epsilon l / m."""
-        preferred = np.zeros((len(self.sizes), possible.shape[1] + 1), np.bool_)
-        np.put_along_axis(preferred, self.best.astype(np.int64), True, axis=1)  # EMPTY = -1 is the extra column
-        return np.where(possible, self._chance(preferred[:, :-1]), 0.0)
+        preferred = np.zeros((len(self.sizes), candidates.shape[1] + 1), np.bool_)
+        np.put_along_axis(preferred, self.best.astype(np.int64), True, axis=1)  # what fills up is the extra column
+        return np.where(candidates, self._chance(preferred[:, :-1]), 0.0)
 
     def _chance(self, preferred: BoolArray) -> FloatArray:
-        uniform = (self.epsilon * self.sizes / np.maximum(self.possible, 1))[:, None]
+        uniform = (self.epsilon * self.sizes / np.maximum(self.num_candidates, 1))[:, None]
         chance: FloatArray = (1 - self.epsilon[:, None]) * preferred + uniform
         return chance
 
@@ -111,31 +106,31 @@ class Questions:
 
 
 def choose(
-    policy: Policy, probabilities: NDArray[np.floating], possible: BoolArray, rng: np.random.Generator
+    policy: Policy, probabilities: NDArray[np.floating], candidates: BoolArray, rng: np.random.Generator
 ) -> Questions:
     """Choose a shortlist for each of B items.
 
-    The size depends on the probabilities and the classes possible, both known before anything is drawn, so given them
+    The size depends on the probabilities and the candidates, both known before anything is drawn, so given them
     the uniform list has the same size as the preferred one and inclusion = (1 - epsilon) [preferred] + epsilon l / m
     is exact also where the size adapts.
 
     Args:
         policy: how.
-        probabilities: (B, K) what the model believes; need not be normalised over the classes possible.
-        possible: (B, K) the classes still possible.
+        probabilities: (B, K) what the model believes; need not be normalised over the candidates.
+        candidates: (B, K) the classes still possible.
         rng: decides the uniform lists.
     """
-    m = possible.sum(axis=1)
-    ranked, mass = _ranked(policy, probabilities, possible, m)
+    m, K = candidates.sum(axis=1), candidates.shape[1]
+    ranked, mass = _ranked(policy, probabilities, candidates, m)
     sizes = _sizes(policy, mass, m)
     width = int(sizes.max(initial=1))
     kept = np.arange(width) < sizes[:, None]
-    best = np.where(kept, ranked[:, :width], EMPTY).astype(np.int32)
+    best = np.where(kept, ranked[:, :width], K).astype(np.int32)
     epsilon = _epsilon(policy, sizes, m)
     lists = best
     uniform = np.nonzero((rng.random(len(m)) < epsilon) & (sizes > 0))[0] if epsilon.any() else np.empty(0, np.int64)
     if len(uniform):
-        drawn = _draw(possible[uniform], probabilities[uniform], sizes[uniform], width, rng)
+        drawn = _draw(candidates[uniform], probabilities[uniform], sizes[uniform], width, rng)
         lists = best.copy()
         lists[uniform] = drawn
     hit = np.where(kept, mass[:, :width], 0).sum(axis=1)
@@ -150,23 +145,23 @@ def choose_one(
     >>> choose_one(Policy("top", size=2), np.array([0.1, 0.2, 0.3, 0.4]), np.array([3]), seed=0)
     ([2, 1], [1.0, 1.0])
     """
-    possible = np.ones((1, len(probabilities)), np.bool_)
-    possible[0, np.asarray(refused, np.int64)] = False
+    candidates = np.ones((1, len(probabilities)), np.bool_)
+    candidates[0, np.asarray(refused, np.int64)] = False
     rng = np.random.Generator(np.random.PCG64(seed))
-    return choose(policy, np.asarray(probabilities)[None], possible, rng).row(0)
+    return choose(policy, np.asarray(probabilities)[None], candidates, rng).row(0)
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 
 def _ranked(
-    policy: Policy, probabilities: NDArray[np.floating], possible: BoolArray, m: NDArray[np.int64]
+    policy: Policy, probabilities: NDArray[np.floating], candidates: BoolArray, m: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """The most likely classes possible, in order, and their probabilities among the classes possible."""
-    K = possible.shape[1]
+    """The most likely candidates, in order, and their probabilities among all candidates."""
+    K = candidates.shape[1]
     longest = max(policy.longest, int(np.ceil(policy.floor * m.max(initial=1) - 1e-12)))
     width = min(K, longest)
-    score = np.where(possible, probabilities, -1.0)
+    score = np.where(candidates, probabilities, -1.0)
     if width < K:
         top = np.argpartition(-score, width - 1, axis=1)[:, :width]
     else:
@@ -175,8 +170,8 @@ def _ranked(
     # by class number among equals, so that the order does not depend on the partition
     order = np.lexsort((top, -values), axis=1)
     ranked, values = np.take_along_axis(top, order, axis=1), np.take_along_axis(values, order, axis=1)
-    total = np.where(possible, probabilities, 0).sum(axis=1, dtype=np.float64)[:, None]
-    # a model that leaves nothing to the classes possible knows nothing about this item
+    total = np.where(candidates, probabilities, 0).sum(axis=1, dtype=np.float64)[:, None]
+    # a model that leaves nothing to the candidates knows nothing about this item
     flat = (values >= 0) / np.maximum(m, 1)[:, None]
     mass = np.where(total > 0, np.clip(values, 0, None) / np.where(total > 0, total, 1), flat)
     return ranked, mass.astype(np.float64)
@@ -184,61 +179,39 @@ def _ranked(
 
 def _sizes(policy: Policy, mass: FloatArray, m: NDArray[np.int64]) -> NDArray[np.int64]:
     """(B,) how many classes each list has."""
-    capped = mass[:, : policy.longest]
-    match policy.kind:
-        case "adaptive":
-            reached = np.cumsum(capped, axis=1) >= policy.hit - 1e-9
-            sizes = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, capped.shape[1])
-        case "information":
-            sizes = np.argmax(bits(capped) / policy.time.expected(capped), axis=1) + 1
-        case _:
-            sizes = np.full(len(m), policy.size)
-    if policy.deduce and policy.kind != "uniform":
+    rule = RULES[policy.kind]
+    sizes = rule.sizes(mass[:, : policy.longest], policy)
+    if policy.deduce and not rule.uniform:
         sizes = np.minimum(sizes, np.maximum(m - 1, 1))
     sizes = np.maximum(sizes, np.ceil(policy.floor * m - 1e-12).astype(np.int64))
     bounded: NDArray[np.int64] = np.minimum(sizes, m).astype(np.int64)
     return bounded
 
 
-def bits(ordered: FloatArray) -> FloatArray:
-    """(B, m) entropy of the answer to the list of the first 1, 2, ... m classes, None being the rest.
-
-    For a given size the most likely classes give the most bits: exchanging a class on the list for a likelier one off
-    it makes the distribution of answers more even. They are also looked through fastest, so only the size is open.
-    """
-    own = np.cumsum(_plogp(ordered), axis=1)
-    rest = np.clip(1 - np.cumsum(ordered, axis=1), 0, 1)
-    return own + _plogp(rest)
-
-
-def _plogp(p: FloatArray) -> FloatArray:
-    value: FloatArray = -p * np.log2(np.where(p > 0, p, 1))
-    return value
-
-
 def _epsilon(policy: Policy, sizes: NDArray[np.int64], m: NDArray[np.int64]) -> FloatArray:
     """(B,) the share of uniform lists: at least what the floor needs, floor <= epsilon l / m."""
-    if policy.kind == "uniform":
+    if RULES[policy.kind].uniform:
         return np.ones(len(m))
     needed = policy.floor * m / np.maximum(sizes, 1)
-    # lists that hold every class possible need no mixing
+    # lists that hold every candidate need no mixing
     return np.where(sizes == m, 0.0, np.clip(np.maximum(policy.epsilon, needed), 0, 1))
 
 
 def _draw(
-    possible: BoolArray,
+    candidates: BoolArray,
     probabilities: NDArray[np.floating],
     sizes: NDArray[np.int64],
     width: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """(B, width) uniform lists of the given sizes from the classes possible, shown in the order of probability."""
-    keys = np.where(possible, rng.random(possible.shape), 2.0)
-    top = np.argpartition(keys, width - 1, axis=1)[:, :width] if width < keys.shape[1] else np.argsort(keys, axis=1)
+    """(B, width) uniform lists of the given sizes from the candidates, shown in the order of probability."""
+    K = candidates.shape[1]
+    keys = np.where(candidates, rng.random(candidates.shape), 2.0)
+    top = np.argpartition(keys, width - 1, axis=1)[:, :width] if width < K else np.argsort(keys, axis=1)
     order = np.argsort(np.take_along_axis(keys, top, axis=1), axis=1)
     drawn = np.take_along_axis(top, order, axis=1)
     kept = np.arange(width) < sizes[:, None]
     value = np.where(kept, np.take_along_axis(probabilities, drawn, axis=1).astype(np.float64), -np.inf)
     order = np.lexsort((drawn, -value), axis=1)
-    drawn = np.where(np.take_along_axis(kept, order, axis=1), np.take_along_axis(drawn, order, axis=1), EMPTY)
+    drawn = np.where(np.take_along_axis(kept, order, axis=1), np.take_along_axis(drawn, order, axis=1), K)
     return drawn.astype(np.int32)

@@ -40,13 +40,13 @@ def loop_data(dataset: Dataset, *, size: int = 400, seed: int = 0) -> LoopData:
         InputError: there are no labels to simulate answers from.
     """
     train, test = _splits(dataset, seed)
-    x, x_test = features(dataset.kind, train.x, test.x, size=size, seed=seed)
+    x, x_test = make_features(dataset.kind, train.x, test.x, size=size, seed=seed)
     assert train.y is not None
     assert test.y is not None
     return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names)
 
 
-def features(kind: str, x: Any, x_test: Any, *, size: int = 400, seed: int = 0) -> tuple[Matrix, Matrix]:
+def make_features(kind: str, x: Any, x_test: Any, *, size: int = 400, seed: int = 0) -> tuple[Matrix, Matrix]:
     """The features of items of one kind (text, or anything numeric), and of others (or none) in the same way."""
     if kind == "text":
         return _text(x, x_test, size, seed)

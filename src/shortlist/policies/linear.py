@@ -113,7 +113,6 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
     n = len(weights)
     total = 0.0
     gradient = np.zeros((x.shape[1] + 1, model.num_classes), np.float32)
-    sliceable = not hasattr(x, "tocsr")
     for rows in chunks(n, model.num_classes):
         scores = model.logits(x[rows])
         scores -= scores.max(axis=1, keepdims=True)
@@ -130,8 +129,7 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
             joint[lost], surprise[lost] = _faint(model.logits(x[rows][lost]), weights[rows][lost])
         total -= float(surprise.sum())
         scores -= joint
-        part = transposed[:, rows] if sliceable else transposed[:, rows.start : rows.stop]
-        gradient[:-1] += part @ scores
+        gradient[:-1] += transposed[:, rows] @ scores
         gradient[-1] += scores.sum(axis=0)
     gradient /= np.float32(n)
     return total / n, gradient

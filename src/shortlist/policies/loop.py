@@ -1,6 +1,6 @@
 """The labelling loop: train, believe, choose items and shortlists, take answers, again. Needs numpy and scipy.
 
-The same object is driven by the simulation and, in a process of its own, by the web app (`live`).
+The same object is driven by the simulation and, in a process of its own, by the web app (`snapshot`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from shortlist.policies.beliefs import (
     stray_share,
     update,
 )
-from shortlist.policies.choose import Policy, Questions, bits, choose
+from shortlist.policies.choose import Policy, Questions, choose
 from shortlist.policies.items import DIVERSITY, check_order, get_order, representatives
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import (
@@ -34,17 +34,18 @@ from shortlist.policies.noise import (
     joined,
     likelihood,
 )
+from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
 from shortlist.policies.time_model import TimeModel
 
 SPARE = 100
 """Clusters whose centres a crowd is asked about while the first items are all in hand."""
 ENOUGH_GOLD = 100
-"""So many answers on gold items give the rates of mistakes; with fewer, all answers do."""
+"""Answers on gold items from which on they alone give the rates of mistakes; with fewer, all answers do."""
 RARE = 1e-3
 """A rate of exactly 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
-"""And so many answers of any kind are needed at least."""
+"""Answers of any kind that the rates need at least."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,18 @@ class LoopSettings:
         policy: how shortlists are chosen.
         order: which items are asked next: a name of `items.ORDERS`, or `diversity`.
         representatives: how many typical items (k-means) are asked first, until they are resolved; None: 2 K.
-        retrain_every: at most so many questions between two trainings.
+        retrain_every: at most this many questions between two trainings.
         grow: early on, train after each `grow` share of the questions so far (at least `retrain_least`).
-        retrain_least: at least so many questions between two trainings.
+        retrain_least: at least this many questions between two trainings.
         l2: the penalty on the weights, in units of one item's loss.
         iterations: of L-BFGS in one training; the next one starts where it ended.
-        fresh: a training on fewer items a class than that starts from nothing: one on a handful of answers may lead far
-            astray, and where mistakes are modelled the answers that follow may then pass for mistakes.
+        fresh: a training on fewer items per class than that starts from nothing: one on a handful of answers may lead
+            far astray, and where mistakes are modelled the answers that follow may then pass for mistakes.
         mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
         learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
         sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
         most_questions: an item is not worth more questions than that.
-        worth: an item is not worth asking whose best list promises fewer bits a second than that.
+        worth: an item is not worth asking whose best list promises fewer bits per second than that.
         calibrate: learn the temperature from answers the model has not seen.
         explore: show classes with few answers to items whose None answers surprised the model.
         time: the time model.
@@ -123,24 +124,24 @@ class Loop:
         count = 2 * num_classes if settings.representatives is None else settings.representatives
         self.first: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
         self._spare: IntArray | None = None
-        self._gold, self._truth = joined([]), np.empty(0, np.int64)
+        self._gold, self._truth = joined([], num_classes), np.empty(0, np.int64)
         self._surprises: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]] = []
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def beliefs(self, rows: IntArray) -> NDArray[np.float32]:
         """(B, K) the posterior of some items: the model or the background, times the item's own answers."""
-        weights = self.state.weights[rows]
-        posterior = self._model_posterior(self.model.logits(self.x[rows]), weights)
+        likelihoods = self.state.answer_likelihood[rows]
+        posterior = self._model_posterior(self.model.logits(self.x[rows]), likelihoods)
         if self.share > 0:
             rare = background(self.state.counts)
-            own = stray(self._log_model[rows], np.log(weights @ rare + FEW), self.share).astype(np.float32)[:, None]
+            own = stray(self._log_model[rows], np.log(likelihoods @ rare + FEW), self.share).astype(np.float32)[:, None]
             posterior *= 1 - own
-            posterior += own * update(rare[None], weights)
+            posterior += own * update(rare[None], likelihoods)
         return posterior
 
-    def _model_posterior(self, logits: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        return update(softmax(logits / np.float32(self.temperature)), weights)
+    def _model_posterior(self, logits: NDArray[np.float32], likelihoods: NDArray[np.float32]) -> NDArray[np.float32]:
+        return update(softmax(logits / np.float32(self.temperature)), likelihoods)
 
     def open_items(self) -> IntArray:
         """The rows still worth a question."""
@@ -173,7 +174,7 @@ class Loop:
 
     def next_items(self, count: int) -> IntArray:
         """The rows to ask next: typical items until they are resolved, then by the order set."""
-        return self._next_of(self.open_items(), count)
+        return self._next_among(self.open_items(), count)
 
     def hand_out(self) -> tuple[IntArray, bool]:
         """Every row worth a question in the order in which a crowd is given them, and whether this is the start.
@@ -182,7 +183,7 @@ class Loop:
         further typical items, then about any: they are there and do not wait.
         """
         rows = self.open_items()
-        first = self._next_of(rows, SPARE if self.settings.order == DIVERSITY else len(rows))
+        first = self._next_among(rows, SPARE if self.settings.order == DIVERSITY else len(rows))
         start = bool(np.isin(self.first, rows).any())
         rest = self.rng.permutation(np.setdiff1d(rows, first, assume_unique=True))  # data often comes sorted by class
         if start:
@@ -192,7 +193,7 @@ class Loop:
             rest = rest[np.lexsort((self.state.asked[rest], ~np.isin(rest, self._spare)))]
         return np.concatenate([first, rest]), start
 
-    def _next_of(self, rows: IntArray, count: int) -> IntArray:
+    def _next_among(self, rows: IntArray, count: int) -> IntArray:
         first = np.intersect1d(rows, self.first, assume_unique=True)
         if len(first):
             # those asked least often, so that no single hard item holds up the start
@@ -219,10 +220,10 @@ class Loop:
 
     def shortlists(self, rows: IntArray) -> Questions:
         """A shortlist for each of the rows."""
-        return choose(self.settings.policy, self.beliefs(rows), self.state.possible(rows), self.rng)
+        return choose(self.settings.policy, self.beliefs(rows), self.state.candidates(rows), self.rng)
 
     def _promise(self, posterior: NDArray[np.float32]) -> NDArray[np.float64]:
-        """(B,) bits a second of the best list."""
+        """(B,) bits per second of the best list."""
         longest = min(self.settings.policy.longest, posterior.shape[1])
         ordered = -np.sort(-posterior, axis=1)[:, :longest].astype(np.float64)
         rate: NDArray[np.float64] = (bits(ordered) / self.settings.time.expected(ordered)).max(axis=1)
@@ -234,14 +235,14 @@ class Loop:
         """Take in answers; until the next training they are held out, and tell how sure the model may be."""
         if self.version:
             each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes)
-            logits, before = self.model.logits(self.x[rows]), self.state.weights[rows]
+            logits, before = self.model.logits(self.x[rows]), self.state.answer_likelihood[rows]
             self._surprises.append((logits, before, each))
             self._log_model[rows] += log_chance(self._model_posterior(logits, before), each)
         self.state.record(rows, lists, sizes, answer)
 
     def record_gold(self, log: Log, truth: IntArray) -> None:
         """Take in answers on items of known class, which say how often people err; they are not trained on."""
-        self._gold = joined([self._gold, log])
+        self._gold = joined([self._gold, log], self.state.num_classes)
         self._truth = np.concatenate([self._truth, truth])
 
     def retrain(self) -> None:
@@ -261,7 +262,7 @@ class Loop:
             everything = len(rows) == self.state.num_items  # no copy of the whole data then
             self.model = fit(
                 self.x if everything else self.x[rows],
-                self.state.weights if everything else self.state.weights[rows],
+                self.state.answer_likelihood if everything else self.state.answer_likelihood[rows],
                 l2=self.settings.l2 / len(rows),
                 start=self.model if len(rows) >= self.settings.fresh * self.state.num_classes else None,
                 max_iterations=self.settings.iterations,
@@ -272,7 +273,7 @@ class Loop:
         """How many items the model knows nothing about."""
         asked = self.state.informative
         vain = asked[self.state.answer[asked] == NONE]
-        explained = np.log(self.state.weights[vain] @ background(self.state.counts) + FEW)
+        explained = np.log(self.state.answer_likelihood[vain] @ background(self.state.counts) + FEW)
         self.share = stray_share(self._log_model[vain], explained, len(asked) - len(vain))
 
     def _learn_mistakes(self) -> None:
@@ -287,7 +288,7 @@ class Loop:
         asked, position = np.unique(log.items, return_inverse=True)
         beliefs = softmax(self.model.logits(self.x[asked]) / np.float32(self.temperature))
         known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
-        both = joined([replace(log, items=position), known])
+        both = joined([replace(log, items=position), known], K)
         beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
         found = estimate_by_em(both, beliefs, K, start=self.state.mistakes, rounds=5)
         self.state.remodel(found or Mistakes(RARE, RARE))

@@ -62,7 +62,7 @@ def likelihood(mistakes: Mistakes, lists: Lists, sizes: IntArray, answer: IntArr
 
     Args:
         mistakes: the rates; all zero: the answers are right, and the rows are the candidates.
-        lists: (B, width) the classes shown, short rows filled up with -1.
+        lists: (B, width) the classes shown, short rows filled up with K.
         sizes: (B,).
         answer: (B,) a class or NONE.
         num_classes: K.
@@ -95,6 +95,19 @@ def simulate_answers(
 # -- estimating the rates ----------------------------------------------------------------------------------------------
 
 
+def rectangle(shortlists: Sequence[Sequence[int]], num_classes: int) -> tuple[Lists, IntArray]:
+    """Shortlists as (B, width) rows, short ones filled up with K, and their (B,) sizes.
+
+    >>> lists, sizes = rectangle([[2, 0], [1]], 3)
+    >>> lists.tolist(), sizes.tolist()
+    ([[2, 0], [1, 3]], [2, 1])
+    """
+    sizes = np.array([len(row) for row in shortlists], np.int64)
+    lists = np.full((len(sizes), int(sizes.max(initial=1))), num_classes, np.int32)
+    lists[np.arange(lists.shape[1]) < sizes[:, None]] = [class_ for row in shortlists for class_ in row]
+    return lists, sizes
+
+
 @dataclass(frozen=True)
 class Log:
     """All questions asked so far, one row each."""
@@ -108,10 +121,10 @@ class Log:
         return len(self.items)
 
 
-def joined(parts: Sequence[Log]) -> Log:
+def joined(parts: Sequence[Log], num_classes: int) -> Log:
     """Several logs as one, in order."""
     width = max((part.lists.shape[1] for part in parts), default=1)
-    wide = [np.pad(p.lists, ((0, 0), (0, width - p.lists.shape[1])), constant_values=-1) for p in parts]
+    wide = [np.pad(p.lists, ((0, 0), (0, width - p.lists.shape[1])), constant_values=num_classes) for p in parts]
     empty = np.empty(0, np.int64)
     return Log(
         np.concatenate([empty, *(p.items for p in parts)]),

@@ -13,15 +13,15 @@ from shortlist.policies.time_model import TimeModel, fit_time
 from shortlist.theory import expected_reads, information
 
 MODEL_READS = 3.81
-"""Reads an item that the model-chosen lists took until all items of BANKING77 (K = 77) were resolved."""
+"""Reads per item that the model-chosen lists took until all items of BANKING77 (K = 77) were resolved."""
 MODEL_SECONDS = 1.93
-"""Seconds an item, at 1 s a question and 0.25 s a name; both measured by benchmarks/label_economy.py."""
+"""Seconds per item, at 1 s per question and 0.25 s per name; both measured by benchmarks/label_economy.py."""
 MODEL_QUESTIONS = 1.22
-"""Questions an item, measured there."""
+"""Questions per item, measured there."""
 MODEL_ITEMS = 130
-"""Items a class there."""
+"""Items per class there."""
 NO_MODEL = 3.1
-"""Items a class at which a model saves nothing any more: where the figures of parts of BANKING77 point to."""
+"""Items per class at which a model saves nothing any more: where the figures of parts of BANKING77 point to."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class PlanRow:
     answered: float
     """Share of the items whose class is known in the end."""
     bits: float
-    """Bits learned an item, under a uniform posterior."""
+    """Bits learned per item, under a uniform posterior."""
     reads_per_bit: float
     basis: str
 
 
-def plan(num_classes: int, items: int, time: TimeModel, sizes: tuple[int, ...] = ()) -> list[PlanRow]:
+def plan_labelling(num_classes: int, items: int, time: TimeModel, sizes: tuple[int, ...] = ()) -> list[PlanRow]:
     """The rows of the plan.
 
-    Random shortlists are asked once an item (exact, uniform classes). The model-chosen row is a projection: what was
-    measured on BANKING77, its reads scaled with log2 K, and the more of them the fewer items a class there are.
+    Random shortlists are asked once per item (exact, uniform classes). The model-chosen row is a projection: what was
+    measured on BANKING77, its reads scaled with log2 K, and the more of them the fewer items per class there are.
     """
     if num_classes < 2 or items < 1:
         raise InputError(f"at least 2 classes and 1 item are needed, got {num_classes} and {items}")
@@ -61,7 +61,7 @@ def plan(num_classes: int, items: int, time: TimeModel, sizes: tuple[int, ...] =
     return rows
 
 
-def limits() -> list[str]:
+def plan_limits() -> list[str]:
     """What the figures do and do not say."""
     return [
         "Three savings are three claims: per answer (a short list is quicker than a full one), per bit (a None says "
@@ -69,8 +69,8 @@ def limits() -> list[str]:
         "`shortlist label DATA`).",
         "Random shortlists are exact for classes that are equally likely; the share answered is l/K whatever they are.",
         "Model-chosen shortlists are a projection from BANKING77 (short texts, 77 classes, accuracy 90 %); a dataset "
-        "on which no model does well saves less. With fewer than 130 items a class the start weighs more (measured "
-        "there down to 5 items a class); with more, nothing is taken off.",
+        "on which no model does well saves less. With fewer than 130 items per class the start weighs more (measured "
+        "there down to 5 items per class); with more, nothing is taken off.",
         "Reads count every name shown; seconds assume that people read from the top and stop at the right name.",
     ]
 
@@ -141,7 +141,7 @@ def _again_row(size: int, num_classes: int, items: int, time: TimeModel) -> Plan
 
 
 def _model_row(num_classes: int, items: int, time: TimeModel) -> PlanRow:
-    """What BANKING77 took beyond one question and one read an item, scaled by log2 K and by the items a class."""
+    """What BANKING77 took beyond one question and one read per item, scaled by log2 K and by the items per class."""
     bits = information(num_classes, num_classes)
     scale = bits / information(77, 77)
     scale *= _start(num_classes, items, 1 + (MODEL_READS - 1) * scale)
@@ -155,10 +155,10 @@ def _model_row(num_classes: int, items: int, time: TimeModel) -> PlanRow:
 
 
 def _start(num_classes: int, items: int, reads: float) -> float:
-    """How many times as much is asked beyond the first as with `MODEL_ITEMS` a class: a power of the items a class.
+    """How many times as much is asked beyond the first as with `MODEL_ITEMS` per class: a power of the items per class.
 
-    Such that at `NO_MODEL` items a class the reads are those of a list read through. With 77 classes the power is -0.7;
-    of parts of BANKING77 the reads and seconds are met within 13 % (results/plan_items.json).
+    At `NO_MODEL` items per class the reads are those of a list read through. With 77 classes the power is -0.7; the
+    reads and seconds of parts of BANKING77 are met within 13 % (results/plan_items.json).
     """
     nothing_learned = max((_one_by_one(num_classes) - 1) / (reads - 1), 1.0)
     fewest = MODEL_ITEMS / NO_MODEL
@@ -167,5 +167,5 @@ def _start(num_classes: int, items: int, reads: float) -> float:
 
 
 def _one_by_one(num_classes: int) -> float:
-    """Reads an item of names in a random order, up to the right one; the last is deduced."""
+    """Reads per item of names in a random order, up to the right one; the last is deduced."""
     return (num_classes - 1) * (num_classes + 2) / (2 * num_classes)

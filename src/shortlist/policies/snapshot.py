@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.policies.choose import Policy, choose_one
+from shortlist.policies.choose import Policy
 from shortlist.policies.linear import chunks
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Mistakes
@@ -50,20 +50,8 @@ class Snapshot:
         """A short text that says which policy chose a list, and after which training."""
         return f"{self.policy.kind}-{self.version}"
 
-    def choose(self, row: int, refused: NDArray[np.integer], seed: int) -> tuple[list[int], list[float]] | None:
-        """The shortlist for one item and its inclusion probabilities; None: every class was refused.
 
-        Args:
-            row: of the item.
-            refused: classes shown before on this item and not picked (none where mistakes are modelled: the beliefs
-                of the snapshot hold its answers already).
-            seed: of the question; gives the same list again.
-        """
-        shortlist, inclusion = choose_one(self.policy, self.beliefs[row].astype(np.float32), refused, seed)
-        return (shortlist, inclusion) if shortlist else None
-
-
-def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Path:
+def publish_snapshot(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Path:
     """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
@@ -89,7 +77,7 @@ def publish(loop: Loop, folder: str | os.PathLike[str], *, keep: int = 2) -> Pat
     return target
 
 
-def current(folder: str | os.PathLike[str], seen: int = -1) -> Snapshot | None:
+def current_snapshot(folder: str | os.PathLike[str], seen: int = -1) -> Snapshot | None:
     """The current snapshot, or None where there is none, or none newer than version `seen`."""
     root = Path(folder)
     try:

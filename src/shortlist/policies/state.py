@@ -24,7 +24,8 @@ class LabelState:
 
     Attributes:
         mistakes: the rates that are modelled; none: an answer is taken as right.
-        weights: (N, K) P(the item's answers | y), each row's largest 1. Without mistakes: 1 on the candidates.
+        answer_likelihood: (N, K) P(the item's answers | y), each row's largest 1; without mistakes 1 on the
+            candidates.
         asked: (N,) questions so far.
         answer: (N,) the class picked last, or NONE.
         broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
@@ -38,7 +39,7 @@ class LabelState:
     def __post_init__(self) -> None:
         if self.num_items < 1 or self.num_classes < 2:
             raise InputError(f"at least 1 item and 2 classes are needed, got {self.num_items} and {self.num_classes}")
-        self.weights: NDArray[np.float32] = np.ones((self.num_items, self.num_classes), np.float32)
+        self.answer_likelihood: NDArray[np.float32] = np.ones((self.num_items, self.num_classes), np.float32)
         self.asked: IntArray = np.zeros(self.num_items, np.int64)
         self.answer: IntArray = np.full(self.num_items, NONE, np.int64)
         self.broken: BoolArray = np.zeros(self.num_items, np.bool_)
@@ -48,18 +49,18 @@ class LabelState:
         self._log: list[Log] = []
 
     def record(self, items: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
-        """Take in answers, at most one an item in a call.
+        """Take in answers, at most one per item in a call.
 
         Args:
             items: (B,) rows of the data.
-            lists: (B, width) the classes shown in their order, short rows filled up with -1.
+            lists: (B, width) the classes shown in their order, short rows filled up with K.
             sizes: (B,).
             answer: (B,) a class of the list, or NONE.
         """
         if len(np.unique(items)) != len(items):
             raise InputError("record: an item has two answers in one call; give them one after another")
         each = likelihood(self.mistakes, lists, sizes, answer, self.num_classes)
-        self.weights[items] = self._merged(self.weights[items] * each, items)
+        self.answer_likelihood[items] = self._merged(self.answer_likelihood[items] * each, items)
         self.asked[items] += 1
         self.answer[items] = np.where(answer != NONE, answer, self.answer[items])
         self.questions += len(items)
@@ -70,19 +71,19 @@ class LabelState:
     def remodel(self, mistakes: Mistakes) -> None:
         """Weigh all answers anew under other rates of mistakes."""
         self.mistakes = mistakes
-        self.weights[:] = 1
+        self.answer_likelihood[:] = 1
         self.broken[:] = False
         for part in self._log:
             each = likelihood(mistakes, part.lists, part.sizes, part.answer, self.num_classes)
-            self.weights[part.items] = self._merged(self.weights[part.items] * each, part.items)
+            self.answer_likelihood[part.items] = self._merged(self.answer_likelihood[part.items] * each, part.items)
 
     def log(self) -> Log:
         """All questions asked so far, in order."""
-        return joined(self._log)
+        return joined(self._log, self.num_classes)
 
-    def possible(self, rows: IntArray) -> BoolArray:
+    def candidates(self, rows: IntArray) -> BoolArray:
         """(B, K) the classes that may be shown: those not refused, or all where mistakes are modelled."""
-        return np.greater(self.weights[rows], 0)
+        return np.greater(self.answer_likelihood[rows], 0)
 
     @property
     def counts(self) -> IntArray:
@@ -97,15 +98,16 @@ class LabelState:
     @property
     def certain(self) -> BoolArray:
         """(N,) one class is left (answered, or all others refused), or none can be learned: never under mistakes."""
-        single: BoolArray = (self.weights > 0).sum(axis=1) == 1
+        single: BoolArray = (self.answer_likelihood > 0).sum(axis=1) == 1
         return single | self.broken
 
-    def _merged(self, weights: NDArray[np.float64], items: IntArray) -> NDArray[np.float32]:
-        top = weights.max(axis=1, keepdims=True)
+    def _merged(self, merged: NDArray[np.float64], items: IntArray) -> NDArray[np.float32]:
+        """The products of likelihoods scaled to a largest of 1 per row; all 1 again where nothing is left."""
+        top = merged.max(axis=1, keepdims=True)
         contradiction = top[:, 0] <= 0
         self.broken[items[contradiction]] = True
-        weights[contradiction] = 1
-        scaled = weights / np.where(top > 0, top, 1)
+        merged[contradiction] = 1
+        scaled = merged / np.where(top > 0, top, 1)
         if self.mistakes:
             scaled = np.maximum(scaled, LEAST)
         return scaled.astype(np.float32)

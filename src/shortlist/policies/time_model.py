@@ -11,7 +11,7 @@ from shortlist.errors import InputError
 FloatArray = NDArray[np.float64]
 
 LEAST = 0.005
-"""Seconds a name that can be told from none: nobody reads a name faster."""
+"""Seconds per name that can be told from none: nobody reads a name faster."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TimeModel:
             )
 
     def seconds(self, looked_at: ArrayLike) -> FloatArray:
-        """Seconds a question takes when that many names are looked at."""
+        """Seconds a question takes when this many names are looked at."""
         taken: FloatArray = self.base + self.per_class * np.asarray(looked_at, np.float64)
         return taken
 
@@ -53,11 +53,11 @@ def looked_at(lists: NDArray[np.int32], sizes: NDArray[np.int64], answer: NDArra
     """(B,) names looked at: down to the answer, or the whole list where it is None.
 
     Args:
-        lists: (B, width) the classes shown in their order, short rows filled up with -1.
+        lists: (B, width) the classes shown in their order, short rows filled up with K.
         sizes: (B,).
         answer: (B,) a class or NONE.
     """
-    found = (lists == answer[:, None]) & (lists >= 0)
+    found = lists == answer[:, None]
     return np.where(found.any(axis=1), found.argmax(axis=1) + 1, sizes)
 
 
@@ -99,7 +99,7 @@ def fit_time(
     (base, per_class), _ = nnls(design, taken[kept])
     if per_class < LEAST:
         raise InputError(
-            f"the log's {len(taken)} answers took no longer after more names ({per_class:.2f} s a name): "
+            f"the log's {len(taken)} answers took no longer after more names ({per_class:.2f} s per name): "
             "every way of labelling would seem to take the same time. Give a log of people who read lists of "
             "different lengths, or state the times (--seconds 1 0.25)"
         )

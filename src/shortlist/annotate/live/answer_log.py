@@ -4,12 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, exists, func, select
 from sqlalchemy.orm import aliased
 
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
 from shortlist.labels import NONE
-from shortlist.policies.noise import IntArray, Lists, Log
+from shortlist.policies import Log, rectangle
+
+IntArray = NDArray[np.int64]
+Lists = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ def _live(connection: Connection, after: int, up_to: int) -> list[Given]:
     ]
 
 
-def rounds(given: Sequence[Given], place: dict[int, int]) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray]]:
+def rounds(
+    given: Sequence[Given], place: dict[int, int], num_classes: int
+) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray]]:
     """(rows, lists, sizes, answers) for `Loop.record`: the first answer of each item, then the second of each, ...
 
     Answers on items that are not in `place` (item id -> row) are left out.
@@ -87,20 +93,17 @@ def rounds(given: Sequence[Given], place: dict[int, int]) -> Iterator[tuple[IntA
             turns[turn].append(one)
     for part in turns:
         rows = np.array([place[one.item_id] for one in part], np.int64)
-        yield (rows, *_arrays(part))
+        yield (rows, *_arrays(part, num_classes))
 
 
-def gold_log(given: Sequence[Given]) -> tuple[Log, IntArray]:
+def gold_log(given: Sequence[Given], num_classes: int) -> tuple[Log, IntArray]:
     """The answers on gold items, and their known classes: `Loop.record_gold`."""
     known = [one for one in given if one.truth is not None and one.shortlist]
     truth = np.array([one.truth for one in known], np.int64)
-    return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known)), truth
+    return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known, num_classes)), truth
 
 
-def _arrays(given: Sequence[Given]) -> tuple[Lists, IntArray, IntArray]:
-    """(lists, sizes, answers), short lists filled up with -1."""
-    sizes = np.array([len(one.shortlist) for one in given], np.int64)
-    lists = np.full((len(given), int(sizes.max(initial=1))), -1, np.int32)
-    for row, one in enumerate(given):
-        lists[row, : len(one.shortlist)] = one.shortlist
+def _arrays(given: Sequence[Given], num_classes: int) -> tuple[Lists, IntArray, IntArray]:
+    """(lists, sizes, answers)."""
+    lists, sizes = rectangle([one.shortlist for one in given], num_classes)
     return lists, sizes, np.array([one.answer for one in given], np.int64)

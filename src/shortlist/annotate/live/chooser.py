@@ -18,10 +18,7 @@ from shortlist.annotate.project.project import Settings
 from shortlist.annotate.queue.chooser import MOST_HELD, Choice, Front, UniformChooser
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
-from shortlist.policies.choose import Policy, choose_one
-from shortlist.policies.loop import LoopSettings
-from shortlist.policies.noise import Mistakes
-from shortlist.policies.snapshot import Snapshot, current
+from shortlist.policies import LoopSettings, Mistakes, Policy, Snapshot, choose_one, current_snapshot
 
 FOLDER, HISTORY = "live", "history.jsonl"
 PEOPLE = Mistakes(miss=0.05, slip=0.02)
@@ -98,7 +95,7 @@ class LivePlan:
     def settings(self) -> LoopSettings:
         """The loop's settings."""
         policy = Policy(
-            self.policy,  # type: ignore[arg-type]  # checked by Policy
+            self.policy,
             size=self.size,
             hit=self.hit,
             max_size=self.size,
@@ -186,7 +183,7 @@ class LiveChooser:
         """Take in a newer publication; False where there is none."""
         known = -1 if self.loaded is None else self.loaded.snapshot.version
         try:
-            snapshot = current(self.folder, known)
+            snapshot = current_snapshot(self.folder, known)
             if snapshot is None:
                 return False
             keys, ids = read_items(self.folder, len(snapshot.beliefs))

@@ -13,7 +13,7 @@ from shortlist.annotate.db.statements import count_classes
 from shortlist.annotate.live.chooser import FOLDER, LivePlan
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
-from shortlist.policies.features import Matrix, features
+from shortlist.policies import make_features
 
 SMALL, SIDE = 32, 16
 """Images of one size, at most SMALL wide and high, stay as they are; others become SIDE x SIDE."""
@@ -25,9 +25,9 @@ class LiveItems:
 
     names: list[str]
     ids: list[int]
-    x: Matrix
+    x: NDArray[np.float32]
     num_classes: int
-    x_score: Matrix
+    x_score: NDArray[np.float32]
     y_score: NDArray[np.int64]
     scored_on: str
 
@@ -96,7 +96,7 @@ def read_project(connection: Connection, media: Path, size: int, seed: int, test
         x_score, y_score = _test_data(test, kind, names, x.shape[1:] if kind == "image" else None)
     else:
         x_score, y_score = _inputs(kind, gold, media, like=x), np.array([row.gold for row in gold], np.int64)
-    ready, ready_score = features(kind, x, x_score, size=size, seed=seed)
+    ready, ready_score = make_features(kind, x, x_score, size=size, seed=seed)
     where = "test data" if test is not None else "gold"
     return LiveItems([r.name for r in asked], [r.id for r in asked], ready, len(names), ready_score, y_score, where)
 

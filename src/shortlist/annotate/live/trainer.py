@@ -23,8 +23,7 @@ from shortlist.annotate.live.chooser import FOLDER, HISTORY, LivePlan, write_ite
 from shortlist.annotate.live.items import LiveItems, read_project, shape
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
-from shortlist.policies.loop import Loop
-from shortlist.policies.snapshot import current, publish
+from shortlist.policies import Loop, current_snapshot, publish_snapshot
 
 POLL_SECONDS = 0.05
 HELD_OUT = 10
@@ -101,14 +100,16 @@ class Trainer:
 
     def _record(self, given: list[Given]) -> None:
         self.answers += len(given)
-        self.loop.record_gold(*gold_log(given))
-        for rows, lists, sizes, answer in rounds([one for one in given if one.truth is None], self.place):
+        self.loop.record_gold(*gold_log(given, self.items.num_classes))
+        for rows, lists, sizes, answer in rounds(
+            [one for one in given if one.truth is None], self.place, self.items.num_classes
+        ):
             self.loop.record(rows, lists, sizes, answer)
 
     # -- what others see ---------------------------------------------------------------------------------------------
 
     def _publish(self, begun: float) -> None:
-        publish(self.loop, self.folder)
+        publish_snapshot(self.loop, self.folder)
         state = self.loop.state
         line = {
             "version": self.loop.version,
@@ -135,7 +136,7 @@ class Trainer:
 def _version(folder: Path) -> int:
     """The version that was published last; -1 where there is none, or a damaged one."""
     try:
-        published = current(folder)
+        published = current_snapshot(folder)
     except (InputError, OSError, KeyError, TypeError, ValueError):
         return -1
     return -1 if published is None else published.version

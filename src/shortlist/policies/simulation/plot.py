@@ -1,4 +1,4 @@
-"""The curves as a picture: accuracy against reads and against seconds, one line and band a way."""
+"""The curves as a picture: accuracy against reads and against seconds, one line and band per way."""
 
 from collections.abc import Sequence
 from pathlib import Path

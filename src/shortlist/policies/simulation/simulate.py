@@ -48,7 +48,7 @@ class Curve:
         return np.array([getattr(point, name) for point in self.points], np.float64)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat record a point."""
+        """One flat record per point."""
         return [{"way": self.way, "seed": self.seed, **asdict(point)} for point in self.points]
 
 
@@ -72,7 +72,7 @@ def run_loop(
         seed: of the loop and of the annotators.
         budget: reads at most.
         mistakes: of the simulated annotators.
-        gold: so many questions on items of known class are asked first, to measure the mistakes; their reads count.
+        gold: the number of questions on items of known class, asked first to measure the mistakes; their reads count.
         tick: told the reads so far.
     """
     with few_threads(_work(data)):

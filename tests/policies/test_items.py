@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+from shortlist.errors import InputError
+from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
+
+
+def test_orders():
+    posterior = np.array([[0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.6, 0.4, 0.0]])
+    rng = np.random.default_rng(0)
+    assert get_order("uncertainty")(posterior, rng).tolist() == [1, 2, 0]
+    assert get_order("savings")(posterior, rng).tolist() == [0, 2, 1]
+    np.testing.assert_allclose(expected_rank(posterior), [1.15, 1.9, 1.4])
+    for name in ORDERS:
+        assert sorted(get_order(name)(posterior, rng).tolist()) == [0, 1, 2]
+    assert get_order("mixed")(posterior, rng)[0] == 1
+    with pytest.raises(InputError, match="did you mean 'random'"):
+        get_order("randm")
+
+
+def test_the_mixed_order_takes_every_second_item_at_random():
+    """Without its random half, all would be asked by uncertainty: what is common would never be looked at."""
+    sure = np.linspace(0.5, 0.99, 100)
+    posterior = np.column_stack([sure, 1 - sure])
+    orders = [get_order("mixed")(posterior, np.random.default_rng(seed)) for seed in range(40)]
+    first = np.array([order[:10] for order in orders])
+    # the hardest come in turns, 0, 1, 2, ..., less those that the draw took before
+    assert all(set(range(5)) <= set(row.tolist()) for row in first)
+    others = np.concatenate([[i for i in row if i >= 10] for row in first])
+    assert len(others) > 40 * 4 * 0.8, "about half of the first ten are drawn"
+    assert others.mean() == pytest.approx(55, abs=6), "uniformly from all items"
+    assert all(sorted(order.tolist()) == list(range(100)) for order in orders)
+
+
+def test_representatives_come_from_every_cluster():
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(8), 30)
+    x = (np.eye(8)[cluster] * 5 + rng.standard_normal((240, 8)) * 0.2).astype(np.float32)
+    found = [set(cluster[representatives(x, 16, np.random.default_rng(seed))]) for seed in range(5)]
+    assert min(len(part) for part in found) >= 7
+    sparse = scipy.sparse.csr_matrix(x)
+    rows = representatives(x, 16, np.random.default_rng(0))
+    assert rows.tolist() == representatives(sparse, 16, np.random.default_rng(0)).tolist()
+    assert representatives(x[:3], 9, rng).tolist() == [0, 1, 2]
