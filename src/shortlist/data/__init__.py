@@ -12,7 +12,7 @@ data: a folder of class folders, a .csv, .tsv, .jsonl or .parquet table, or an .
 from shortlist.data.dataset import UNLABELLED, Dataset, Split, as_inputs
 from shortlist.data.formats.images import IMAGE_SUFFIXES, read_images
 from shortlist.data.formats.table import TABLE_SUFFIXES, item_names, read_table
-from shortlist.data.registry import DatasetRow, describe, load, names
+from shortlist.data.registry import describe, load, names
 from shortlist.data.sources.kuzushiji import load_kuzushiji_test
 from shortlist.data.text.embeddings import EmbeddingFeatures
 from shortlist.data.text.features import as_features, load_features
@@ -24,7 +24,6 @@ __all__ = [
     "TABLE_SUFFIXES",
     "UNLABELLED",
     "Dataset",
-    "DatasetRow",
     "EmbeddingFeatures",
     "Features",
     "Split",

@@ -4,7 +4,7 @@ Importing this loads numpy only; training loads scipy, features of items scikit-
 """
 
 from shortlist.policies.choose import Policy, choose_one
-from shortlist.policies.features import LoopData, loop_data, make_features
+from shortlist.policies.features import loop_data, make_features
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
@@ -14,7 +14,6 @@ from shortlist.policies.time_model import TimeModel
 __all__ = [
     "Log",
     "Loop",
-    "LoopData",
     "LoopSettings",
     "Mistakes",
     "Policy",
