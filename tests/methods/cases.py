@@ -32,7 +32,11 @@ CASES = {
     "propensity": ("propensity", {}),
     "propensity clipped": ("propensity", {"form": "clipped", "clip": 2.0, "loss": "ovr_square"}),
     "propensity normalised": ("propensity", {"form": "normalised"}),
+    "teacher": ("teacher", {}),
+    "teacher kept apart": ("teacher", {"temperature": 0.8, "pull": 0.3, "confident": 0.5, "ramp": 0.5}),
 }
+SURE, PROGRESS = 4.0, 0.125
+"""A teacher's logits are so many times the confidences; how far the training is."""
 
 
 def make(case: str) -> methods.Method:
@@ -42,7 +46,9 @@ def make(case: str) -> methods.Method:
 
 def batch(sample: naive.Sample, all_sum=single_process) -> Batch:
     given = {name: value for name, value in vars(sample).items() if name != "logits"}
-    return Batch(**given, all_sum=all_sum)
+    found = Batch(**given, all_sum=all_sum)
+    progress = torch.full(sample.answer.shape[:-1], PROGRESS, dtype=torch.float64)
+    return replace(found, teacher=SURE * sample.confidence, progress=progress)
 
 
 def objective(case: str, sample: naive.Sample, all_sum=single_process) -> torch.Tensor:
@@ -96,12 +102,23 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
         return ((K - 1) / len(S)) * math.exp(-inside)
     if name in ("rc", "proden"):
         return -sum(w[k] * log_p[k] for k in range(K))
+    if name == "teacher":
+        return taught(options, log_p, -naive.log_of_candidates(f, C), C, [SURE * value for value in w])
     beta = options.get("beta", 1.0)
     if options.get("form", "sigmoid") == "sigmoid":
         ruled_out = sum(w[k] * naive.sigmoid(f[k]) for k in S)
         return sum(w[k] * naive.sigmoid(-f[k]) for k in C) + beta * ruled_out
     ruled_out = sum(w[k] * -naive.log_of_candidates(f, [j for j in range(K) if j != k]) for k in S)
     return sum(w[k] * -log_p[k] for k in C) + beta * ruled_out
+
+
+def taught(options: dict, log_p: list[float], likely: float, C: list[int], teacher: list[float]) -> float:
+    """An item of the teacher: the likelihood, and as much of the cross entropy with q as the options say."""
+    q = naive.softmax([teacher[k] / options.get("temperature", 0.5) for k in C])
+    share = options.get("pull", 1.0) if max(q) >= options.get("confident", 0.0) else 0.0
+    if options.get("ramp"):
+        share *= min(1.0, PROGRESS / options["ramp"])
+    return (1 - share) * likely - share * sum(q[i] * log_p[k] for i, k in enumerate(C))
 
 
 def as_type(sample: naive.Sample, dtype: torch.dtype) -> naive.Sample:

@@ -10,8 +10,8 @@ from shortlist.labels import StochasticLabels
 from shortlist.methods import Method
 
 
-def test_the_ten_methods():
-    names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw", "propensity"]
+def test_the_methods():
+    names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw", "propensity", "teacher"]
     assert list(methods.METHODS) == names
     for name in names:
         method = methods.get(name)
@@ -41,6 +41,10 @@ def test_unknown_methods_suggest_the_nearest():
         ("lw", {"form": "sigmid"}, "unknown form of lw 'sigmid': did you mean 'sigmoid'"),
         ("lw", {"beta": -1.0}, "beta of lw: expected at least 0, got -1.0"),
         ("lw", {"beta": float("nan")}, "beta of lw"),
+        ("teacher", {"temperature": 0}, "temperature of teacher: expected above 0, got 0"),
+        ("teacher", {"decay": 1.0}, "decay of teacher: expected above 0 and below 1, got 1.0"),
+        ("teacher", {"pull": 1.5}, "pull of teacher: expected 0 to 1, got 1.5"),
+        ("teacher", {"ramp": float("nan")}, "ramp of teacher: expected 0 to 1, got nan"),
     ],
 )
 def test_bad_options_are_refused_at_once(name, options, message):
@@ -93,7 +97,7 @@ def test_probabilities_go_by_the_loss(name, loss):
     torch.testing.assert_close(methods.get(name, loss=loss).probabilities(logits), losses.probabilities(loss, logits))
 
 
-@pytest.mark.parametrize("name", ["likelihood", "log", "exp", "cc", "rc", "proden", "lw"])
+@pytest.mark.parametrize("name", ["likelihood", "log", "exp", "cc", "rc", "proden", "lw", "teacher"])
 def test_probabilities_of_the_others_are_softmax(name):
     for dtype in (torch.float16, torch.float32, torch.float64):
         logits = torch.randn(4, 3).to(dtype)

@@ -33,6 +33,7 @@ from shortlist.training.inputs import Inputs
 from shortlist.training.loop import fit
 from shortlist.training.prepared import prepare
 from shortlist.training.task import build_task
+from shortlist.training.views import change_images, draw_changes, two_views
 
 K, SIZE, R = 10, 8, 2
 LR, DECAY, EMA = (0.05, 0.1), (1e-3, 1e-2), (0.0, 0.5)
@@ -343,8 +344,13 @@ def run(errors: dict[str, float]) -> None:
     data = Dataset("digits", train, test, digits.class_names, "image", flips=True)
     base = RunConfig(size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
     engine = Engine(device="cpu").resolve(1)
-    for method, ema, augment in (("rc", 0.0, False), ("proden", 0.9, True)):
-        config = replace(base, method=method, ema=ema, augment=augment)
+    for method, ema, augment, strong in (
+        ("rc", 0.0, False, False),
+        ("proden", 0.9, True, False),
+        ("teacher", 0.9, True, True),
+        ("lw", 0.0, False, True),
+    ):
+        config = replace(base, method=method, ema=ema, augment=augment, strong=strong)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)
         kernels.run = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)
@@ -379,9 +385,72 @@ def sets(errors: dict[str, float]) -> None:
         states(other.state, one.state, str(i), errors)
 
 
+def views(errors: dict[str, float]) -> None:
+    """Strong views and teachers: of a ResNet fleet beside modules, of LeNets in a fleet beside the same by modules."""
+    images = torch.randint(0, 256, (ITEMS, 3, SIZE, SIZE), dtype=torch.uint8)
+    mean, deviation = 120 + 10 * torch.randn(R, 3), 70 + 10 * torch.rand(R, 3)
+    nets, decays = [stir(small_resnet()) for _ in range(R)], torch.tensor([0.1, 0.9])
+    teachers = [copy.deepcopy(net) for net in nets]
+    starts = [net.state_dict() for net in nets]
+    fleet = ResNetFleet(starts, images, mean, deviation, torch.zeros(R), 0.0, torch.float32, teacher=decays)
+    optimisers = [torch.optim.SGD(net.parameters(), lr=LR[i]) for i, net in enumerate(nets)]
+    last = slice(R - 1, R)
+    teach = fleet.teachers(last)
+    for step in range(2):
+        index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, 2 * BATCH, K) / BATCH
+        moves = draw_all_moves(R, BATCH)
+        changes = torch.stack(
+            [draw_changes(BATCH, SIZE, SIZE, True, torch.Generator().manual_seed(i)) for i in range(R)]
+        )
+        both = two_views(moves, changes)
+        said = teach(index[last], moves[last])
+        logits = fleet.forward(torch.cat([index, index], 1), torch.ones(R), train=True, moves=both)
+        fleet.backward(slope)
+        fleet.update(torch.tensor(LR))
+        for i, net in enumerate(nets):
+            seen = images[index[i]]
+            x = torch.cat([move_images(seen, moves[i]).float(), change_images(seen, changes[i])])
+            x = (x - mean[i].view(3, 1, 1)) / deviation[i].view(3, 1, 1)
+            if i == R - 1:
+                errors[f"teacher step {step}"] = gap(said[0], teachers[i].eval()(x[:BATCH]).detach())
+            out = net.train()(x)
+            optimisers[i].zero_grad()
+            (out * slope[i]).sum().backward()
+            optimisers[i].step()
+            follow(teachers[i], net, min(float(decays[i]), (1 + step) / (10 + step)))
+            errors[f"logits {i} step {step}"] = gap(logits[i].detach(), out.detach())
+    for i, net in enumerate(nets):
+        states(fleet.state_dict(i), net.state_dict(), f"run {i}", errors)
+    fleet.keep(torch.tensor([R - 1]))
+    x = (images[:BATCH].float() - mean[-1].view(3, 1, 1)) / deviation[-1].view(3, 1, 1)
+    said = fleet.teachers(slice(0, 1))(torch.arange(BATCH).unsqueeze(0), None)
+    errors["teacher kept"] = gap(said[0], teachers[-1].eval()(x).detach())
+
+    digits = load("digits")
+    train = digits.train.take(range(64))
+    data = Dataset("digits", train, None, digits.class_names, "image", flips=True)
+    base = RunConfig(size=5, model="lenet", epochs=2, batch_size=16, lr=0.02, strong=True)
+    configs = [
+        base,
+        replace(base, method="teacher", seed=1, epochs=1, augment=True),
+        replace(base, method="teacher", seed=2, method_options={"decay": 0.5, "ramp": 0.7}, augment=True),
+        replace(base, method="rc", seed=3, augment=True),
+    ]
+    engine = Engine(device="cpu").resolve(1)
+    plain = fleet_of(plan_all(data, configs), engine).train()
+    tasks = plan_all(data, configs)
+    decay = torch.full((len(tasks),), base.weight_decay)
+    kernels = Fleet(tasks, LeNetNet(tasks, decay, engine), None, sets=Sets(tasks)).train()
+    for i, (one, other) in enumerate(zip(plain, kernels, strict=True)):
+        errors[f"{i} risk"] = abs(one.history[-1].risk - other.history[-1].risk)
+        assert one.state is not None
+        assert other.state is not None
+        states(other.state, one.state, str(i), errors)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     found: dict[str, float] = {}
-    checks = (lenet, lenet_moved, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets)
+    checks = (lenet, lenet_moved, cuda, sums, resnet, resnet_some, resnet_cuda, run, sets, views)
     {check.__name__: check for check in checks}[sys.argv[1]](found)
     print(json.dumps(found))

@@ -27,7 +27,7 @@ def errors_of(check: str) -> dict[str, float]:
     return errors
 
 
-@pytest.mark.parametrize("check", ["lenet", "lenet_moved", "resnet", "resnet_some", "run", "sets", "sums"])
+@pytest.mark.parametrize("check", ["lenet", "lenet_moved", "resnet", "resnet_some", "run", "sets", "sums", "views"])
 def test_equal_to_the_module(check: str) -> None:
     errors = errors_of(check)
     assert max(errors.values()) < 2e-5, {name: error for name, error in errors.items() if error >= 2e-5}

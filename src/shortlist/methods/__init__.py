@@ -25,6 +25,7 @@ from shortlist.methods.propensity import Propensity
 from shortlist.methods.rc import RC
 from shortlist.methods.sl import SL
 from shortlist.methods.sl_unbiased import SLUnbiased
+from shortlist.methods.teacher import Teacher
 
 __all__ = [
     "METHODS",
@@ -56,7 +57,7 @@ def register(method: type[Method]) -> type[Method]:
     return method
 
 
-for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity):
+for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity, Teacher):
     register(_method)
 
 

@@ -49,6 +49,10 @@ class Batch:
     """(..., B) the probability with which the class answered was shown, for the methods that ask for it."""
     all_sum: AllSum = field(default=single_process, repr=False)
     """How a distributed run adds up sums; `mean` and `risk` see to it."""
+    teacher: Tensor | None = None
+    """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient."""
+    progress: Tensor | None = None
+    """(...) how much of the training is done, from 0 to 1; None where there is no training."""
 
     @property
     def candidates(self) -> Tensor:
@@ -87,6 +91,11 @@ class Method(ABC):
     baseline: ClassVar[bool] = False
     """Whether protocol `paper` feeds it the None part only."""
     refresh: ClassVar[Refresh] = "never"
+
+    @property
+    def teacher(self) -> float | None:
+        """The decay by step of averaged weights whose logits it wants in `Batch.teacher`; None: it wants none."""
+        return None
 
     @abstractmethod
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:

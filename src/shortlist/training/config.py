@@ -43,6 +43,8 @@ class RunConfig:
     schedule: Schedule = "cosine"
     augment: bool = False
     """Random crops with 4 pixels of padding, and flips where the dataset allows them."""
+    strong: bool = False
+    """Every image twice in a batch: as `augment` has it, and strongly changed (`training/views.py`)."""
     ema: float = 0.0
     """The decay by step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
     holdout: float = 0.0

@@ -7,14 +7,16 @@ step is captured once as a graph and replayed.
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shortlist.errors import InputError
+from shortlist.losses import at_least_float32
 from shortlist.methods import Batch, Feed, Method
-from shortlist.training.augment import draw_moves, move_images
+from shortlist.training.augment import STAY, draw_moves, move_images
 from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.cuda_graph import captured
@@ -23,6 +25,7 @@ from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
 from shortlist.training.streams import generator, stream_seed
+from shortlist.training.views import COLUMNS, change_images, draw_changes, objective_of, two_views
 
 
 class Run:
@@ -62,7 +65,7 @@ class Run:
             raise InputError(f"batch norm cannot train on a single item per batch, 2 at least ({len(feed)} in all)")
         self.steps = len(feed) // self.batch_size
         """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
-        if config.augment and len(inputs.shape) != 3:
+        if (config.augment or config.strong) and len(inputs.shape) != 3:
             raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
         self.model = model.to(self.device)
         """What is scored and saved; `network` is what is trained, another only where weights are averaged."""
@@ -70,12 +73,18 @@ class Run:
         self.flat = FlatParameters(self.network)
         self.average = Average(torch.tensor(config.ema), self._averaged())
         self._average_views = [FlatParameters(self.model).value, *_float_buffers(self.model)] if config.ema else []
+        self.teacher = Average(torch.tensor(method.teacher or 0.0), self._averaged())
+        self._teaching = copy.deepcopy(self.model).eval() if method.teacher else None
+        if self._teaching is not None:  # its own tensors are the averages
+            self.teacher.values = [FlatParameters(self._teaching).value, *_float_buffers(self._teaching)]
         self.optimiser = optimiser_of(config.optimiser, self.flat.value, config.weight_decay, config.momentum)
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
         self._forward = self._prepare_forward()
         self._order = torch.zeros(self.steps * self.batch_size, dtype=torch.int64, device=self.device)
-        self._moves = torch.zeros(len(feed), 3, dtype=torch.uint8, device=self.device)
+        self._moves = torch.tensor(STAY, dtype=torch.uint8, device=self.device).repeat(len(feed), 1)
+        changed = len(feed) if config.strong else 0
+        self._changes = torch.zeros(changed, COLUMNS, dtype=torch.int16, device=self.device)
         self._span = torch.arange(self.batch_size, device=self.device)
         self._step_number = torch.zeros((), dtype=torch.int64, device=self.device)  # over all epochs
         self._risk = torch.zeros((), dtype=torch.float32, device=self.device)
@@ -88,7 +97,7 @@ class Run:
             with self._autocast():
                 logits = network(x)
             logits = logits if logits.dtype == torch.float64 else logits.float()
-            return self.method.objective(logits, batch), logits
+            return objective_of(self.method, logits, batch), logits
 
         return torch.compile(forward, dynamic=False) if self.engine.compile else forward
 
@@ -108,6 +117,10 @@ class Run:
             self._order.copy_(order)
             if self.config.augment:
                 self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment")))
+            if self.config.strong:
+                _, height, width = self.inputs.shape
+                changes = draw_changes(len(self.feed), height, width, self.flips, self._generator("strong"))
+                self._changes.copy_(changes)
             if self.inputs.resident:
                 step = self._step if not self.engine.cuda_graph else self._captured()
                 for _ in range(self.steps):
@@ -152,21 +165,40 @@ class Run:
         index = self.group.slice(whole)
         if x is None:
             x = self.inputs.gather(self.feed.rows[index])
-        if self.config.augment:
-            x = move_images(x, self._moves[index])
-        if x.dim() == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
-        batch = self.feed.batch(index)
+        x = self._views(x, index)
+        weak = x[: len(index)]
+        batch = replace(self.feed.batch(index), teacher=self._taught(weak), progress=self._progress())
         self.flat.grad.zero_()
         risk, logits = self._forward(x, batch)
         risk.backward()  # type: ignore[no-untyped-call]
         lr = self.rates[self._step_number.view(1)]  # an index without a dimension would wait for the device
         self.optimiser.step(self.flat.value, self.flat.grad, lr)
         self.average.step(self._averaged())
+        self.teacher.step(self._averaged())
         self._risk.add_(risk.detach())
         self._step_number.add_(1)
         if self.method.refresh != "never":
-            self._renew(x, logits.detach(), batch, whole)
+            self._renew(weak, logits.detach()[: len(index)], batch, whole)
+
+    def _views(self, x: Tensor, index: Tensor) -> Tensor:
+        """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
+        if self.config.strong:
+            x = change_images(torch.cat([x, x]), two_views(self._moves[index], self._changes[index]))
+        elif self.config.augment:
+            x = move_images(x, self._moves[index])
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+    @torch.no_grad()
+    def _taught(self, x: Tensor) -> Tensor | None:
+        """What the teacher makes of the weak views."""
+        if self._teaching is None:
+            return None
+        with self._autocast():
+            logits = self._teaching(x)
+        return at_least_float32(logits)
+
+    def _progress(self) -> Tensor:
+        return self._step_number / (self.config.epochs * self.steps)
 
     @torch.no_grad()
     def _renew(self, x: Tensor, logits: Tensor, batch: Batch, whole: Tensor) -> None:
@@ -197,6 +229,7 @@ class Run:
             **{f"buffer.{name}": buffer for name, buffer in self.network.named_buffers()},
             **{f"optimiser.{name}": tensor for name, tensor in self.optimiser.state().items()},
             **{f"average.{name}": tensor for name, tensor in self.average.state().items()},
+            **{f"teacher.{name}": tensor for name, tensor in self.teacher.state().items()},
             **{f"feed.{name}": tensor for name, tensor in self.feed.state_dict().items()},
             "step": self._step_number,
             "risk": self._risk,

@@ -24,13 +24,14 @@ from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.evaluation import class_probabilities, score_answers
 from shortlist.training.fleet.class_sets import Sets
-from shortlist.training.fleet.network import FleetNet, SecondPass
+from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import accuracies, held_logits
 from shortlist.training.history import EpochScores, score_due
 from shortlist.training.schedules import learning_rates
 from shortlist.training.streams import generator
 from shortlist.training.task import Task
+from shortlist.training.views import COLUMNS, draw_changes, two_views
 
 
 @dataclass
@@ -114,7 +115,12 @@ class Fleet:
         self.groups = groups_of([task.method for task in tasks])
         again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
         self.again = SecondPass(self.net, again, device) if again else None
-        augmented = any(task.config.augment for task in tasks)
+        taught = [run for run, task in enumerate(tasks) if task.method.teacher]
+        self.teacher = TeacherPass(self.net, taught) if taught else None
+        self.strong = tasks[0].config.strong
+        self.changes = torch.zeros(R, longest if self.strong else 0, COLUMNS, dtype=torch.int16, device=device)
+        self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
+        augmented = self.strong or any(task.config.augment for task in tasks)
         self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if augmented else None
         self.order = torch.zeros(R, self.most * self.batch_size, dtype=torch.int64, device=device)
         self.span = torch.arange(self.batch_size, device=device)
@@ -144,23 +150,29 @@ class Fleet:
                     orders = ahead.submit(self._orders, self.epoch)
         return self.results
 
-    def _orders(self, epoch: int) -> tuple[Tensor, Tensor | None]:
-        """(R, most * B) every run's shuffle of an epoch and its augmentation, as the single loop draws them.
+    def _orders(self, epoch: int) -> tuple[Tensor, Tensor | None, Tensor]:
+        """(R, most * B) every run's shuffle of an epoch, its moves and its changes, as the single loop draws them.
 
         Runs without augmentation stay where they are, among others that have some.
         """
         orders = torch.zeros(len(self.tasks), self.most * self.batch_size, dtype=torch.int64)
         moves = None if self.moves is None else torch.tensor(STAY, dtype=torch.uint8).repeat(*self.moves.shape[:2], 1)
+        changes = torch.zeros(self.changes.shape, dtype=self.changes.dtype)
         for run, task in enumerate(self.tasks):
             n, seed = len(task.feed), task.config.seed
             full = n // self.batch_size * self.batch_size
             orders[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
             if moves is not None and task.config.augment:
                 moves[run, :n] = draw_moves(n, task.dataset.flips, generator(seed, "augment", epoch))
-        return orders, moves
+            if self.strong:
+                _, height, width = task.dataset.in_shape
+                drawn = draw_changes(n, height, width, task.dataset.flips, generator(seed, "strong", epoch))
+                changes[run, :n] = drawn
+        return orders, moves, changes
 
-    def _load(self, orders: Tensor, moves: Tensor | None) -> None:
+    def _load(self, orders: Tensor, moves: Tensor | None, changes: Tensor) -> None:
         self.order.copy_(orders)
+        self.changes.copy_(changes)
         if self.moves is not None and moves is not None:
             self.moves.copy_(moves)
 
@@ -181,19 +193,26 @@ class Fleet:
         items = self.rows.gather(1, index)
         active = moving.float()
         moves = None if self.moves is None else self.moves[self.run_number, index]
-        logits = self.net.forward(items, active, train=True, moves=moves)
-        batches = [self._batch(runs, method, index) for runs, method in self.groups]
+        taught = None if self.teacher is None else self.teacher(items, moves)
+        progress = number / self.total_steps
+        if self.strong and moves is not None:
+            changes = two_views(moves, self.changes[self.run_number, index])
+            logits = self.net.forward(torch.cat([items, items], 1), active, train=True, moves=changes)
+        else:
+            logits = self.net.forward(items, active, train=True, moves=moves)
+        batches = [self._batch(runs, method, index, taught, progress) for runs, method in self.groups]
         parts = [self._slopes(m, logits[g].detach(), batch) for (g, m), batch in zip(self.groups, batches, strict=True)]
         risks = torch.cat([risk for risk, _ in parts])
         self.net.backward(torch.cat([slope for _, slope in parts]))
         self.net.update(lr)
         self.risk.add_(torch.where(moving, risks, 0))
         if self.table is not None:
-            again = logits.detach() if self.again is None else self.again(logits.detach(), items, active, moves)
-            self._renew(index, moving, logits.detach(), again, batches)
+            weak = logits.detach()[:, : self.batch_size]
+            again = weak if self.again is None else self.again(weak, items, active, moves)
+            self._renew(index, moving, weak, again, batches)
         self.step_number.add_(1)
 
-    def _batch(self, group: slice, method: Method, index: Tensor) -> Batch:
+    def _batch(self, group: slice, method: Method, index: Tensor, taught: Tensor | None, progress: Tensor) -> Batch:
         runs, at = self.run_number[group], index[group]
         table = self.table if method.refresh != "never" else None
         return Batch(
@@ -203,6 +222,8 @@ class Fleet:
             weight=self.weight[runs, at] if self.weighted else None,
             confidence=None if table is None else table[runs, at],
             inclusion=self.inclusion[runs, at] if self.included else None,
+            teacher=None if taught is None or method.teacher is None else taught[group],
+            progress=progress[group],
         )
 
     @torch.no_grad()

@@ -2,7 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -22,35 +22,78 @@ class KernelFleet(ABC):
 
     by_run: ClassVar[tuple[str, ...]]
     """The names of these tensors, the running statistics apart."""
+    rounded: ClassVar[dict[str, str]]
+    """Of these, the names of the parameters and of their rounded copies."""
     R: int
     device: torch.device
     dtype: torch.dtype
     running: dict[str, Tensor]
     buffers: dict[Any, Tensor]
     average: Average
+    """What is scored and saved."""
+    teacher: Average
+    """What teaches, with decays of its own."""
 
     @abstractmethod
     def _choose_kernels(self) -> None:
         """Set up what computes, with buffers of this object's own."""
 
     @abstractmethod
+    def forward(
+        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+    ) -> Tensor:
+        """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective."""
+
+    def _follow(self, ema: Tensor | None, teacher: Tensor | None) -> None:
+        """Begin the averages, of these decays (R,)."""
+        none = torch.zeros(self.R)
+        self.average = Average(none if ema is None else ema, self._averaged())
+        self.teacher = Average(none if teacher is None else teacher, self._averaged())
+
     def _averaged(self) -> list[Tensor]:
         """What weights are averaged over."""
+        return [*(getattr(self, name) for name in self.rounded), *self.running.values()]
 
-    @abstractmethod
+    def _move_averages(self, moving: Tensor) -> None:
+        for average in (self.average, self.teacher):
+            average.step(self._averaged(), moving)
+
+    def _averages(self) -> list[Tensor]:
+        """Everything of the averages that a step changes."""
+        return [*self.average.state().values(), *self.teacher.state().values()]
+
     def _copy(self) -> None:
         """Bring the rounded copies of the parameters up to date."""
+        for name, copied in self.rounded.items():
+            getattr(self, copied).copy_(getattr(self, name))
 
     def keep(self, runs: Tensor) -> None:
         """Go on with these runs only; the memory of the others is freed."""
         self._only(runs)
         self.average.keep(runs)
+        self.teacher.keep(runs)
 
     def some(self, runs: slice) -> Self:
         """These runs alone, on the same memory, to go forward with."""
         part = copy.copy(self)
         part._only(runs)
         return part
+
+    def teachers(self, runs: slice) -> Callable[[Tensor, Tensor | None], Tensor]:
+        """The teachers of these runs: items (R, B) and moves -> logits (R, B, K), by running statistics."""
+        part = self.some(runs)
+        values = (value[runs] for value in self.teacher.values)
+        for name, copied in self.rounded.items():
+            setattr(part, name, next(values))
+            setattr(part, copied, torch.empty_like(getattr(part, copied)))
+        part.running = dict(zip(part.running, values, strict=True))
+        still = torch.zeros(part.R, device=next(iter(part.running.values())).device)
+
+        def teach(items: Tensor, moves: Tensor | None) -> Tensor:
+            part._copy()
+            return part.forward(items, still, train=False, moves=moves).detach()
+
+        return teach
 
     def _only(self, runs: Tensor | slice) -> None:
         for name in self.by_run:

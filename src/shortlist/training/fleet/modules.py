@@ -5,7 +5,7 @@ Inside a captured graph the streams become branches that the device runs at the 
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
@@ -16,6 +16,7 @@ from shortlist.training.augment import move_images
 from shortlist.training.average import Average
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import Adam, FlatParameters, Momentum, optimiser_of
+from shortlist.training.views import MOVES, change_images
 
 STREAMS = 16
 """Branches side by side; more only cost memory."""
@@ -33,6 +34,7 @@ class ModuleFleet:
         amp: bf16 autocast.
         compile: compile the forward and backward pass, once for all runs.
         ema: (R,) the decay of averaged weights.
+        teacher: (R,) that of the averaged weights that teach.
     """
 
     def __init__(
@@ -45,14 +47,17 @@ class ModuleFleet:
         amp: bool,
         compile: bool = False,
         ema: Tensor | None = None,
+        teacher: Tensor | None = None,
     ) -> None:
         self.device, self.inputs, self.amp = inputs.device, inputs, amp
         self.settings = (optimiser, momentum)
         self.decay = weight_decay.to(self.device, torch.float32)
         self.models = [model.to(self.device) for model in models]
-        self.value, self.grad, self.buffers = self._stack()
+        self.value, self.grad, self.buffers = _stack(self.models)
         self.optimiser = self._new_optimiser()
-        self.average = Average(torch.zeros(len(models)) if ema is None else ema, [self.value, self.buffers])
+        none = torch.zeros(len(models))
+        self.average = Average(none if ema is None else ema, [self.value, self.buffers])
+        self.teacher = Average(none if teacher is None else teacher, [self.value, self.buffers])
         self._call = torch.compile(_call, dynamic=False) if compile else _call
         self.streams: list[torch.cuda.Stream] = []
         if self.device.type == "cuda":
@@ -73,11 +78,12 @@ class ModuleFleet:
         states = {name: tensor[runs] for name, tensor in self.optimiser.state().items()}
         self.models = [self.models[run] for run in runs.tolist()]
         self.decay = self.decay[runs]
-        self.value, self.grad, self.buffers = self._stack()
+        self.value, self.grad, self.buffers = _stack(self.models)
         self.optimiser = self._new_optimiser()
         for name, tensor in self.optimiser.state().items():
             tensor.copy_(states[name])
         self.average.keep(runs)
+        self.teacher.keep(runs)
 
     def some(self, runs: slice) -> Self:
         """These runs alone, on the same memory, to go forward with."""
@@ -85,24 +91,18 @@ class ModuleFleet:
         part.models, part.buffers = self.models[runs], self.buffers[runs]
         return part
 
-    def _stack(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Move every module's parameters, gradients and float buffers into rows of common matrices."""
-        flats = [FlatParameters(model) for model in self.models]
-        value = torch.stack([flat.value for flat in flats])
-        grad = torch.zeros_like(value)
-        for row, model in enumerate(self.models):
-            FlatParameters(model, into=(value[row], grad[row]))
-        floats = [[b for b in model.buffers() if b.is_floating_point()] for model in self.models]
-        width = sum(b.numel() for b in floats[0])
-        buffers = torch.zeros(len(self.models), width, device=self.device)
-        for row, parts in enumerate(floats):
-            start = 0
-            for part in parts:
-                view = buffers[row, start : start + part.numel()].view_as(part)
-                view.copy_(part)
-                part.set_(view)  # type: ignore[call-overload]
-                start += part.numel()
-        return value, grad, buffers
+    def teachers(self, runs: slice) -> Callable[[Tensor, Tensor | None], Tensor]:
+        """The averaged weights that teach these runs: items (R, B) and moves -> logits (R, B, K)."""
+        part = copy.copy(self)
+        part.models = copy.deepcopy(self.models[runs])
+        value, _, part.buffers = _stack(part.models)
+
+        def teach(items: Tensor, moves: Tensor | None) -> Tensor:
+            for ours, average in zip((value, part.buffers), self.teacher.values, strict=True):
+                ours.copy_(average[runs])
+            return part.forward(items, items, train=False, moves=moves).detach()
+
+        return teach
 
     def forward(
         self, index: Tensor, active: Tensor, *, train: bool, inputs: Inputs | None = None, moves: Tensor | None = None
@@ -117,7 +117,7 @@ class ModuleFleet:
                 with self._branch(run), torch.autocast(self.device.type, torch.bfloat16, enabled=self.amp):
                     x = source.gather(index[run])
                     if moves is not None:
-                        x = move_images(x, moves[run])
+                        x = (move_images if moves.shape[-1] == MOVES else change_images)(x, moves[run])
                     if x.dim() == 4:
                         x = x.contiguous(memory_format=torch.channels_last)
                     outputs.append(self._call(model, x).float())
@@ -141,7 +141,8 @@ class ModuleFleet:
         self.optimiser.step(self.value, self.grad, lr.clamp(min=0).unsqueeze(1))
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(torch.where(active, tensor, old))
-        self.average.step([self.value, self.buffers], lr >= 0)
+        for average in (self.average, self.teacher):
+            average.step([self.value, self.buffers], lr >= 0)
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks are the averaged ones."""
@@ -149,7 +150,8 @@ class ModuleFleet:
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
-        return [self.value, self.buffers, *self.optimiser.state().values(), *self.average.state().values()]
+        averages = [*self.average.state().values(), *self.teacher.state().values()]
+        return [self.value, self.buffers, *self.optimiser.state().values(), *averages]
 
     def state_dict(self, run: int) -> dict[str, Tensor]:
         """One run's model."""
@@ -165,6 +167,26 @@ class ModuleFleet:
     def _join(self) -> None:
         for stream in self.streams:
             torch.cuda.current_stream(self.device).wait_stream(stream)
+
+
+def _stack(models: Sequence[nn.Module]) -> tuple[Tensor, Tensor, Tensor]:
+    """Move every module's parameters, gradients and float buffers into rows of common matrices."""
+    flats = [FlatParameters(model) for model in models]
+    value = torch.stack([flat.value for flat in flats])
+    grad = torch.zeros_like(value)
+    for row, model in enumerate(models):
+        FlatParameters(model, into=(value[row], grad[row]))
+    floats = [[b for b in model.buffers() if b.is_floating_point()] for model in models]
+    width = sum(b.numel() for b in floats[0])
+    buffers = torch.zeros(len(models), width, device=value.device)
+    for row, parts in enumerate(floats):
+        start = 0
+        for part in parts:
+            view = buffers[row, start : start + part.numel()].view_as(part)
+            view.copy_(part)
+            part.set_(view)  # type: ignore[call-overload]
+            start += part.numel()
+    return value, grad, buffers
 
 
 def _call(model: nn.Module, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """What a fleet asks of its networks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, Self
 
@@ -16,7 +16,10 @@ class FleetNet(Protocol):
     def forward(
         self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
     ) -> Tensor:
-        """Logits (R, B, K) at `index` (R, B) of the training inputs, or of `inputs`; images moved by `moves`."""
+        """Logits (R, B, K) at `index` (R, B) of the training inputs, or of `inputs`; images moved by `moves`.
+
+        Moves (R, B, 3) are those of `augment`, (R, B, 9) those of `views`.
+        """
 
     def backward(self, dlogits: Tensor) -> None:
         """Gradients from the gradient by the logits."""
@@ -32,6 +35,9 @@ class FleetNet(Protocol):
 
     def some(self, runs: slice) -> Self:
         """These runs alone, on the same memory, to go forward with."""
+
+    def teachers(self, runs: slice) -> Callable[[Tensor, Tensor | None], Tensor]:
+        """The averaged weights that teach these runs: items (R, B) and moves -> logits (R, B, K)."""
 
     def state(self) -> list[Tensor]:
         """Everything a step changes."""
@@ -54,3 +60,18 @@ class SecondPass:
         moved = None if moves is None else moves[of]
         fresh = self.net.forward(items[of], active[of] * self.asked, train=True, moves=moved).detach()
         return torch.cat([logits[: of.start], fresh, logits[of.stop :]])
+
+
+class TeacherPass:
+    """The forward pass of the teachers of the runs whose methods ask for one, and of as few others as lie between."""
+
+    def __init__(self, net: FleetNet, runs: Sequence[int]) -> None:
+        self.span = slice(min(runs), max(runs) + 1)
+        self.teach = net.teachers(self.span)
+
+    def __call__(self, items: Tensor, moves: Tensor | None) -> Tensor:
+        """(R, B, K) what they say of the items; zeros of the runs that have none."""
+        of = self.span
+        said = self.teach(items[of], None if moves is None else moves[of])
+        behind = len(items) - of.stop
+        return torch.nn.functional.pad(said, (0, 0, 0, 0, of.start, behind))

@@ -45,11 +45,16 @@ def module_net(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine)
         amp=bool(engine.amp),
         compile=bool(engine.compile),
         ema=_ema(tasks),
+        teacher=_teacher(tasks),
     )
 
 
 def _ema(tasks: Sequence[Task]) -> Tensor:
     return torch.tensor([task.config.ema for task in tasks])
+
+
+def _teacher(tasks: Sequence[Task]) -> Tensor:
+    return torch.tensor([task.method.teacher or 0.0 for task in tasks])
 
 
 def _inner_states(tasks: Sequence[Task]) -> list[dict[str, Tensor]]:
@@ -67,7 +72,8 @@ class LeNetNet(LeNetFleet):
         images = self.sets.normalised(lambda task: task.dataset.train.x, engine.device)
         black = torch.cat([layer(torch.zeros(1, device=engine.device)).flatten() for layer in self.layers])
         momentum = tasks[0].config.momentum
-        super().__init__(_inner_states(tasks), images, decay, momentum, dtype, ema=_ema(tasks), black=black)
+        states, ema, teacher = _inner_states(tasks), _ema(tasks), _teacher(tasks)
+        super().__init__(states, images, decay, momentum, dtype, ema=ema, black=black, teacher=teacher)
 
     def test_inputs(self) -> Tensor:
         """The test images as `forward` takes them."""
@@ -94,7 +100,8 @@ class ResNetNet(ResNetFleet):
         deviation = torch.stack([layer.deviation.flatten() for layer in self.layers])
         momentum = tasks[0].config.momentum
         dtype = torch.bfloat16 if engine.amp else torch.float32
-        super().__init__(_inner_states(tasks), images, mean, deviation, decay, momentum, dtype, ema=_ema(tasks))
+        states, ema, teacher = _inner_states(tasks), _ema(tasks), _teacher(tasks)
+        super().__init__(states, images, mean, deviation, decay, momentum, dtype, ema=ema, teacher=teacher)
 
     def test_inputs(self) -> Tensor:
         """The test images as `forward` takes them."""

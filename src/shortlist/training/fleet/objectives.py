@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from shortlist.methods import Batch, Method
+from shortlist.training.views import objective_of
 
 
 def risks_and_slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """(R,) the objective of each run, and (R, B, K) its gradient by the logits."""
+    """(R,) the objective of each run, and (R, B, K), or (R, 2 B, K) of two views, its gradient by the logits."""
 
     def total(z: Tensor) -> tuple[Tensor, Tensor]:
-        risks = method.objective(z, batch)
+        risks = objective_of(method, z, batch)
         return risks.sum(), risks
 
     slopes, (_, risks) = torch.func.grad_and_value(total, has_aux=True)(logits)

@@ -27,7 +27,8 @@ MEMORY_SHARE = 0.8
 def pack_key(config: RunConfig) -> tuple[object, ...]:
     """What runs on one dataset must share to move together."""
     classes = None if config.classes is None else len(config.classes)
-    return classes, config.model, repr(config.model_options), config.batch_size, config.optimiser, config.momentum
+    model = config.model, repr(config.model_options)
+    return classes, *model, config.batch_size, config.strong, config.optimiser, config.momentum
 
 
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
@@ -41,10 +42,10 @@ def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
 
 
 def _neighbourhood(config: RunConfig) -> tuple[object, ...]:
-    """Sorts runs of one method side by side, and those of the methods that ask for a second forward pass."""
+    """Sorts runs of one method side by side, and those of the methods that ask for a second pass or a teacher."""
     options = repr(config.method_options)
-    again = methods.get(config.method, **config.method_options).refresh == "after"
-    return again, config.method, options, config.protocol
+    method = methods.get(config.method, **config.method_options)
+    return method.refresh == "after", method.teacher is not None, config.method, options, config.protocol
 
 
 def train_pack(
@@ -111,4 +112,5 @@ def _limit(config: RunConfig, engine: Engine) -> int:
     if not engine.kernels or config.model not in RUN_BYTES or config.optimiser != "sgd":
         return STREAMS
     free, _ = torch.cuda.mem_get_info()
-    return max(1, int(MEMORY_SHARE * free / (max(1.0, config.batch_size / 256) * RUN_BYTES[config.model])))
+    batch = (2 if config.strong else 1) * config.batch_size
+    return max(1, int(MEMORY_SHARE * free / (max(1.0, batch / 256) * RUN_BYTES[config.model])))

@@ -1,6 +1,7 @@
 """A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
 
 import copy
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slope
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 from shortlist.training.task import Task
+from shortlist.training.views import two_views
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""
@@ -27,6 +29,7 @@ class KernelRun(Run):
         super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
         self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
         self._active = torch.ones(1, device=self.device)
+        self._teach = self.net.teachers(slice(0, 1)) if task.method.teacher else None
         self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
 
     def _update_model(self) -> None:
@@ -41,9 +44,14 @@ class KernelRun(Run):
         start = (self._step_number % self.steps) * self.batch_size
         index = self._order[start + self._span]
         items = self.feed.rows[index].unsqueeze(0)
-        moves = self._moves[index].unsqueeze(0) if self.config.augment else None
-        batch = _fleet_of_one(self.feed.batch(index))
-        logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
+        moves = self._moves[index].unsqueeze(0) if self.config.augment or self.config.strong else None
+        taught = None if self._teach is None else self._teach(items, moves)
+        batch = replace(_fleet_of_one(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
+        if self.config.strong:
+            changes = two_views(self._moves[index], self._changes[index]).unsqueeze(0)
+            logits = self.net.forward(torch.cat([items, items], 1), self._active, train=True, moves=changes).detach()
+        else:
+            logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         risks, slopes = self._slopes(self.method, logits, batch)
         self.net.backward(slopes)
         self.net.update(self.rates[self._step_number.view(1)])
@@ -52,7 +60,7 @@ class KernelRun(Run):
         if self.method.refresh == "after":
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         if self.method.refresh != "never":
-            self.feed.renew(index, self.method.confidence(logits, batch)[0])
+            self.feed.renew(index, self.method.confidence(logits[:, : len(index)], batch)[0])
 
     def optimiser_state(self) -> dict[str, Tensor]:
         """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""

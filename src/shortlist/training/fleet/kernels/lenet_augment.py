@@ -3,23 +3,28 @@
 import triton
 import triton.language as tl
 
+from shortlist.training.fleet.kernels.changes import factor, in_square
+
 
 @triton.jit
 def move_kernel(
-    images_ptr, index_ptr, moves_ptr, black_ptr, out_ptr, B,
-    H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, PADDING: tl.constexpr, BLOCK_M: tl.constexpr,
+    images_ptr, index_ptr, moves_ptr, grey_ptr, black_ptr, out_ptr, B,
+    H: tl.constexpr, W: tl.constexpr, HALO: tl.constexpr, MOVES: tl.constexpr, PADDING: tl.constexpr,
+    BLOCK_M: tl.constexpr,
 ):  # fmt: skip
     """The images (N, H + 2 HALO, W + 2 HALO) at index (R, B), cut and flipped as `augment.move_images` does it.
 
-    By moves (R, B, 3), PADDING being their margin, into out (R, B, H + 2 HALO, W + 2 HALO); its halo stays as it is.
+    By moves (R, B, MOVES), PADDING being their margin, into out (R, B, H + 2 HALO, W + 2 HALO); its halo stays.
     What comes in from the margin is black (R,), not zero: pixels are padded with zeros before they are normalised.
+    Where MOVES is more than 3, images are changed as by `views.change_images`, grey (N,) being their means.
     """
     run = tl.program_id(1).to(tl.int64)
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     valid = m < B * H * W
     item, row, column = run * B + m // (H * W), m // W % H, m % W
     to = (item * (H + 2 * HALO) + row + HALO) * (W + 2 * HALO) + column + HALO
-    at = moves_ptr + item * 3
+    cut_row, cut_column = row, column
+    at = moves_ptr + item * MOVES
     flip = tl.load(at + 2, mask=valid, other=0) == 1
     row += tl.load(at, mask=valid, other=0).to(tl.int32) - PADDING
     column = tl.where(flip, W - 1 - column, column) + tl.load(at + 1, mask=valid, other=0).to(tl.int32) - PADDING
@@ -27,7 +32,14 @@ def move_kernel(
     image = tl.load(index_ptr + item, mask=valid, other=0)
     source = (image * (H + 2 * HALO) + row + HALO) * (W + 2 * HALO) + column + HALO
     x = tl.load(images_ptr + source, mask=seen, other=0.0).to(tl.float32)
-    x = tl.where(seen, x, tl.load(black_ptr + run))
+    black = tl.load(black_ptr + run)
+    x = tl.where(seen, x, black)
+    if MOVES > 3:
+        grey = tl.load(grey_ptr + image, mask=valid, other=0.0)
+        x = tl.where(in_square(at, cut_row, cut_column, valid), grey, x)
+        brightness, contrast = factor(at, 3, valid), factor(at, 4, valid)
+        # pixels are changed before they are normalised, so black is their zero
+        x = brightness * (contrast * x + (1 - contrast) * grey) + (1 - brightness) * black
     tl.store(out_ptr + to, x.to(out_ptr.dtype.element_ty), mask=valid)
 
 

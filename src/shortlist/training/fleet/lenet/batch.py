@@ -9,11 +9,12 @@ from shortlist.training.fleet.lenet.layout import HALO, MOMENTS
 
 
 def moved_images(
-    images: Tensor, index: Tensor, moves: Tensor, black: Tensor, scratch: Scratch
+    images: Tensor, index: Tensor, moves: Tensor, greys: Tensor, black: Tensor, scratch: Scratch
 ) -> tuple[Tensor, Tensor]:
     """Copies (R B, H + 4, W + 4) of the images at `index` (R, B), moved by `moves` (R, B, 3), and where each now lies.
 
-    `black` (R,) is what the padding becomes, which is there before images are normalised.
+    `black` (R,) is what the padding becomes, which is there before images are normalised. Moves with more columns also
+    change images, as `views.change_images` does it; `greys` (N,) are their means.
     """
     from shortlist.training.fleet.kernels.lenet_augment import move_kernel
 
@@ -21,8 +22,9 @@ def moved_images(
     H, W = height - 2 * HALO, width - 2 * HALO
     moved = scratch("moved", runs * B, height, width)
     move_kernel[(-(-B * H * W // 512), runs)](
-        images, index, moves.contiguous(), black, moved, B, H=H, W=W, HALO=HALO, PADDING=PADDING, BLOCK_M=512
-    )
+        images, index, moves.contiguous(), greys, black, moved, B,
+        H=H, W=W, HALO=HALO, MOVES=moves.shape[-1], PADDING=PADDING, BLOCK_M=512,
+    )  # fmt: skip
     return moved, torch.arange(runs * B, device=index.device).view(runs, B)
 
 

@@ -13,12 +13,11 @@ made again for less than reading it back. What is exploited:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from shortlist.training.average import Average
 from shortlist.training.fleet.conv.by_cuda import CudaConv
 from shortlist.training.fleet.conv.conv import Convolver, TritonConv, round_up
 from shortlist.training.fleet.kernel_base import BN_MOMENTUM, EPS, KernelFleet
@@ -49,6 +48,7 @@ from shortlist.training.fleet.lenet.layout import (
     turned_places,
     with_halo,
 )
+from shortlist.training.views import mean_greys
 
 
 class LeNetFleet(KernelFleet):
@@ -63,11 +63,13 @@ class LeNetFleet(KernelFleet):
         tiles: block sizes.
         ema: (R,) the decay of averaged weights.
         black: (R,) what a pixel of zero is when it is normalised: it pads images that are moved.
+        teacher: (R,) the decay of the averaged weights that teach.
     """
 
     by_run = (
         "big", "small", "big_velocity", "small_velocity", "big_copy", "small_copy", "small_grad", "decay", "black",
     )  # fmt: skip
+    rounded: ClassVar = {"big": "big_copy", "small": "small_copy"}
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class LeNetFleet(KernelFleet):
         tiles: Tiles | None = None,
         ema: Tensor | None = None,
         black: Tensor | None = None,
+        teacher: Tensor | None = None,
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (Tiles() if dtype == torch.bfloat16 else FLOAT_TILES)
@@ -86,6 +89,7 @@ class LeNetFleet(KernelFleet):
         self.places, self.second = self.H * self.W, second_shape(2 * self.H, 2 * self.W)
         self.flat = round_up(self.places * C2, 8)
         self.images, self.moments = with_halo(images, dtype), image_moments(images)
+        self.greys = mean_greys(images)
         self.moment_places = moment_places(self.device)
         self.decay = weight_decay.to(self.device, torch.float32)
         self.black = torch.zeros_like(self.decay) if black is None else black.to(self.device, torch.float32)
@@ -94,7 +98,7 @@ class LeNetFleet(KernelFleet):
         self.slots, self.small_size = small_slots(self.N4)
         self.turn = turned_places(self.slots).to(self.device)
         self.load(states)
-        self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
+        self._follow(ema, teacher)
         self.buffers = {}
         self._choose_kernels()
 
@@ -162,15 +166,8 @@ class LeNetFleet(KernelFleet):
             self.big_copy,
             self.small_copy,
             *self.running.values(),
-            *self.average.state().values(),
+            *self._averages(),
         ]
-
-    def _averaged(self) -> list[Tensor]:
-        return [self.big, self.small, *self.running.values()]
-
-    def _copy(self) -> None:
-        self.big_copy.copy_(self.big)
-        self.small_copy.copy_(self.small)
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
@@ -184,13 +181,13 @@ class LeNetFleet(KernelFleet):
             active: (R,) float, 1 for runs whose running statistics may move.
             train: batch statistics, and what `backward` needs is kept.
             inputs: other images, made by `with_halo`.
-            moves: (R, B, 3) how images are cut and flipped.
+            moves: (R, B, 3) how images are cut and flipped, or (R, B, 9) how they are changed (`views`).
         """
         B, index, images = index.shape[1], index.contiguous(), self.images if inputs is None else inputs
         sums = self.moments  # stands for nothing in evaluation
         if moves is not None:
-            images, index = moved_images(images, index, moves, self.black, self._zeros)
-            sums = self._layers.moments(images, index).sum(1)
+            images, index = moved_images(images, index, moves, self.greys, self.black, self._zeros)
+            sums = self._layers.moments(images, index).sum(1) if train else sums
         elif train:
             sums = resident_moments(index, self.moments, self._zeros)
         folded = self._fold(sums, B, active, train)
@@ -264,7 +261,8 @@ class LeNetFleet(KernelFleet):
         mean, var = (self._buffer(name, self.R, HIDDEN_PAD, dtype=torch.float32) for name in ("mean3", "var3"))
         norm_kernel[(HIDDEN_PAD // 32, self.R)](
             x3, gamma, beta, bias, h3, mean, var, self.running["m3"], self.running["v3"], active, B, HIDDEN_PAD,
-            self.small_size, EPS=EPS, MOMENTUM=BN_MOMENTUM, BLOCK_B=1 << (B - 1).bit_length(), BLOCK_F=32, num_warps=4,
+            self.small_size, EPS=EPS, MOMENTUM=BN_MOMENTUM, BLOCK_B=1 << (B - 1).bit_length(), BLOCK_F=32,
+            num_warps=_norm_warps(B),
         )  # fmt: skip
         return h3
 
@@ -305,7 +303,8 @@ class LeNetFleet(KernelFleet):
         mean, var = (self._buffer(name, self.R, HIDDEN_PAD, dtype=torch.float32) for name in ("mean3", "var3"))
         norm_back_kernel[(HIDDEN_PAD // 32, self.R)](
             x3, *self._parts("gamma3", "beta3"), mean, var, dh3, dx3, self._grad("gamma3"), self._grad("beta3"), B,
-            HIDDEN_PAD, self.small_size, EPS=EPS, BLOCK_B=1 << (B - 1).bit_length(), BLOCK_F=32, num_warps=4,
+            HIDDEN_PAD, self.small_size, EPS=EPS, BLOCK_B=1 << (B - 1).bit_length(), BLOCK_F=32,
+            num_warps=_norm_warps(B),
         )  # fmt: skip
         return dx3
 
@@ -365,4 +364,9 @@ class LeNetFleet(KernelFleet):
             momentum_kernel[(-(-P // 4096), self.R)](
                 value, velocity, grad, rounded, lr, self.decay, P, self.momentum, BLOCK=4096, num_warps=8
             )
-        self.average.step(self._averaged(), lr >= 0)
+        self._move_averages(lr >= 0)
+
+
+def _norm_warps(batch: int) -> int:
+    """Warps of the last batch norm's kernels, each of which has the whole batch: its registers bear no more."""
+    return 4 if batch <= 256 else 8

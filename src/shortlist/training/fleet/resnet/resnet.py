@@ -10,13 +10,12 @@ is moving maps, and each is moved as few times as the batch statistics allow.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from shortlist.training.augment import PADDING
-from shortlist.training.average import Average
 from shortlist.training.fleet.conv.by_cuda import CudaConv
 from shortlist.training.fleet.conv.conv import Convolver, NormBack, Receiver, TritonConv, round_up
 from shortlist.training.fleet.kernel_base import BN_MOMENTUM, EPS, KernelFleet
@@ -31,6 +30,7 @@ from shortlist.training.fleet.resnet.layout import (
     blocks_of,
     sum_block,
 )
+from shortlist.training.views import mean_greys
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,11 @@ class ResNetFleet(KernelFleet):
         dtype: of activations and weight copies (float32 for checks).
         tiles: block sizes.
         ema: (R,) the decay of averaged weights.
+        teacher: (R,) that of the averaged weights that teach.
     """
 
     by_run = ("value", "velocity", "grad", "copy", "decay", "mean", "deviation")
+    rounded: ClassVar = {"value": "copy"}
 
     def __init__(
         self,
@@ -80,10 +82,11 @@ class ResNetFleet(KernelFleet):
         dtype: torch.dtype = torch.bfloat16,
         tiles: ResNetTiles | None = None,
         ema: Tensor | None = None,
+        teacher: Tensor | None = None,
     ) -> None:
         self.device, self.dtype, self.momentum = images.device, dtype, momentum
         self.tiles = tiles or (TILES if dtype == torch.bfloat16 else FLOAT_TILES)
-        self.images = images
+        self.images, self.greys = images, mean_greys(images)
         self.mean, self.deviation = (
             value.to(self.device, torch.float32).reshape(-1, 3).expand(len(states), 3).contiguous()
             for value in (mean, deviation)
@@ -96,7 +99,7 @@ class ResNetFleet(KernelFleet):
         self.buffers = {}
         self._choose_kernels()
         self._load(states)
-        self.average = Average(torch.zeros(self.R) if ema is None else ema, self._averaged())
+        self._follow(ema, teacher)
 
     def _choose_kernels(self) -> None:
         self.convolver: Convolver = TritonConv(self._zeros, self.tiles.conv, self.tiles.weights, ROW_BLOCK)
@@ -187,13 +190,7 @@ class ResNetFleet(KernelFleet):
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""
-        return [self.value, self.velocity, self.copy, *self.running.values(), *self.average.state().values()]
-
-    def _averaged(self) -> list[Tensor]:
-        return [self.value, *self.running.values()]
-
-    def _copy(self) -> None:
-        self.copy.copy_(self.value)
+        return [self.value, self.velocity, self.copy, *self.running.values(), *self._averages()]
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
@@ -221,8 +218,9 @@ class ResNetFleet(KernelFleet):
         out = self._zeros("input", self.R, B, S + 2, S + 2, STEM_PAD)
         index = index.contiguous()
         input_kernel[(-(-B * S * S // 256), self.R)](
-            images.contiguous(), index, index if moves is None else moves.contiguous(), self.mean, self.deviation, out,
-            B, out.stride(0), S=S, C=3, PAD=STEM_PAD, MOVES=moves is not None, PADDING=PADDING, BLOCK_M=256,
+            images.contiguous(), index, index if moves is None else moves.contiguous(), self.greys, self.mean,
+            self.deviation, out, B, out.stride(0),
+            S=S, C=3, PAD=STEM_PAD, MOVES=0 if moves is None else moves.shape[-1], PADDING=PADDING, BLOCK_M=256,
         )  # fmt: skip
         return out
 
@@ -397,4 +395,4 @@ class ResNetFleet(KernelFleet):
         momentum_kernel[(-(-self.size // 2048), self.R)](
             self.value, self.velocity, self.grad, self.copy, lr, self.decay, self.size, self.momentum, BLOCK=2048
         )
-        self.average.step(self._averaged(), lr >= 0)
+        self._move_averages(lr >= 0)

@@ -1,0 +1,80 @@
+"""Two views of an item in one batch: as `augment` has it, and strongly changed.
+
+A batch of B items is then 2 B inputs, first all weak views, then all strong ones, with batch norm over both; what is
+minimised is the mean of the objective over the views. A strong view has a crop and a flip of its own, a square cut out
+of it, and other colours: with m the mean grey of the whole image, g the grey of a pixel x, and m in place of x where it
+was cut out,
+
+    x' = brightness (contrast (saturation x + (1 - saturation) g) + (1 - contrast) m)
+
+Factors are drawn from 0.6 to 1.4. Images with one channel are their own grey, so that saturation leaves them alone.
+"""
+
+import torch
+from torch import Tensor
+
+from shortlist.methods import Batch, Method
+from shortlist.training.augment import draw_moves, move_images
+
+MOVES = 3
+"""The first columns of a change, which are a move of `augment`; then three factors, then the square that is cut out."""
+COLUMNS = MOVES + 6
+NEUTRAL, PARTS = 128, 320
+"""A factor is 1 + (value - NEUTRAL) / PARTS."""
+GREY = (0.299, 0.587, 0.114)
+"""The shares of red, green and blue."""
+
+
+def draw_changes(count: int, height: int, width: int, flips: bool, generator: torch.Generator) -> Tensor:
+    """(count, 9) int16: a move, three factors, and a square's centre and side, a quarter to a half of the image."""
+    least = max(1, min(height, width) // 4)
+    highest = (2 * NEUTRAL, 2 * NEUTRAL, 2 * NEUTRAL, height, width, least + 1)
+    drawn = [torch.randint(0, high, (count,), generator=generator, dtype=torch.int16) for high in highest]
+    drawn[-1] += least
+    return torch.cat([draw_moves(count, flips, generator).to(torch.int16), torch.stack(drawn, 1)], 1)
+
+
+def two_views(moves: Tensor, changes: Tensor) -> Tensor:
+    """(..., 2 B, 9) the changes of a batch of two views from the moves (..., B, 3) and the changes (..., B, 9)."""
+    weak = torch.full_like(changes, NEUTRAL)  # all made on the device: a graph may be listening
+    weak[..., :MOVES] = moves
+    weak[..., MOVES + 3 :] = 0
+    return torch.cat([weak, changes], -2)
+
+
+def change_images(x: Tensor, changes: Tensor) -> Tensor:
+    """(B, C, H, W) images, moved and changed by `changes` (B, 9)."""
+    H, W = x.shape[-2:]
+    mean = grey(x).mean((-1, -2), keepdim=True)
+    factors = 1 + (changes[:, MOVES : MOVES + 3].float() - NEUTRAL) / PARTS
+    b, c, s = factors[..., None, None, None].unbind(1)
+    row, column, side = changes[:, MOVES + 3 :].long().unbind(-1)
+    cut = _covered(row, side, H).unsqueeze(-1) & _covered(column, side, W).unsqueeze(-2)
+    x = torch.where(cut.unsqueeze(1), mean, move_images(x, changes[:, :MOVES]).to(mean.dtype))
+    return b * (c * (s * x + (1 - s) * grey(x)) + (1 - c) * mean)
+
+
+def _covered(centre: Tensor, side: Tensor, length: int) -> Tensor:
+    """(B, length) which places lie in squares."""
+    first = (centre - side // 2).unsqueeze(-1)
+    at = torch.arange(length, device=centre.device)
+    return (at >= first) & (at < first + side.unsqueeze(-1))
+
+
+def grey(x: Tensor) -> Tensor:
+    """(B, 1, H, W) of images (B, C, H, W), as float32."""
+    shares = GREY if x.shape[1] == len(GREY) else (1 / x.shape[1],) * x.shape[1]
+    return torch.stack([share * x[:, i].float() for i, share in enumerate(shares)], 1).sum(1, keepdim=True)
+
+
+def mean_greys(images: Tensor) -> Tensor:
+    """(N,) of images (N, C, H, W), some at a time."""
+    return torch.cat([grey(part).mean((-1, -2)).flatten() for part in torch.split(images, 4096)])
+
+
+def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
+    """(...) a method's objective, its mean over the views where logits (..., views B, K) are of more than one."""
+    views = logits.shape[-2] // batch.answer.shape[-1]
+    if views == 1:
+        return method.objective(logits, batch)
+    return torch.stack([method.objective(view, batch) for view in logits.chunk(views, -2)]).mean(0)

@@ -1,0 +1,65 @@
+"""What ties the teacher to the likelihood: the identity of docs/methods.md, to the last digits of float64."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import naive
+from shortlist import methods
+from shortlist.methods import Batch, restricted_softmax
+
+
+def case(items: int = 200) -> tuple[torch.Tensor, Batch]:
+    sample = naive.sample(items=items)
+    logits = 3 * torch.randn(sample.logits.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return logits.requires_grad_(), Batch(sample.shown, sample.answer, sample.prior)
+
+
+def slope(method: methods.Method, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    (found,) = torch.autograd.grad(method.objective(logits, batch), logits)
+    return found
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.4, 1.0])
+def test_taught_by_itself_at_temperature_one_its_gradient_is_the_likelihoods(pull):
+    """Whether the logits are handed over as a teacher's or there is no teacher at all."""
+    logits, batch = case()
+    method = methods.get("teacher", temperature=1.0, pull=pull)
+    want = slope(methods.get("likelihood"), logits, batch)
+    for given in (batch, replace(batch, teacher=logits.detach())):
+        torch.testing.assert_close(slope(method, logits, given), want, rtol=0, atol=1e-12 * float(want.abs().max()))
+
+
+def test_it_is_the_likelihood_plus_a_pull_toward_the_teacher():
+    """-sum q log p = -log P_C + KL(q || p on C) + H(q), whatever q is."""
+    logits, batch = case()
+    teacher = torch.randn(logits.shape, dtype=torch.float64)
+    q, own = (restricted_softmax(z, batch.candidates) for z in (teacher, logits.detach()))
+    divergence = torch.where(q > 0, q * (q.clamp(min=1e-300) / own.clamp(min=1e-300)).log(), 0).sum(-1)
+    entropy = -torch.where(q > 0, q * q.clamp(min=1e-300).log(), 0).sum(-1)
+    want = methods.get("likelihood").objective(logits, batch) + (divergence + entropy).mean()
+    got = methods.get("teacher", temperature=1.0).objective(logits, replace(batch, teacher=teacher))
+    torch.testing.assert_close(got, want, rtol=1e-12, atol=0)
+
+
+def test_a_teacher_hands_over_no_gradient_and_answered_items_learn_their_class():
+    logits, batch = case()
+    teacher = torch.randn(logits.shape, dtype=torch.float64)
+    answered = (batch.answer >= 0).nonzero().squeeze(-1)
+    some = replace(batch, shown=batch.shown[answered], answer=batch.answer[answered], teacher=teacher[answered])
+    want = methods.get("likelihood").objective(logits[answered], some)
+    torch.testing.assert_close(methods.get("teacher").objective(logits[answered], some), want)
+
+
+def test_sharper_for_a_lower_temperature():
+    logits, batch = case()
+    batch = replace(batch, teacher=logits.detach())
+    values = [float(methods.get("teacher", temperature=t).objective(logits, batch)) for t in (0.1, 0.5, 1.0, 2.0)]
+    assert values == sorted(values)
+
+
+def test_it_asks_for_a_teacher_and_the_others_do_not():
+    asked = {name: methods.get(name).teacher for name in methods.METHODS}
+    assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.999}
+    assert methods.get("teacher", decay=0.9).teacher == 0.9
