@@ -132,6 +132,23 @@ def test_averaged_weights(digits: Dataset) -> None:
     assert_twins(digits, [replace(BASE, size=5, ema=0.9, optimiser="adam"), replace(BASE, size=5, optimiser="adam")])
 
 
+def test_two_views_and_teachers(digits: Dataset) -> None:
+    """Runs of two views go together, whoever has a teacher; some end early, some stand still at times."""
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)), flips=True)  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32, strong=True)
+    configs = [
+        lenet,
+        replace(lenet, seed=1, method="teacher", augment=True, epochs=1),
+        replace(lenet, seed=2, method="teacher", method_options={"decay": 0.9, "ramp": 0.5}, ema=0.9, epochs=3),
+        replace(lenet, seed=3, method="rc", augment=True),
+        replace(lenet, seed=4, method="lw", protocol="paper"),
+        replace(lenet, seed=5, method="teacher", strong=False, augment=True),
+        replace(lenet, seed=6, method="proden", strong=False),
+    ]
+    assert sorted(map(len, packs(configs))) == [2, 5]
+    assert_twins(small, configs)
+
+
 def test_no_accuracy_where_none_of_the_held_out_is_answered(digits: Dataset) -> None:
     configs = [replace(BASE, epochs=1, size=1, holdout=0.002, seed=seed) for seed in range(3)]  # of three items
     assert None in [result.history[0].validation_accuracy for result in lockstep(digits, configs).values()]

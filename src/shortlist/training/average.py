@@ -32,12 +32,17 @@ class Average:
         share = 1 - torch.minimum(self.ema, (1 + self.count) / (10 + self.count))
         share = share if moving is None else share * moving
         self.count += 1 if moving is None else moving
-        for value, tensor in zip(self.values, tensors, strict=True):
+        self._move(tensors, share)
+
+    def _move(self, tensors: Sequence[Tensor], share: Tensor) -> None:
+        for value, tensor in zip(self.values, tensors, strict=False):
             value.lerp_(tensor, share.view(*share.shape, *[1] * (value.dim() - share.dim())).to(value.dtype))
 
     @contextmanager
     def shown_in(self, tensors: Sequence[Tensor]) -> Iterator[None]:
-        """Inside, `tensors` hold the averages."""
+        """Inside, `tensors` hold the averages; of a run without any they stay what they are."""
+        with torch.no_grad():  # a second forward pass may have moved its running statistics since the last step
+            self._move(tensors, (self.ema == 0).float())
         self._swap(tensors)
         try:
             yield
