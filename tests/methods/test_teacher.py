@@ -55,7 +55,7 @@ def test_a_teacher_hands_over_no_gradient_and_answered_items_learn_their_class()
 def test_sharper_for_a_lower_temperature():
     logits, batch = case()
     batch = replace(batch, teacher=logits.detach())
-    values = [float(methods.get("teacher", temperature=t).objective(logits, batch)) for t in (0.1, 0.5, 1.0, 2.0)]
+    values = [methods.get("teacher", temperature=t).objective(logits, batch).item() for t in (0.1, 0.5, 1.0, 2.0)]
     assert values == sorted(values)
 
 

@@ -437,8 +437,8 @@ def views(errors: dict[str, float]) -> None:
         replace(base, method="rc", seed=3, augment=True),
     ]
     engine = Engine(device="cpu").resolve(1)
-    plain = fleet_of(plan_all(data, configs), engine).train()
-    tasks = plan_all(data, configs)
+    plain = fleet_of(build_tasks(data, configs), engine).train()
+    tasks = build_tasks(data, configs)
     decay = torch.full((len(tasks),), base.weight_decay)
     kernels = Fleet(tasks, LeNetNet(tasks, decay, engine), None, sets=Sets(tasks)).train()
     for i, (one, other) in enumerate(zip(plain, kernels, strict=True)):
