@@ -81,7 +81,8 @@ def test_the_objective_is_the_mean_over_the_views(name):
     lists = torch.rand(6, K).argsort(-1)[:, :2]
     shown = torch.zeros(6, K, dtype=torch.bool).scatter(1, lists, True)
     answer = torch.where(torch.arange(6) % 2 == 0, lists[:, 0], -1)
-    batch = Batch(shown, answer, torch.full((K + 1,), 0.2), confidence=torch.rand(6, K), teacher=torch.randn(6, K))
+    batch = Batch(shown, answer, torch.full((K + 1,), 0.2), confidence=torch.rand(6, K), inclusion=torch.ones(6))
+    batch = replace(batch, teacher=torch.randn(6, K))
     views = torch.randn(2, 6, K)
     want = (method.objective(views[0], batch) + method.objective(views[1], batch)) / 2
     torch.testing.assert_close(objective_of(method, views.flatten(0, 1), batch), want)
