@@ -15,7 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.study.run.ledger import Ledger, Ledgers
+from shortlist.study.plan.grid import Cell, plan_run
+from shortlist.study.plan.recipes import CHOICE, Recipes
+from shortlist.study.plan.run_keys import RESULTS_VERSION, canonical, key_of
+from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.run.ledger import SEARCH, TUNING, Ledger, Ledgers
+from shortlist.training import RunConfig
 
 ROOT = Path(__file__).parents[3]
 JSON = st.recursive(
@@ -221,3 +226,50 @@ def test_writers_killed_at_any_moment(tmp_path):
     for number in range(3):  # each writer's lines are there without a gap
         mine = [row["key"] for row in ledger.rows() if row["key"].startswith(f"w{number}-")]
         assert mine == [f"w{number}-{i}" for i in range(len(mine))]
+
+
+def test_a_row_is_on_the_disk_when_append_returns(tmp_path, monkeypatch):
+    """Without fsync a power cut would take back runs that were said to be stored."""
+    synced, usual = set(), os.fsync
+
+    def fsync(file):
+        usual(file)
+        synced.add((os.fstat(file).st_ino, os.fstat(file).st_size))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    folder = tmp_path / "ledger"
+    ledger = Ledger(folder / "l.jsonl")
+    for number in range(3):
+        ledger.append({"key": f"{number:016x}"})
+        assert (ledger.path.stat().st_ino, ledger.path.stat().st_size) in synced
+    assert folder.stat().st_ino in {inode for inode, _ in synced}  # the file's name, too
+
+
+def test_our_ledger_opens_and_every_key_is_what_it_was():
+    """A change of the code that changes a key would train everything again, or call another run by its name."""
+    assert RESULTS_VERSION == 1, "raised: then results/ledger is run again, and these keys with it"
+    ledgers = Ledgers(ROOT / "results")
+    rows = [row for name in [*ledgers.datasets(), TUNING, SEARCH] for row in ledgers.of(name).rows()]
+    runs = [row for row in rows if row["kind"] != CHOICE]
+    assert len(runs) > 1_900
+    for row in runs:
+        config = RunConfig.from_dict(row["config"])
+        assert canonical(config, 10) == config
+        assert key_of(row["dataset"], config) == row["key"], Cell.from_dict(row).name
+
+
+@pytest.mark.parametrize(
+    ("dataset", "variant", "size", "trial", "key"),
+    [
+        ("mnist", "sl", 8, 0, "091d8cb2fa32f17c"),
+        ("fashion", "likelihood", 5, 4, "a75ee6d480edec27"),
+        ("fashion", "rc", 3, 2, "505ce7478c9d2be1"),
+        ("fashion", "likelihood+aug", 3, 0, "654d417e14ef9302"),
+        ("mnist", "ol-ovr", None, 1, "8d911cd7149e6d25"),
+    ],
+)
+def test_the_grid_comes_to_the_keys_that_are_stored(dataset, variant, size, trial, key):
+    recipes = Recipes(Ledgers(ROOT / "results").of(TUNING).rows())
+    run = plan_run(Cell(dataset, "1-10", size, MethodVariant.parse(variant)), trial, recipes)
+    assert run.key == key
+    assert key in Ledgers(ROOT / "results").of(dataset)
