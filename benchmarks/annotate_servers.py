@@ -24,7 +24,7 @@ from shortlist.annotate.project.importing import add_classes, add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.web.auth import Auth
-from shortlist.demo.provenance import provenance
+from shortlist.study import provenance
 
 CLASSES = 20
 
@@ -158,7 +158,7 @@ def postgres() -> Iterator[Postgres | None]:
 
 def about() -> dict[str, Any]:
     """Hardware, versions, commit, and how busy the machine was."""
-    found = provenance()
+    found = provenance("cpu")
     names = ("fastapi", "uvicorn", "sqlalchemy", "psycopg", "pydantic")
     versions = {"shortlist": found["versions"]["shortlist"], "python": platform.python_version()}
     versions |= {name: version(name) for name in names}

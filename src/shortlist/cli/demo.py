@@ -9,14 +9,14 @@ from shortlist.cli.options import AsJson, note, print_json
 from shortlist.cli.progress import progress
 
 if TYPE_CHECKING:
-    from shortlist.demo.rows import Line
+    from shortlist.demo import DemoRow
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for report.html, its pictures and results.json.")] = Path(
         "demo"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds each line is trained with.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds each row is trained with.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 40,
     json: AsJson = False,
 ) -> None:
@@ -28,16 +28,15 @@ def demo(
     """
     from rich.console import Console
 
-    from shortlist.demo.report import run_demo, total_epochs
-    from shortlist.demo.table import result_table
+    from shortlist.demo import result_table, run_demo, total_epochs
     from shortlist.training import Interrupted
 
     chosen = tuple(range(seeds))
     with progress(total_epochs(seeds=chosen, epochs=epochs), "digits") as bar:
 
-        def on_epoch(line: "Line", seed: int) -> None:
-            labels = line.kind if line.kind != "shortlists" else f"{line.size} shown"
-            bar.note = f"{line.title}, {labels}, seed {seed}"
+        def on_epoch(row: "DemoRow", seed: int) -> None:
+            labels = row.kind if row.kind != "shortlists" else f"{row.size} shown"
+            bar.note = f"{row.title}, {labels}, seed {seed}"
             bar.advance()
 
         try:

@@ -1,4 +1,4 @@
-"""The demo's runs: every line with every seed, one after another on one thread."""
+"""The demo's runs: every row with every seed, one after another on one thread."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,35 +9,31 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset, load
-from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, Settings, lines
-from shortlist.demo.settings import CHOSEN
+from shortlist.demo.rows import BATCH_SIZE, CHOSEN, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, Settings, demo_rows
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training import LAST, Engine, EpochScores, Prepared, RunConfig, fit, prepare, stream_seed
+from shortlist.training import Engine, EpochScores, Prepared, RunConfig, fit, mean_of_last, prepare, stream_seed
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a line scored."""
+    """What a row scored."""
 
-    line: Line
+    row: DemoRow
     settings: Settings
     reads: int
     """Class names shown to people, for one seed."""
     accuracy: NDArray[np.float64]
     """(seeds, epochs) test accuracy."""
 
+    last_ten: NDArray[np.float64]
+    """(seeds,) mean of the last ten epochs."""
+
     @property
     def last(self) -> NDArray[np.float64]:
         """(seeds,) after the last epoch."""
         last: NDArray[np.float64] = self.accuracy[:, -1]
         return last
-
-    @property
-    def last_ten(self) -> NDArray[np.float64]:
-        """(seeds,) mean of the last ten epochs."""
-        mean: NDArray[np.float64] = self.accuracy[:, -LAST:].mean(1)
-        return mean
 
 
 def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,42 +42,44 @@ def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def train_lines(
+def train_rows(
     *,
     sizes: tuple[int, ...] = SIZES,
     seeds: Sequence[int] = SEEDS,
     epochs: int = EPOCHS,
-    on_epoch: Callable[[Line, int], None] = lambda line, seed: None,
+    on_epoch: Callable[[DemoRow, int], None] = lambda row, seed: None,
 ) -> list[Outcome]:
-    """Train every line with every seed; `on_epoch` is told the line and the seed after each epoch."""
+    """Train every row with every seed; `on_epoch` is told the row and the seed after each epoch."""
     if not set(sizes) <= set(SIZES):
         raise InputError(f"sizes: expected some of {SIZES}, for which settings were chosen, got {sizes}")
     digits = load("digits")
     outcomes = []
     with one_thread():
-        for line in lines(sizes):
-            settings = CHOSEN[line]
-            accuracy, reads = [], 0
+        for row in demo_rows(sizes):
+            settings = CHOSEN[row]
+            accuracy, last_ten, reads = [], [], 0
             for seed in seeds:
-                prepared = prepare_line(digits, line, settings, seed, epochs)
+                prepared = prepare_row(digits, row, settings, seed, epochs)
 
-                def report(_: EpochScores, line: Line = line, seed: int = seed) -> None:
-                    on_epoch(line, seed)
+                def report(_: EpochScores, row: DemoRow = row, seed: int = seed) -> None:
+                    on_epoch(row, seed)
 
-                accuracy.append([row.test_accuracy or 0.0 for row in fit(prepared, on_epoch=report)])
+                history = fit(prepared, on_epoch=report)
+                accuracy.append([scores.test_accuracy or 0.0 for scores in history])
+                last_ten.append(mean_of_last(history) or 0.0)
                 reads = prepared.labels.reads
-            outcomes.append(Outcome(line, settings, reads, np.array(accuracy)))
+            outcomes.append(Outcome(row, settings, reads, np.array(accuracy), np.array(last_ten)))
     return outcomes
 
 
-def prepare_line(
-    digits: Dataset, line: Line, settings: Settings, seed: int, epochs: int, holdout: float = 0.0
+def prepare_row(
+    digits: Dataset, row: DemoRow, settings: Settings, seed: int, epochs: int, holdout: float = 0.0
 ) -> Prepared:
-    """One run of a line, ready to start. Lines of one size and seed see the same shortlists and initial weights."""
+    """One run of a row, ready to start. Rows of one size and seed see the same shortlists and initial weights."""
     config = RunConfig(
-        method=line.method,
-        protocol=line.protocol or "fair",
-        size=line.size if line.kind == "shortlists" else None,
+        method=row.method,
+        protocol=row.protocol or "fair",
+        size=row.size if row.kind == "shortlists" else None,
         model="mlp",
         model_options={"hidden": HIDDEN},
         epochs=epochs,
@@ -91,11 +89,11 @@ def prepare_line(
         holdout=holdout,
         seed=seed,
     )
-    if line.kind != "same reads":
+    if row.kind != "same reads":
         return prepare(digits, config, engine=Engine("cpu"))
-    assert line.size is not None
+    assert row.size is not None
     assert digits.train.y is not None
-    count = len(digits.train) * line.size // digits.num_classes
+    count = len(digits.train) * row.size // digits.num_classes
     rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "same reads")))
     rows = np.sort(rng.permutation(len(digits.train))[:count])
     labels = StochasticLabels.ordinary(digits.train.y[rows], num_classes=digits.num_classes)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data import load
-from shortlist.demo.grid import Outcome, deviation, train_lines
+from shortlist.demo.grid import Outcome, deviation, train_rows
 from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
-from shortlist.demo.provenance import provenance
-from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, Line, lines
+from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, demo_rows
 from shortlist.files import atomic_write
+from shortlist.study import provenance
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Demo:
 
 def total_epochs(sizes: tuple[int, ...] = SIZES, seeds: Sequence[int] = SEEDS, epochs: int = EPOCHS) -> int:
     """How often `on_epoch` will be called."""
-    return len(lines(sizes)) * len(seeds) * epochs
+    return len(demo_rows(sizes)) * len(seeds) * epochs
 
 
 def run_demo(
@@ -39,12 +39,12 @@ def run_demo(
     sizes: tuple[int, ...] = SIZES,
     seeds: Sequence[int] = SEEDS,
     epochs: int = EPOCHS,
-    on_epoch: Callable[[Line, int], None] = lambda line, seed: None,
+    on_epoch: Callable[[DemoRow, int], None] = lambda row, seed: None,
 ) -> Demo:
     """Run it and write `report.html`, `results.json` and the two pictures into the folder `out`."""
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    outcomes = train_lines(sizes=sizes, seeds=seeds, epochs=epochs, on_epoch=on_epoch)
+    outcomes = train_rows(sizes=sizes, seeds=seeds, epochs=epochs, on_epoch=on_epoch)
     digits = load("digits")
     items, num_classes = len(digits.train), digits.num_classes
     figures = {
@@ -55,7 +55,7 @@ def run_demo(
         "seeds": list(seeds),
         "lines": [_figures(outcome, items * num_classes) for outcome in outcomes],
         "seconds": round(time.perf_counter() - began, 1),
-        **provenance(),
+        **provenance("cpu"),
     }
     pictures = {
         "accuracy-by-epoch.svg": accuracy_by_epoch(outcomes, num_classes),
@@ -70,8 +70,8 @@ def run_demo(
 
 def _figures(outcome: Outcome, full_reads: int) -> dict[str, Any]:
     return {
-        **asdict(outcome.line),
-        "title": outcome.line.title,
+        **asdict(outcome.row),
+        "title": outcome.row.title,
         **asdict(outcome.settings),
         "reads": outcome.reads,
         "reads_share": round(outcome.reads / full_reads, 4),

@@ -25,9 +25,9 @@ def result_table(figures: dict[str, Any]) -> Table:
     for heading in ("reads", "last epoch", "last ten"):
         table.add_column(heading, justify="right", no_wrap=True)
     num_classes = figures["dataset"]["classes"]
-    for line in figures["lines"]:
-        if line["kind"] == "same reads":
+    for row in figures["lines"]:
+        if row["kind"] == "same reads":
             table.add_section()
-        cells = (labels_of(line, num_classes), line["title"], protocol_of(line), f"{line['reads_share']:.0%}")
-        table.add_row(*cells, percent(line["last_epoch"]), percent(line["mean_of_last_ten"]))
+        cells = (labels_of(row, num_classes), row["title"], protocol_of(row), f"{row['reads_share']:.0%}")
+        table.add_row(*cells, percent(row["last_epoch"]), percent(row["mean_of_last_ten"]))
     return table
