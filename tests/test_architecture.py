@@ -70,7 +70,8 @@ def test_every_room_says_what_others_may_use() -> None:
 
 @pytest.mark.xfail(strict=False, reason="being mended: 175 names since policies has a facade")
 def test_public_names_are_few() -> None:
-    assert sum(len(names or ()) for names in facades().values()) <= 150
+    """What `shortlist` itself exports is counted in the rooms that it comes from."""
+    assert sum(len(names or ()) for room, names in facades().items() if room != "shortlist") <= 150
 
 
 def imported(path: Path) -> Iterator[str]:

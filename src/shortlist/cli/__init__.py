@@ -3,15 +3,17 @@
 import importlib
 import os
 import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from shortlist import __version__
+from shortlist.cli.annotate import app as annotate_app
 from shortlist.cli.listing import datasets, methods, models
 from shortlist.errors import InputError
 from shortlist.extras import named_extra
+
+__all__ = ["main"]
 
 app = typer.Typer(
     help="Cheap multi-class labelling: show a short list of classes, collect an answer or None, train from that.\n\n"
@@ -24,7 +26,7 @@ app = typer.Typer(
 )
 
 COMMANDS = ("demo", "simulate", "train", "evaluate", "predict", "label", "reproduce", "report", "plan")
-"""Each a function of its own name in shortlist.cli.<name>; those that are not there are left out."""
+"""Each a function of its own name in shortlist.cli.<name>."""
 
 
 def _version(wanted: bool) -> None:
@@ -44,10 +46,8 @@ def root(
 
 def _mount() -> None:
     for name in COMMANDS:
-        if find_spec(f"shortlist.cli.{name}") is not None:
-            app.command(name)(getattr(importlib.import_module(f"shortlist.cli.{name}"), name))
-    if find_spec("shortlist.cli.annotate") is not None:
-        app.add_typer(importlib.import_module("shortlist.cli.annotate").app, name="annotate")
+        app.command(name)(getattr(importlib.import_module(f"shortlist.cli.{name}"), name))
+    app.add_typer(annotate_app, name="annotate")
     for listing in (methods, models, datasets):
         app.command(listing.__name__)(listing)
 
