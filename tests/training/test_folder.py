@@ -3,6 +3,7 @@
 import json
 import shutil
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +93,58 @@ def test_a_failure_leaves_the_old_model(tmp_path, monkeypatch):
     save_folder(tmp_path / "run", second)
     assert load_folder(tmp_path / "run", "cpu").config.epochs == 1
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+class KilledError(BaseException):
+    pass
+
+
+def test_a_kill_while_a_folder_is_replaced_never_mixes_two_models(tmp_path, monkeypatch):
+    """Killed before each rename or removal in turn: where there are weights, all files are of the same model."""
+    folder = tmp_path / "run"
+    (_, first), (_, second) = trained_on(blobs()), trained_on(blobs(), epochs=1)
+    scores = measure(np.eye(4), np.arange(4), first.class_names)
+
+    def content():
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    save_folder(folder, second)
+    new, left = content(), 0
+
+    def counted(change):
+        def checked(path, *target):
+            nonlocal left
+            if folder in (path.parent, *(to.parent for to in target)):
+                if left == 0:
+                    raise KilledError
+                left -= 1
+            return change(path, *target)
+
+        return checked
+
+    seen = set()
+    for kill in range(100):
+        save_folder(folder, first, scores, "the test set")
+        old, left = content(), kill
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rename", counted(Path.rename))
+            patched.setattr(Path, "unlink", counted(Path.unlink))
+            try:
+                save_folder(folder, second)
+            except KilledError:
+                pass
+            else:
+                break
+        if (folder / "weights.safetensors").exists():
+            assert content() in (old, new)
+            seen.add(load_folder(folder, "cpu").config.epochs)
+        else:
+            with pytest.raises(InputError, match="not a trained model"):
+                load_folder(folder, "cpu")
+            seen.add(None)
+    assert kill > 5
+    assert content() == new
+    assert seen == {first.config.epochs, None}
 
 
 def test_moved_folders_work(tmp_path):

@@ -149,6 +149,24 @@ def test_the_seed_decides_everything(model):
     assert not same(trained(3, model), trained(4, model))
 
 
+class Drawing(nn.Linear):
+    """A layer that draws as dropout does, and keeps what it drew."""
+
+    def forward(self, x):
+        self.drawn = [*getattr(self, "drawn", []), torch.rand(4)]
+        return super().forward(x)
+
+
+def test_layers_draw_by_the_seed_and_the_epoch():
+    """Dropout that drops the same units in every epoch would be no dropout, and a resumed run must drop them again."""
+    data, layer = blobs(), Drawing(6, 4)
+    run = prepare(data, RunConfig(size=2, seed=3, epochs=3, batch_size=96), engine=CPU, model=layer).run
+    for _ in range(3):
+        run.train_epoch()
+    expected = [torch.rand(4, generator=generator(3, "layers", epoch)) for epoch in range(3)]
+    assert torch.equal(torch.stack(layer.drawn), torch.stack(expected))
+
+
 def test_the_users_generators_are_left_alone():
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002 (the point is that it is left alone)
