@@ -13,7 +13,7 @@ import cuda_on_cpu
 import torch
 from torch import Tensor, nn
 
-from shortlist import models
+from shortlist import ShortlistClassifier, models
 from shortlist.data import Dataset, load
 from shortlist.models.resnet import BasicBlock
 from shortlist.training.augment import PADDING, move_images
@@ -77,7 +77,7 @@ def moved(images: Tensor, moves: Tensor, black: Tensor) -> Tensor:
 
 def compare(
     fleet: LeNetFleet | ResNetFleet, nets: list[nn.Module], floats: list[Tensor], test: object,
-    errors: dict[str, float], black: Tensor | None = None,
+    errors: dict[str, float], black: Tensor | None = None, steps: int = 2,
 ) -> None:  # fmt: skip
     """Steps of the fleet beside torch.optim's and a plain average; a run that is told to stand still does.
 
@@ -87,7 +87,7 @@ def compare(
     optimisers = [
         torch.optim.SGD(net.parameters(), lr=LR[i], momentum=0.9, weight_decay=DECAY[i]) for i, net in enumerate(nets)
     ]
-    for step in range(2):
+    for step in range(steps):
         index = torch.stack([torch.randperm(ITEMS)[:BATCH] for _ in range(R)])
         slope = torch.randn(R, BATCH, K) / BATCH
         moves = None if black is None else draw_all_moves(R, BATCH)
@@ -153,7 +153,7 @@ def lenet_moved(errors: dict[str, float]) -> None:
     nets = [stir(models.build("lenet", (1, SIZE, SIZE), K, seed=i)) for i in range(R)]
     starts, decay, ema = [net.state_dict() for net in nets], torch.tensor(DECAY), torch.tensor(EMA)
     fleet, other = (LeNetFleet(starts, images, decay, 0.9, torch.float32, ema=ema, black=black) for _ in range(2))
-    compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors, black)
+    compare(fleet, nets, [images] * R, with_halo(images, torch.float32), errors, black, steps=1)
 
     index, moves, last = torch.randint(0, ITEMS, (R, BATCH)), draw_all_moves(R, BATCH), slice(R - 1, R)
     still = {name: tensor[0].clone() for name, tensor in other.running.items()}
@@ -323,7 +323,7 @@ def resnet_cuda(errors: dict[str, float]) -> None:
         ResNetFleet(states_of, images, center, center / 2, zeros, 0.9, dtype)
         for dtype in (torch.float32, torch.bfloat16)
     )
-    fleet.convolver = CudaConv(fleet._buffer)
+    fleet.convolver = CudaConv(fleet._zeros)
     index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, BATCH, K) / BATCH
     for step in range(2):  # the second meets what the first left in the buffers
         logits = [net.forward(index, torch.ones(R), train=True).detach() for net in (plain, fleet)]
@@ -337,7 +337,10 @@ def resnet_cuda(errors: dict[str, float]) -> None:
 
 
 def run(errors: dict[str, float]) -> None:
-    """A whole single run on the kernels beside one by modules, for each way of renewing confidences."""
+    """A whole single run on the kernels beside one by modules, for each way of renewing confidences.
+
+    What it hands over to a classifier, the momentum that `partial_fit` goes on with, is the same, too.
+    """
     digits = load("digits")
     assert digits.test is not None
     train, test = digits.train.take(range(32)), digits.test.take(range(20))
@@ -355,6 +358,8 @@ def run(errors: dict[str, float]) -> None:
         kernels.run = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)
         errors[f"{method} risk"] = abs(one[-1].risk - other[-1].risk)
+        ours, theirs = (ShortlistClassifier()._keep(done.run)._optimiser["velocity"] for done in (kernels, plain))
+        errors[f"{method} momentum"] = gap(ours, theirs)
         states(kernels.run.model.state_dict(), plain.run.model.state_dict(), method, errors)
 
 
