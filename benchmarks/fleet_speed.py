@@ -103,7 +103,7 @@ def measure_single(data: Dataset, model: str, batch_size: int) -> dict[str, Any]
 def check() -> dict[str, float]:
     """Relative error of the gradient of all parameters in bf16, against the module in float32: kernels, then autocast.
 
-    That kernels and modules agree in float32 is shown on the CPU (tests/training/test_fleet_kernels.py).
+    That kernels and modules agree in float32 is shown on the CPU (tests/training/fleet/test_kernels.py).
     """
     errors = {}
     for model in SHAPES:

@@ -1,5 +1,5 @@
 // The few instructions of the device that the kernels are written in, as PTX (from sm_80 on).
-// tests/training/on_cpu.h gives the same names a meaning on the CPU, so that the kernels are checked without a GPU.
+// tests/training/fleet/on_cpu.h gives the same names a meaning on the CPU, so that the kernels are checked without a GPU.
 
 typedef unsigned short bf16;
 typedef unsigned int u32;

@@ -1,6 +1,6 @@
 """Relative errors of the kernels against plain modules, as JSON: two steps of two runs that differ in all they can.
 
-Run by test_fleet_kernels.py with TRITON_INTERPRET=1.
+Run by test_kernels.py with TRITON_INTERPRET=1.
 """
 
 import copy

@@ -24,7 +24,7 @@ from shortlist.training.saved.folder import Trained, load_folder, save_folder
 from shortlist.training.saved.measures import measure
 from shortlist.training.saved.source import DataSource, with_features
 
-from .conftest import CPU, blobs
+from ..conftest import CPU, blobs
 
 TEXTS = ["my card is lost", "exchange rate of euros", "lost my card", "euros please", "card", "rate"]
 

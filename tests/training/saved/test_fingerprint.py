@@ -19,7 +19,7 @@ from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoin
 from shortlist.training.saved.fingerprint import inputs_checksum
 from shortlist.training.saved.source import DataSource
 
-from .conftest import CPU, blobs
+from ..conftest import CPU, blobs
 
 ONE = RunConfig(size=2, epochs=1, batch_size=16)
 matrices = arrays.arrays(

@@ -11,7 +11,7 @@ from shortlist.training.fleet.single import VELOCITIES, KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.task import build_task
 
-from .conftest import blobs
+from ..conftest import blobs
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 

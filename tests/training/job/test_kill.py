@@ -17,9 +17,9 @@ from shortlist.labels import StochasticLabels
 from shortlist.training.job.job import Job, train
 from shortlist.training.saved.source import DataSource
 
-from .conftest import blobs
+from ..conftest import blobs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # a checkpoint after every epoch, so that the kill often falls into the writing of one
 START = "import shortlist.training.loop as l; l.CHECKPOINT_SECONDS = 0; from shortlist.cli import main; main()"
 WORDS = ["train", "own.npz", "--size", "2", "--epochs", "40", "--batch-size", "64", "--device", "cpu", "--out"]
