@@ -4,43 +4,12 @@ Only `Generator.random` is used: doubles made from the raw bits of PCG64, the sa
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from shortlist.arguments import integers, whole
-from shortlist.errors import InputError
-from shortlist.labels.checks import NONE, LabelArrays
+from numpy.typing import NDArray
 
 FLOYD_LIMIT = 32
 """Up to this size Floyd's algorithm (l^2 / 2 vector steps) beats sorting K random keys per item."""
 CHUNK = 1 << 22
 """Random keys held at a time, so that memory does not grow with N times K."""
-
-
-def draw_labels(
-    y: ArrayLike, num_classes: int, size: int | ArrayLike, seed: int, miss: float, slip: float
-) -> LabelArrays:
-    """Uniform shortlists, answered from the true classes; see `StochasticLabels.draw`."""
-    num_classes = whole("num_classes", num_classes)
-    truth = integers("y", y, (0, num_classes))
-    if truth.ndim != 1:
-        raise InputError(f"y: expected one class per item, got shape {truth.shape}")
-    sizes = np.asarray(size)
-    if sizes.ndim not in (0, 1) or (sizes.ndim == 1 and len(sizes) != len(truth)):
-        raise InputError(f"size: expected one number or {len(truth)} of them, got shape {sizes.shape}")
-    sizes = np.broadcast_to(integers("size", sizes, (1, num_classes + 1)), truth.shape)
-    if not (miss >= 0 and slip >= 0 and miss + slip <= 1):  # as a positive, so that NaN is refused too
-        raise InputError(f"miss and slip: expected shares with a sum of at most 1, got {miss} and {slip}")
-    if whole("seed", seed) < 0:  # no seed would be another draw each time
-        raise InputError(f"seed: expected a whole number of at least 0, got {seed}")
-    # the lists and the mistakes come from separate streams, so asking for mistakes does not change the lists
-    list_seed, mistake_seed = np.random.SeedSequence(seed).spawn(2)
-    classes, offsets = draw_shortlists(np.random.Generator(np.random.PCG64(list_seed)), num_classes, sizes)
-    rng = np.random.Generator(np.random.PCG64(mistake_seed))
-    answer = answer_shortlists(rng, classes, offsets, truth, num_classes, miss, slip, NONE)
-    # of lists of one size it is one number, seen as many times as there are classes shown
-    even = np.ndim(size) == 0 and len(sizes) > 0
-    share = np.broadcast_to(sizes[0] / num_classes, classes.shape) if even else np.repeat(sizes / num_classes, sizes)
-    return LabelArrays(classes, offsets, answer, num_classes, inclusion=share)
 
 
 def draw_shortlists(

@@ -26,8 +26,8 @@ from shortlist.labels.checks import (
     checked_items,
     checked_names,
 )
-from shortlist.labels.draw import draw_labels
 from shortlist.labels.files import read_labels, write_labels
+from shortlist.labels.simulate import draw_labels
 from shortlist.labels.summary import LabelSummary
 
 BoolArray = NDArray[np.bool_]
