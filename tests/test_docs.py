@@ -18,7 +18,7 @@ from shortlist.methods import Batch
 
 ROOMS = [
     *("arguments", "errors", "files", "losses", "risks", "theory"),
-    *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "join", "names", "stochastic")),
+    *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "joining", "names", "stochastic")),
 ]
 METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]
 PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()

@@ -2,7 +2,7 @@
 
 from shortlist.labels.checks import NONE
 from shortlist.labels.draw import answer_shortlists
-from shortlist.labels.join import join
+from shortlist.labels.joining import join
 from shortlist.labels.names import join_names, split_names
 from shortlist.labels.stochastic import StochasticLabels
 
