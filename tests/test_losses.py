@@ -72,7 +72,7 @@ def test_gce_lies_between_cross_entropy_and_mae():
 
 
 def test_mae_sums_to_a_constant():
-    """Which is why `total_risk` with MAE has the minimiser of the plain risk (FINDINGS 1)."""
+    """Which is why `total_risk` with MAE has the minimiser of the plain risk."""
     total = losses.mae(naive.sample(scale=3).logits).sum(-1)
     torch.testing.assert_close(total, torch.full_like(total, 2 * (5 - 1)))
 

@@ -1,4 +1,4 @@
-"""The expectations of the risks, exactly: every point x, every true class, every shortlist (FINDINGS 1-3)."""
+"""The expectations of the risks, exactly: every point x, every true class, every shortlist."""
 
 import itertools
 import math
@@ -63,7 +63,7 @@ def test_total_risk_is_biased_unless_one_class_is_hidden(K, size):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("K", "size"), EVERY)
 def test_paper_risk_has_its_own_expectation(K, size, loss):
-    """FINDINGS 1: sum_j L_j [p_j P(s=j) + p_j/K + (1-p_j)(K-l-1)/(K(K-1))].
+    """sum_j L_j [p_j P(s=j) + p_j/K + (1-p_j)(K-l-1)/(K(K-1))].
 
     Exact for a whole population: under uniform shortlists of one size, whether an item is answered depends neither on
     x nor on y, so dividing each group by its own share does not tilt the x in it.
@@ -100,7 +100,7 @@ def test_paper_risk_over_batches_of_two(K, size):
 
 
 def test_paper_risk_can_change_the_best_class():
-    """FINDINGS 1: with unequal class priors even the arg max can change."""
+    """With unequal class priors even the arg max can change."""
     p, prior = [0.45, 0.55, 0.0], [0.6, 0.05, 0.01, 0.34]
     assert theory.paper_weights(p, prior, 2).argmax() == 0
 

@@ -37,7 +37,7 @@ Normalisation = Literal["sum", "mean", "negatives"]
 
 
 def ovr_square(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
-    """OVR with the square loss psi(z) = (1 - z)^2 / 4, the paper's.
+    """OVR with the square loss psi(z) = (1 - z)^2 / 4, the paper's choice of L in Eq. (11) to Eq. (13).
 
     Args:
         logits: (..., K).

@@ -1,4 +1,4 @@
-r"""Risks: losses and answers -> one number a run.
+r"""Risks: losses and answers -> one number per run.
 
 Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch
 is reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
@@ -60,7 +60,7 @@ def paper_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """Algorithm 1 of the paper to the letter (Eq. 13).
+    """Algorithm 1 of the paper to the letter, Eq. (13).
 
         (1/(n - N_s)) sum over answered of P(s = s_i) L_{s_i}
         + (1/N_s) sum over None of P(s = None) mean over not shown of L_j
@@ -102,7 +102,7 @@ def total_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """Theorem 3.2 read as a total expectation: the mean of L_s where answered, of the mean of L_j not shown where None.
+    """Theorem 3.2, Eq. (12), read as a total expectation: the mean of L_s where answered, of Eq. (11) where None.
 
     For uniform shortlists of size l <= K - 1 its expectation is the ordinary risk under labels smoothed with
     epsilon = 1 - l/(K - 1) (`theory.smoothing`): the best classifier is kept, probabilities are shrunk.
@@ -202,7 +202,7 @@ def picked_loss(losses: Tensor, answer: Tensor) -> Tensor:
 
 
 def unseen_loss(losses: Tensor, shown: Tensor) -> Tensor:
-    """(..., B) Eq. 11: the mean of L_j over the classes not shown (0 where all were)."""
+    """(..., B) Eq. (11): the mean of L_j over the classes not shown (0 where all were)."""
     hidden = ~shown
     # select, not multiply: 0 * inf would be NaN
     return torch.where(hidden, losses, 0).sum(-1) / hidden.sum(-1).clamp(min=1)

@@ -40,7 +40,7 @@ ESTIMATORS = get_args(Estimator)
 
 
 def smoothing(num_classes: int, size: int) -> float:
-    """The label smoothing epsilon = 1 - l/(K - 1) that `total_risk` amounts to; 0 at l >= K - 1.
+    """The label smoothing epsilon = 1 - l/(K - 1) that `total_risk`, Eq. (12), amounts to; 0 at l >= K - 1.
 
     E[total risk] = (1 - epsilon) sum_j p_j L_j + (epsilon / K) sum_j L_j.
 
@@ -52,7 +52,7 @@ def smoothing(num_classes: int, size: int) -> float:
 
 
 def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
-    """What `paper_risk` (Algorithm 1) puts on each L_j, scaled as a risk: E = sum_j weights_j L_j.
+    """What `paper_risk`, Eq. (13), puts on each L_j, scaled as a risk: E = sum_j weights_j L_j.
 
     Read with the split of x by s undone (answered and None items each in their share of the data), the weight is
     p_j P(s = j) + p_j/K + (1 - p_j)(K - l - 1)/(K(K - 1)).
@@ -72,7 +72,7 @@ def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
 
 
 def paper_smoothing(num_classes: int, size: int) -> float:
-    """The smoothing that Algorithm 1 amounts to when all K classes are equally frequent.
+    """The smoothing that Algorithm 1, Eq. (13), amounts to when all K classes are equally frequent.
 
     >>> [round(paper_smoothing(10, l), 2) for l in (8, 5, 3)]
     [0.4, 0.81, 0.91]

@@ -59,7 +59,7 @@ def test_an_item_whose_every_class_was_refused_says_nothing():
 
 @pytest.mark.parametrize("truth", range(4))
 def test_merging_keeps_the_exact_likelihood(truth):
-    """Ask {0, 1}, on None {2}: the merged row has the probability of both answers together (FINDINGS 3)."""
+    """Ask {0, 1}, on None {2}: the merged row has the probability of both answers together."""
     p = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     lists, answers = [[0, 1]], [truth if truth < 2 else NONE]
     if truth >= 2:

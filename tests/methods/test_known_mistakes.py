@@ -1,4 +1,4 @@
-"""The mistakes seen in public re-implementations (BASELINES.md, end), each with a test that would catch it.
+"""The mistakes seen in public re-implementations, each with a test that would catch it.
 
 Three of that list concern training and data, not these rooms, and are tested there: accuracy as a mean of batch means,
 a predict that always returns class 0, horizontal flips on characters.

@@ -20,7 +20,7 @@ def count(model):
     [
         ("linear", (1, 28, 28), 28 * 28 * 10 + 10),
         ("mlp", (1, 28, 28), 28 * 28 * 256 + 256 + 256 * 10 + 10),
-        # counted by hand from PAPER.md and BASELINES.md
+        # counted by hand from what the papers state
         ("lenet", (1, 28, 28), 1_257_220),
         ("resnet32", (3, 32, 32), 466_906),
     ],

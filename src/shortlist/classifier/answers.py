@@ -34,7 +34,7 @@ def read_answers(
         )
     answers = None if y is None else Answers(y)
     if answers is not None and len(answers) != count:
-        raise InputError(f"y: expected {count} answers, one an item, got {len(answers)}")
+        raise InputError(f"y: expected {count} answers, one per item, got {len(answers)}")
     stated = None if classes is None else stated_classes(classes)
     if shown is None:
         assert answers is not None
@@ -44,7 +44,7 @@ def read_answers(
         shown = _as_mask(shown)
     length = shown.shape[0] if hasattr(shown, "shape") else len(shown)
     if length != count:
-        raise InputError(f"shown: expected {count} shortlists, one an item, got {length}")
+        raise InputError(f"shown: expected {count} shortlists, one per item, got {length}")
     if isinstance(shown, StochasticLabels):
         return _of_labels(answers, shown, stated)
     assert answers is not None
@@ -78,7 +78,7 @@ def _of_mask(
 ) -> tuple[StochasticLabels, Classes]:
     classes = _classes_of(answers, mask.shape[1]) if stated is None else stated
     if mask.shape[1] != len(classes):
-        raise InputError(f"shown: a mask of {mask.shape[1]} columns for {len(classes)} classes, expected one a class")
+        raise InputError(f"shown: a mask of {mask.shape[1]} columns for {len(classes)} classes, expected one per class")
     if columns != list(range(len(columns))):  # a frame's own numbering names nothing
         mask = mask[:, _order_of(columns, classes)]
     return StochasticLabels(mask, answers.encode(classes), class_names=_names(classes)), classes

@@ -23,7 +23,7 @@ _NONE_AS_TEXT = (
 
 
 class Answers:
-    """One answer an item: a class label, or NONE.
+    """One answer per item: a class label, or NONE.
 
     Args:
         y: (N,) or a column; numbers, text, or objects that mix text and NONE.

@@ -36,7 +36,7 @@ from shortlist.training import (
 
 FloatArray = NDArray[np.float64]
 AUTO_BATCHES = 32
-"""`batch_size="auto"` aims at this many batches an epoch, with 32 to 256 items each."""
+"""`batch_size="auto"` aims at this many batches per epoch, with 32 to 256 items each."""
 
 
 class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,7 +64,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         classes_: (K,) class labels: the order of masks, probabilities and decisions.
         network_: the trained network, normalisation included; on the CPU.
-        history_: one dict an epoch (or call of `partial_fit`): risk, seconds, scores of held-out items.
+        history_: one dict per epoch (or call of `partial_fit`): risk, seconds, scores of held-out items.
         n_features_in_: features of an item (of an image: all its values).
         feature_names_in_: names of the columns, where `X` was a DataFrame.
         in_shape_: (D,) or (C, H, W).

@@ -78,8 +78,8 @@ def check_weight(sample_weight: Any, x: Any) -> NDArray[np.float64] | None:
     """One number of at least 0 for each item, not all 0."""
     if sample_weight is None:
         return None
-    of = x[:, :, 0, 0] if x.ndim == 4 else x  # scikit-learn looks at the number of rows, and expects two dimensions
-    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, of, dtype=np.float64)
+    rows = x[:, :, 0, 0] if x.ndim == 4 else x  # scikit-learn looks at the number of rows, and expects two dimensions
+    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])
         raise InputError(f"sample_weight: row {row} is {weight[row]}, expected at least 0")

@@ -301,7 +301,7 @@ class StochasticLabels:
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """(K + 1,) P(s): the share of each answer, None last (the paper's Eq. 9)."""
+        """(K + 1,) P(s): the share of each answer, None last: the paper's Eq. (9)."""
         slots = np.where(self.answered, self.answer, self.num_classes)
         return np.bincount(slots, minlength=self.num_classes + 1) / max(len(self), 1)
 

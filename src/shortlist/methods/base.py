@@ -127,7 +127,7 @@ class Method(ABC):
         """What this method trains on.
 
         Args:
-            labels: one row an item.
+            labels: one row per item.
             protocol: `fair`: every answer; `paper`: the baselines see the None part only, as in the paper's study.
             weight: (N,) how much each item counts.
         """
@@ -136,7 +136,7 @@ class Method(ABC):
         if weight is not None:
             weight = np.asarray(weight, np.float64)
             if weight.shape != (len(labels),) or not (np.isfinite(weight) & (weight >= 0)).all():
-                raise InputError(f"weight: expected {len(labels)} numbers of at least 0, one an item")
+                raise InputError(f"weight: expected {len(labels)} numbers of at least 0, one per item")
         if not len(labels):
             raise InputError(f"method {self.name!r} cannot train without labels")
         rows = self.rows(labels, protocol)

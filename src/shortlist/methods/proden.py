@@ -11,7 +11,7 @@ from shortlist.methods.base import Batch, Method, weighted_cross_entropy
 class PRODEN(Method):
     """Mean of -sum_k w_k log p_k; the new w is p on C, renormalised, from the same forward pass.
 
-    An item comes once an epoch, so the new w is used from the next epoch on.
+    An item comes once per epoch, so the new w is used from the next epoch on.
     """
 
     name = "proden"

@@ -18,7 +18,7 @@ class SL(Method):
     """The paper's risk with an OVR square loss.
 
     Args:
-        form: `total` (Theorem 3.2 by total expectation) or `paper` (Algorithm 1 to the letter).
+        form: `total` (Theorem 3.2, Eq. (12), by total expectation) or `paper` (Algorithm 1, Eq. (13), to the letter).
         loss: any of `losses.LOSSES`.
         normalisation: of `losses.ovr_square`, see there. `mean` is `sum` at lr / K and weight decay * K.
     """
