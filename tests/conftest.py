@@ -28,3 +28,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, words in MARKS.items():
             if re.search(words, place):
                 item.add_marker(mark)
+        if "page" in getattr(item, "fixturenames", ()):  # a page of a browser, in whatever file
+            item.add_marker("browser")

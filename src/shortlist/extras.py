@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from shortlist.errors import InputError
 
-__all__ = ["MissingExtraError", "named_extra"]
+__all__ = ["named_extra"]
 
 EXTRAS = {
     "train": ("safetensors", "torch"),
