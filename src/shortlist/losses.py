@@ -23,11 +23,7 @@ __all__ = [
     "Normalisation",
     "at_least_float32",
     "cross_entropy",
-    "gce",
     "get",
-    "mae",
-    "ovr_logistic",
-    "ovr_sigmoid",
     "ovr_square",
     "probabilities",
 ]

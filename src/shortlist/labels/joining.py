@@ -1,4 +1,9 @@
-"""Join labels to data by item, and several questions on one item into one."""
+"""Join labels to data by item, and several questions on one item into one.
+
+Answers are taken as right. The app (`policies.noise`) models mistakes: it has beliefs from before each answer, and gold
+items, from which to estimate their rates. A file of answers has neither, and the model trained on the answers agrees
+with them and would find too few mistakes; so where answers contradict each other the majority decides.
+"""
 
 from collections.abc import Sequence
 
