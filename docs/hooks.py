@@ -8,6 +8,7 @@
 """
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -54,6 +55,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown  # code: nothing in it is a link
     markdown = CODE_LINK.sub(lambda found: _to_line(found, page, files), markdown)
     return LINK.sub(lambda found: _inside(found[0], uri), markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Make sure that a page of the API reference has every name of its facades."""
+    for module in re.findall(r"^::: (shortlist[.\w]*)$", page.markdown or "", re.MULTILINE):
+        for name in getattr(_imported(module), "__all__", ()):
+            # a function with the name of its module is shown by a line of its own
+            if f'id="{module}.{name}"' not in output and f'id="{module}.{name}.{name}"' not in output:
+                raise PluginError(f"{page.file.src_uri}: {module}.{name} is not in it")
+    return output
+
+
+def _imported(module: str) -> types.ModuleType | None:
+    with contextlib.suppress(ModuleNotFoundError):
+        return importlib.import_module(module)
+    return None
 
 
 def _outside(uri: str, link: str) -> Path | None:
