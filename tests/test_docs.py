@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -95,9 +96,26 @@ def test_every_room_is_in_the_design():
     assert not missing
 
 
+def test_the_layers_of_the_design_are_those_that_are_checked():
+    contract = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    block = DESIGN.split("**Layers.**")[1].split("```")[1]
+    assert [re.findall(r"\w+", line) for line in block.strip().splitlines()] == [
+        re.findall(r"\w+", layer) for layer in contract["layers"]
+    ]
+
+
 def test_the_lengths_of_the_design():
     """The lines that matter are as few as it says, to a fifth."""
     stated = re.findall(r"`([\w/]+\.py)` \((?:about )?(\d+) lines\)", DESIGN)
     assert len(stated) >= 3
     for name, lines in stated:
         assert len((SOURCE / name).read_text().splitlines()) == pytest.approx(int(lines), rel=0.2), name
+
+
+PAGES = sorted((SOURCE.parents[1] / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_the_files_that_a_page_names_are_there(page):
+    named = re.findall(r"(?<![\w/.-])((?:tests|benchmarks|results|src)/[\w/-]+\.[a-z]+)", page.read_text())
+    assert [name for name in named if not (SOURCE.parents[1] / name).exists()] == []
