@@ -105,11 +105,11 @@ def test_the_layers_of_the_design_are_those_that_are_checked():
 
 
 def test_the_lengths_of_the_design():
-    """The lines that matter are as few as it says, to a fifth."""
-    stated = re.findall(r"`([\w/]+\.py)` \((?:about )?(\d+) lines\)", DESIGN)
+    """The lines that matter are as few as it says."""
+    stated = re.findall(r"`([\w/]+\.py)` \(under (\d+) lines\)", DESIGN)
     assert len(stated) >= 3
     for name, lines in stated:
-        assert len((SOURCE / name).read_text().splitlines()) == pytest.approx(int(lines), rel=0.2), name
+        assert len((SOURCE / name).read_text().splitlines()) < int(lines), name
 
 
 PAGES = sorted((SOURCE.parents[1] / "docs").rglob("*.md"))
