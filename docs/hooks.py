@@ -60,17 +60,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Make sure that a page of the API reference has every name of its facades."""
     for module in re.findall(r"^::: (shortlist[.\w]*)$", page.markdown or "", re.MULTILINE):
-        for name in getattr(_imported(module), "__all__", ()):
-            # a function with the name of its module is shown by a line of its own
-            if f'id="{module}.{name}"' not in output and f'id="{module}.{name}.{name}"' not in output:
-                raise PluginError(f"{page.file.src_uri}: {module}.{name} is not in it")
+        names = getattr(importlib.import_module(module), "__all__", ())
+        if missing := [name for name in names if f'id="{module}.{name}"' not in output]:
+            raise PluginError(f"{page.file.src_uri}: {module}: {', '.join(missing)} not in it")
     return output
-
-
-def _imported(module: str) -> types.ModuleType | None:
-    with contextlib.suppress(ModuleNotFoundError):
-        return importlib.import_module(module)
-    return None
 
 
 def _outside(uri: str, link: str) -> Path | None:
