@@ -1,5 +1,8 @@
 """Which changes of the likelihood help: small data, a CPU, pictures of the training set held out, never the test set.
 
+Measured on two cores of an AMD EPYC, digits, 10 seeds, size 5 (results/beyond_digits.json): the likelihood has 97.53 %;
+targets averaged over epochs gain 0.73 ± 0.27 points, PRODEN 0.48 ± 0.22, RC 0.46 ± 0.22, averaged weights nothing.
+
 Fashion: 3,000 training images, LeNet, 25 epochs, batch 64, scored on 5,000 other *training* images; digits: 1,000 and
 437, MLP, 30 epochs. Every candidate has the settings of the likelihood; those that are not methods of the package are
 defined here.

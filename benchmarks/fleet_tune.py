@@ -1,9 +1,11 @@
 """Block sizes of the fleets' kernels: each candidate timed alone, batch 256, bf16.
 
-    python benchmarks/fleet_tune.py                # about 2 minutes on an H200; microseconds a run and step
+It prints its figures and keeps none; the winners are those that fleet_speed.py measures on an H200.
+
+    python benchmarks/fleet_tune.py                # about 2 minutes on an H200; microseconds per run and step
     python benchmarks/fleet_tune.py --only lenet   # or resnet, or act
 
-What wins goes into the tables of `fleet_conv_cuda`; the story is in docs/fleet-notes.md.
+What wins goes into the tables beside the kernels; the story is in docs/fleet-notes.md.
 """
 
 import argparse

@@ -1,5 +1,8 @@
 """Each of the ten methods on scikit-learn's digits, shortlists of 5 of the 10 classes, fair protocol, three seeds.
 
+Measured on a CPU, torch 2.13 (results/methods_digits.json): RC 97.5 ± 0.3 %, PRODEN 97.4 ± 0.3, likelihood (and CC)
+96.9 ± 0.4, SL 96.2 ± 1.3, LW 95.6 ± 0.5.
+
     python benchmarks/methods_digits.py --out results
 
 1,437 training and 360 test images 8x8; an mlp with 256 hidden units, adam, cosine, 50 epochs. The learning rate of each

@@ -1,4 +1,6 @@
-"""What model-chosen shortlists cost with few items a class: parts of BANKING77, until every item is resolved.
+"""What model-chosen shortlists cost with few items per class: parts of BANKING77, until every item is resolved.
+
+Measured on two x86 cores, 3 seeds (results/plan_items.json): 24.8 names read per item with 400 items, 7.1 with 3,200.
 
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/plan_items.py
 

@@ -1,5 +1,8 @@
 """What the command line reaches on the real datasets, on the CPU, with nothing but its defaults.
 
+Measured with two threads, torch 2.13 (results/real_data.json): MNIST 99.06 % in 34 s, BANKING77 80.6 % from one
+question per item, 91.5 % with full labels.
+
     SHORTLIST_DATA=/path/to/data python benchmarks/real_data.py --out results          # all, about four minutes
     SHORTLIST_DATA=/path/to/data python benchmarks/real_data.py --out results --only mnist
 
@@ -8,7 +11,7 @@ Each claim is one `shortlist train` in a process of its own, two threads, its ti
 others that are busy on the machine do not stretch:
 
     mnist       --size 3 --method likelihood --model lenet --epochs 1   more than 97.5 % in less than 120 s
-    banking77   --size 8 --method likelihood                            at least 75 %, one ask an item
+    banking77   --size 8 --method likelihood                            at least 75 %, one question per item
     banking77   --method ol                                             full labels: at least 87 %
 
 Figures: <out>/real_data.json, written as it goes; the exit code is 1 where a claim does not hold.
