@@ -1,7 +1,7 @@
 """Accuracy through the fleet beside the single loop: `likelihood` on Fashion, 5 of 10 classes shown, 5 seeds.
 
-Measured on an H200 (results/fleet_accuracy.json), mean of the last ten epochs: 92.22 ± 0.29 % through the fleet, the five
-runs in 21 s; 92.16 ± 0.20 % by the single loop, in 64 s.
+Measured on an H200 (results/fleet_accuracy.json), mean of the last ten epochs: 92.22 ± 0.29 % through the fleet, the
+five runs in 21 s; 92.16 ± 0.20 % by the single loop, in 64 s.
 
     SHORTLIST_DATA=... python benchmarks/fleet_accuracy.py --out results        # about 2 minutes on an H200
 

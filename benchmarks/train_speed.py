@@ -1,7 +1,8 @@
 """Images per second of one run, beside a plain DataLoader + fp32 eager loop, in the same process on the same device.
 
 Measured (results/train_speed_cuda.json, an H200): 242,000 images/s of the LeNet, 4.9 times the loop with 8 workers, and
-66,500 of the ResNet-32, 4.3 times. On two cores of an AMD EPYC (train_speed_cpu.json): 2,296 and 347, 1.1 and 1.3 times.
+66,500 of the ResNet-32, 4.3 times. On two cores of an AMD EPYC (train_speed_cpu.json): 2,296 and 347, 1.1 and 1.3
+times.
 
     python benchmarks/train_speed.py --out results            # what is there: the GPU, else the CPU
     python benchmarks/train_speed.py --device cpu --out /tmp/speed

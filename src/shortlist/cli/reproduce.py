@@ -1,6 +1,5 @@
 """`shortlist reproduce`: the paper's tables, cell by cell, as far as the ledger does not hold them yet."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,8 +9,9 @@ import typer
 from shortlist.cli.options import AsJson, Device, note, print_json, print_table
 
 if TYPE_CHECKING:
-    from shortlist.study import DriveOutcome, PlannedRun, Study, StudyEngine, Wanted
+    from shortlist.study import DriveOutcome, PlannedRun, Study, Wanted
 
+CHOOSING = ("tune", "search")
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
 
@@ -52,33 +52,30 @@ def reproduce(
 
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """
-    from shortlist.study import Budget, Study, checked_protocols, make_engine
+    from shortlist.study import Budget, Study, checked_protocols, open_engine
 
     names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
     folder = results or Path("results-quick" if quick else "results")
     study = Study(folder, recipes, device, score_every, Budget(minutes, batch_minutes), note)
-    make = partial(make_engine, engine, device, processes, ray_address)
-    length = epochs or (QUICK_EPOCHS if quick else None)
-    if what == "search":
-        if dry_run:
-            _list(study, study.unsearched(names, length), json)
-        else:
-            _end(_with_engine(make, lambda made: study.search(names, made, length)), None, json)
-        return
-    chosen = _words(methods) if methods else None
-    if what == "tune":
-        protocols = checked_protocols(protocol)
-        if dry_run:
-            _list(study, study.untried(names, chosen, protocols, length), json)
-        else:
-            _end(_with_engine(make, lambda made: study.tune(names, chosen, protocols, made, length)), None, json)
-        return
-    wanted = _wanted(what, names, methods, sizes, classes, trials, protocol, epochs, quick)
-    if dry_run:
-        _list(study, study.missing(wanted), json)
+    asked = (what, names, methods, sizes, classes, trials, protocol, epochs, quick)
+    wanted, length = _wanted(*asked), epochs or (QUICK_EPOCHS if quick else None)
+    if wanted is not None:
+        missing, train = partial(study.missing, wanted), partial(study.run_tables, wanted)
+    elif what == "search":
+        missing, train = partial(study.unsearched, names, length), partial(study.search, names, epochs=length)
     else:
-        outcome = _with_engine(make, lambda made: study.run_tables(wanted, made))
-        _end(outcome, _figures(study, wanted), json)
+        tuned = (names, _words(methods) if methods else None, checked_protocols(protocol))
+        missing, train = partial(study.untried, *tuned, length), partial(study.tune, *tuned, epochs=length)
+    if dry_run:
+        _list(study, missing(), json)
+        return
+    try:
+        with open_engine(engine, device, processes, ray_address) as opened:
+            outcome = train(engine=opened)
+    except KeyboardInterrupt:
+        note("stopped: the runs that were finished are stored; run the same command to go on")
+        raise typer.Exit(130) from None
+    _end(outcome, None if wanted is None else _figures(study, wanted), json)
 
 
 def _wanted(
@@ -91,12 +88,15 @@ def _wanted(
     protocol: str,
     epochs: int | None,
     quick: bool,
-) -> "Wanted":
+) -> "Wanted | None":
+    """Of the grid; None where settings are to be chosen."""
     from shortlist.errors import unknown_name
     from shortlist.study import PARTS, Wanted, checked_protocols
 
+    if what in CHOOSING:
+        return None
     if what not in (*PARTS, "all"):
-        raise unknown_name("part of the study", what, [*PARTS, "all", "tune", "search"])
+        raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
     stated = tuple(_whole(word, "size") for word in _words(sizes)) if sizes else None
     return Wanted(
         tables=Wanted.tables if what == "all" else (what,),
@@ -120,23 +120,6 @@ def _whole(word: str, what: str) -> int:
     if not word.isdigit():
         raise InputError(f"{what}: expected a number, got {word!r}")
     return int(word)
-
-
-def _with_engine(make: "Callable[[], StudyEngine]", do: "Callable[[StudyEngine], DriveOutcome]") -> "DriveOutcome":
-    from shortlist.study import listening
-
-    made = make()
-    clean = False
-    try:
-        with listening():
-            outcome = do(made)
-        clean = True
-    except KeyboardInterrupt:
-        note("stopped: the runs that were finished are stored; run the same command to go on")
-        raise typer.Exit(130) from None
-    finally:
-        made.close(clean)
-    return outcome
 
 
 def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from shortlist.study.report.drawing import LOOKS, drawing_style, svg_text
     from shortlist.study.report.page import write_report
     from shortlist.study.report.template import render
-    from shortlist.study.run.driver import Budget, DriveOutcome, listening
-    from shortlist.study.run.engines import StudyEngine, make_engine
+    from shortlist.study.run.driver import Budget, DriveOutcome, open_engine
     from shortlist.study.run.provenance import provenance
 
 __all__ = [
@@ -25,12 +24,10 @@ __all__ = [
     "DriveOutcome",
     "PlannedRun",
     "Study",
-    "StudyEngine",
     "Wanted",
     "checked_protocols",
     "drawing_style",
-    "listening",
-    "make_engine",
+    "open_engine",
     "provenance",
     "render",
     "svg_text",
@@ -44,8 +41,7 @@ _MODULES = {
     "report.drawing": ("LOOKS", "drawing_style", "svg_text"),
     "report.page": ("write_report",),
     "report.template": ("render",),
-    "run.driver": ("Budget", "DriveOutcome", "listening"),
-    "run.engines": ("StudyEngine", "make_engine"),
+    "run.driver": ("Budget", "DriveOutcome", "open_engine"),
     "run.provenance": ("provenance",),
 }
 

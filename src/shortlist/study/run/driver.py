@@ -11,7 +11,7 @@ from shortlist.errors import InputError
 from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.run.batches import Pace, RunBatch, groups, next_batch
-from shortlist.study.run.engines import Finished, StudyEngine
+from shortlist.study.run.engines import Finished, StudyEngine, make_engine
 from shortlist.study.run.ledger import RUN, Ledger
 from shortlist.study.run.run_locks import RunLocks
 
@@ -97,8 +97,7 @@ def drive(
     total = sum(map(len, waiting))
     pace = pace or Pace(engine.cuda)
     most = None if engine.cuda else 1
-    under_way: dict[int, RunBatch] = {}
-    number = 0
+    number, under_way = 0, dict[int, RunBatch]()
     with RunLocks(ledger, say) as locks:
         while waiting or under_way or locks.elsewhere:
             while waiting and len(under_way) < engine.slots:
@@ -126,6 +125,21 @@ def drive(
             elif locks.elsewhere:
                 waiting = groups(locks.wait())
     return outcome
+
+
+@contextmanager
+def open_engine(
+    name: str, device: str = "auto", workers: int | None = None, address: str | None = None
+) -> Iterator[StudyEngine]:
+    """An engine by its name, let go at the end; inside, Ctrl-C is heard at any moment."""
+    engine = make_engine(name, device, workers, address)
+    clean = False
+    try:
+        with listening():
+            yield engine
+        clean = True
+    finally:
+        engine.close(clean)
 
 
 @contextmanager
