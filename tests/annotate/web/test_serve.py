@@ -12,8 +12,8 @@ from shortlist.annotate.web.serve import Address, listen
 from shortlist.cli.annotate import app
 from shortlist.errors import InputError
 
-from .conftest import people
-from .running import Caller, Server, free_port
+from ..conftest import people
+from ..running import Caller, Server, free_port
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from shortlist.annotate.project.backup import restore_backup, write_backup
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
 from shortlist.annotate.project.project import Project
 
-from .test_annotate_commands import refused, run
+from ..test_annotate_commands import refused, run
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from shortlist.annotate.web.limits import Limits
 from shortlist.annotate.web.serve import Address
 from shortlist.errors import InputError
 
-PACKAGE = Path(__file__).parents[2] / "src" / "shortlist" / "annotate"
+PACKAGE = Path(__file__).parents[3] / "src" / "shortlist" / "annotate"
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -243,7 +243,7 @@ def test_links_and_sessions_end(make_project):
     from shortlist.annotate.problems import Unauthorized
     from shortlist.annotate.web.auth import DAY, Auth
 
-    from .conftest import Clock
+    from ..conftest import Clock
 
     project, clock = make_project(), Clock()
     auth = Auth(project, clock)

@@ -11,8 +11,8 @@ from shortlist.annotate.project.importing import rename_class
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 
-from .conftest import people
-from .test_annotate_commands import refused, run
+from ..conftest import people
+from ..test_annotate_commands import refused, run
 
 
 def test_answers_per_class_are_those_that_count(make_site, database):

@@ -12,8 +12,8 @@ from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 
-from .conftest import people
-from .test_annotate_commands import refused, run
+from ..conftest import people
+from ..test_annotate_commands import refused, run
 
 
 def answer_all(project, *who: int) -> None:

@@ -16,7 +16,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 
-from .conftest import people
+from ..conftest import people
 
 ODD = ["plain", "a|b", "back\\slash", 'quo"te', "comma, too", "ünïcode ☃", "=1+1"]
 

@@ -17,9 +17,9 @@ from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
-from .conftest import new_database, people
-from .running import COMMAND
-from .test_annotate_commands import run
+from ..conftest import new_database, people
+from ..running import COMMAND
+from ..test_annotate_commands import run
 
 
 def content(project) -> dict:

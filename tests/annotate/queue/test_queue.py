@@ -11,7 +11,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Choice, Front, UniformChooser
 from shortlist.annotate.queue.queue import Queue
 
-from .conftest import Clock, people
+from ..conftest import Clock, people
 
 
 @pytest.fixture

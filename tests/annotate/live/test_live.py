@@ -25,7 +25,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
-from .conftest import people
+from ..conftest import people
 
 WORDS = ["cat mouse fur", "dog bark fur", "emu egg feather", "fly wing buzz", "gnu horn grass", "hen egg coop"]
 
@@ -553,7 +553,7 @@ def test_robots_label_digits_live(tmp_path):
     from shortlist.annotate.demo import load_digits
     from shortlist.annotate.robots import Manner, reader, run_crowd
 
-    from .running import Server, free_port
+    from ..running import Server, free_port
 
     digits, names = load_digits(), list("0123456789")
     plan = LivePlan(size=3, l2=0.03, retrain_every=1000, seconds=1.0, test="digits", nice=0)

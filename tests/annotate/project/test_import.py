@@ -18,7 +18,7 @@ from shortlist.annotate.setup import add_to_project, init_project
 from shortlist.data import load
 from shortlist.errors import InputError
 
-from .conftest import people
+from ..conftest import people
 
 
 def counted(project, table) -> int:
@@ -231,7 +231,7 @@ def test_init_makes_a_project_or_nothing(tmp_path, database):
 
 @pytest.mark.postgres
 def test_one_database_holds_one_project(tmp_path, postgres, make_project):
-    from .conftest import new_database
+    from ..conftest import new_database
 
     url = new_database(postgres)
     make_project(url)

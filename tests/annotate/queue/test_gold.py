@@ -13,7 +13,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.gold import choose_gold
 from shortlist.annotate.setup import export_file
 
-from .conftest import people
+from ..conftest import people
 
 
 def even(counts) -> bool:

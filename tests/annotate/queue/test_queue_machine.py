@@ -17,7 +17,7 @@ from sqlalchemy import func, select, text
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
 from shortlist.annotate.problems import Conflict
 
-from .conftest import Clock, people
+from ..conftest import Clock, people
 
 ITEMS, OVERLAP, LEASE = 2, 2, 300.0  # few enough that the queue runs empty
 

@@ -6,7 +6,7 @@ from sqlalchemy import insert, update
 from shortlist.annotate.db.schema import Item, Measure
 from shortlist.annotate.project.stats import Stats, agreement, gold_quality
 
-from .conftest import people
+from ..conftest import people
 
 
 def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None):
