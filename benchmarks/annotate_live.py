@@ -40,8 +40,10 @@ import numpy as np
 from annotate_live_crowd import simulate_crowd
 from annotate_live_robots import Request, crowd
 from annotate_servers import Server, about, free_port, make_tokens
-from shortlist.annotate.live.chooser import FOLDER, HISTORY, LivePlan
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.live.items import FEATURES
+from shortlist.annotate.live.plan import HISTORY, LivePlan
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.data import load
@@ -55,7 +57,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "annotate_live.json"
 ROBOTS = 20
 DIGITS = LivePlan(policy="adaptive", size=3, l2=0.03, test="digits")
-BUSY = LivePlan(policy="adaptive", size=5, retrain_every=1)
+BUSY = LivePlan(policy="adaptive", size=5)
 GRID = (75, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800)
 """From the first cost on at which both simulations have been trained."""
 LEVELS = (0.75, 0.9, 0.96)
@@ -118,7 +120,7 @@ def live_curve(folder: Path, seed: int) -> Curve:
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
-    path = folder / FOLDER / HISTORY
+    path = folder / "live" / HISTORY
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -168,7 +170,7 @@ def drive(project: Project, what: str, seed: int, seconds: float | None = None) 
     try:
         server.wait()
         if live:
-            wait_for(lambda: (folder / FOLDER / HISTORY).exists(), 900)
+            wait_for(lambda: (folder / "live" / HISTORY).exists(), 900)
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         process = context.Process(target=robots, args=(server.port, tokens, what, seed, seconds, results))
@@ -355,8 +357,8 @@ def main() -> None:
             print(f"{items} texts: {found['while_training'] or found['all']}", file=sys.stderr)
     result["load_average_at_end"] = os.getloadavg()
     # a seed decides the features as well, live and simulated
-    data = [loop_data(load("digits"), size=DIGITS.features, seed=s) for s in range(options.simulated)]
-    settings = DIGITS.settings()
+    data = [loop_data(load("digits"), size=FEATURES, seed=s) for s in range(options.simulated)]
+    settings = DIGITS.loop_settings()
     in_rounds = replace(settings, grow=LoopSettings.grow, retrain_least=LoopSettings.retrain_least)
     crowds = [simulate_crowd(x, settings, s, people=ROBOTS) for s, x in enumerate(data)]
     rounds = [run_loop(x, in_rounds, way="simulated, in rounds", seed=s) for s, x in enumerate(data)]

@@ -150,7 +150,7 @@ def shown_in_a_browser(times: int = 5) -> dict[str, Any] | None:
     """Seconds from starting the server to the first question painted in Chromium, which is open already."""
     import shutil
 
-    from shortlist.annotate.web.auth import Auth
+    from shortlist.annotate.project.people import People
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     try:
@@ -165,7 +165,7 @@ def shown_in_a_browser(times: int = 5) -> dict[str, Any] | None:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         found = []
         for i in range(times):
-            secret, page = Auth(project).invite(f"person {i}")[1], browser.new_context().new_page()
+            secret, page = People(project).invite(f"person {i}")[1], browser.new_context().new_page()
             server = Server(project.folder, free_port())
             try:
                 server.wait()

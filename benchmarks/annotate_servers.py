@@ -20,10 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.web.auth import Auth
 from shortlist.study import provenance
 
 CLASSES = 20
@@ -39,7 +40,7 @@ def make_project(folder: Path, database: str | None, items: int, overlap: int = 
 
 def make_tokens(project: Project, count: int) -> list[str]:
     """One annotator each."""
-    auth = Auth(project)
+    auth = People(project)
     return [auth.make_token("client", auth.invite(f"client {i}")[0]) for i in range(count)]
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.web.auth import Auth
 
 _names = itertools.count()
 
@@ -96,7 +97,7 @@ def make_project(tmp_path: Path) -> Iterator[Callable[..., Project]]:
 
 def people(project: Project, *names: str) -> list[int]:
     """Invite annotators; returns their ids."""
-    return [Auth(project).invite(name)[0] for name in names]
+    return [People(project).invite(name)[0] for name in names]
 
 
 class Clock:
@@ -117,7 +118,7 @@ class Site:
 
         self.project = project
         self.app = create_app(project, **options)
-        self.auth = Auth(project)
+        self.people = People(project)
 
     def client(self, **options: Any) -> Any:
         from starlette.testclient import TestClient
@@ -131,10 +132,10 @@ class Site:
         return client
 
     def admin(self) -> Any:
-        return self.signed_in(self.auth.admin_link())
+        return self.signed_in(self.people.admin_link())
 
     def annotator(self, name: str) -> Any:
-        return self.signed_in(self.auth.invite(name)[1])
+        return self.signed_in(self.people.invite(name)[1])
 
 
 @pytest.fixture

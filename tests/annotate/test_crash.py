@@ -11,7 +11,7 @@ import time
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 from .running import Caller, Server, free_port
 
@@ -60,7 +60,7 @@ class Client(threading.Thread):
 
 def test_every_acknowledged_answer_survives(make_project, database):
     project = make_project(database, items=3000)
-    auth = Auth(project)
+    auth = People(project)
     tokens = [auth.make_token("client", auth.invite(f"client {i}")[0]) for i in range(CLIENTS)]
     acknowledged: list[dict] = [{} for _ in range(CLIENTS)]
     pending: list[list] = [[] for _ in range(CLIENTS)]

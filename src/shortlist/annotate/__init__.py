@@ -1,5 +1,73 @@
-"""The annotation app: people answer shortlists in a browser; nothing is lost, nobody gets in who should not.
+"""The annotation app: people answer shortlists in a browser; no answer is lost, and nobody gets in uninvited.
 
-store (schema, migrations, transactions) -> queue (lease, answer, undo) -> api and pages -> app -> serve. The shortlist
-of a question comes from a `chooser.Chooser`. Nothing here imports torch.
+>>> from pathlib import Path
+>>> from shortlist.annotate import Project, export_file
+>>> with Project.open(Path("birds")) as project:  # doctest: +SKIP
+...     export_file(project, Path("answers.csv"))
+
+Its rooms, each built on those after it: `setup` and `demo` (what the command line does), `web` (pages, API, signing
+in), `live` (a model that chooses the shortlists) and `formats` (exports), `project` (items, classes, people), `queue`
+(lease, answer, undo), `db` (tables, transactions), `problems` (refusals). Nothing here imports torch.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shortlist.annotate.demo import run_demo
+    from shortlist.annotate.formats.label_studio_answers import import_file
+    from shortlist.annotate.live.items import check_live
+    from shortlist.annotate.live.plan import live_plan
+    from shortlist.annotate.project.backup import restore_backup, write_backup
+    from shortlist.annotate.project.project import Project
+    from shortlist.annotate.project.stats import Stats
+    from shortlist.annotate.setup import (
+        Additions,
+        add_to_project,
+        export_file,
+        init_project,
+        make_invitation,
+        rename_by_name,
+    )
+    from shortlist.annotate.web.serve import Address, admin_url, listen, serve
+
+__all__ = [
+    "Additions",
+    "Address",
+    "Project",
+    "Stats",
+    "add_to_project",
+    "admin_url",
+    "check_live",
+    "export_file",
+    "import_file",
+    "init_project",
+    "listen",
+    "live_plan",
+    "make_invitation",
+    "rename_by_name",
+    "restore_backup",
+    "run_demo",
+    "serve",
+    "write_backup",
+]
+
+# Loaded when first used: the trainer's process and the command line need little of it.
+_MODULES = {
+    "demo": ("run_demo",),
+    "formats.label_studio_answers": ("import_file",),
+    "live.items": ("check_live",),
+    "live.plan": ("live_plan",),
+    "project.backup": ("restore_backup", "write_backup"),
+    "project.project": ("Project",),
+    "project.stats": ("Stats",),
+    "setup": ("Additions", "add_to_project", "export_file", "init_project", "make_invitation", "rename_by_name"),
+    "web.serve": ("Address", "admin_url", "listen", "serve"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

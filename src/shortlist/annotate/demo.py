@@ -13,19 +13,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
 
-from shortlist.annotate.db.schema import Annotator
-from shortlist.annotate.live.chooser import LivePlan, live_plan
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.live.plan import LivePlan, live_plan
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.robots import Manner, reader, run_crowd
-from shortlist.annotate.web.api.admin import join_link
-from shortlist.annotate.web.auth import Auth
 from shortlist.annotate.web.serve import Address, admin_url, listen, serve
 
-# words, so that a class is not taken for the key beside it
+# spelt out, so that a class is not taken for the key beside it
 CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -40,7 +37,7 @@ class Digits:
 
     @property
     def names(self) -> list[str]:
-        """What each picture's file is called, first those to ask about; says nothing about its class."""
+        """The names of the pictures' files, those to ask about first; they do not give the class away."""
         return [f"{i:04}.png" for i in range(len(self.y) + len(self.test_y))]
 
 
@@ -49,25 +46,24 @@ def load_digits() -> Digits:
     from shortlist.data import load
 
     data = load("digits")
-    assert data.train.y is not None  # of digits everything is known
+    assert data.train.y is not None  # all digits are labelled
     assert data.test is not None
     assert data.test.y is not None
     return Digits(np.asarray(data.train.x)[:, 0], data.train.y, np.asarray(data.test.x)[:, 0], data.test.y)
 
 
 def make_demo(folder: Path, size: int = 5) -> Project:
-    """A project of the digits. Those to score on are gold, so that slips and misses are seen as well."""
+    """A project of the digits. Those to score on are gold, so that slips and misses are measured as well."""
     from PIL import Image
 
     digits = load_digits()
     live = LivePlan(size=size, l2=0.03)
     project = Project.create(folder, Settings("Digits (demo)", size, live=live.to_dict()))
-    add_classes(project, CLASSES)
     with tempfile.TemporaryDirectory(prefix="shortlist-digits-") as made:
         for name, picture in zip(digits.names, (*digits.x, *digits.test_x), strict=True):
             Image.fromarray(picture).save(Path(made) / name)
         gold = {name: CLASSES[k] for name, k in zip(digits.names[len(digits.y) :], digits.test_y, strict=True)}
-        add_items(project, find_sources(Path(made)), gold=gold, strict=True)
+        add_items(project, find_sources(Path(made)), gold=gold, classes=CLASSES, strict=True)
     return project
 
 
@@ -88,15 +84,15 @@ def run_demo(
     think: float = 2.5,
     folder: Path | None = None,
 ) -> None:
-    """Make the project (again, where `folder` holds none yet), serve it until Ctrl-C, let the robots work."""
+    """Make the project, unless `folder` holds one already, serve it until Ctrl-C, and let the robots work."""
     listener, address = listen(Address(port=port))
     with _place(folder) as where, _open(where, size) as project:
-        auth = Auth(project)
+        people = People(project)
         say(f"Admin (works once): {admin_url(project, address)}")
-        say(f"Answer yourself:    {_your_link(project, auth, address.url)}")
+        say(f"Answer yourself:    {join_link(address.url, people.renew_invite(people.ensure('you')))}")
         if robots:
-            say(f"{robots} robots answer as well; the accuracy is on the admin page. Ctrl-C ends it.")
-        tokens = [auth.make_token("robot", _annotator(project, auth, f"robot {i + 1}")) for i in range(robots)]
+            say(f"{robots} robots answer as well; the admin page shows the accuracy. Press Ctrl-C to end.")
+        tokens = [people.make_token("robot", people.ensure(f"robot {i + 1}")) for i in range(robots)]
         with _crowd(address.url, tokens, Manner(think)):
             serve(project, address, listener, live_plan(project.settings))
 
@@ -130,14 +126,3 @@ def _place(folder: Path | None) -> Iterator[Path]:
 
 def _open(folder: Path, size: int) -> Project:
     return Project.open(folder) if (folder / "project.json").exists() else make_demo(folder, size)
-
-
-def _your_link(project: Project, auth: Auth, url: str) -> str:
-    return join_link(url, auth.renew_invite(_annotator(project, auth, "you")))
-
-
-def _annotator(project: Project, auth: Auth, name: str) -> int:
-    """The annotator of this name, made where there is none."""
-    with project.store.read() as connection:
-        known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
-    return auth.invite(name)[0] if known is None else int(known)

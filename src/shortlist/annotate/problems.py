@@ -1,4 +1,4 @@
-"""What a request can be refused for. The API turns each into its status and {"code", "message"}."""
+"""Why a request can be refused. The API turns each into its status and {"code", "message"}."""
 
 from shortlist.errors import InputError
 
@@ -21,7 +21,7 @@ class NotFound(Problem):
 
 
 class Conflict(Problem):
-    """It cannot be done any more: answered differently, taken by somebody else."""
+    """Too late: answered differently, or taken by somebody else."""
 
     status = 409
 
@@ -33,13 +33,13 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """Signed in, but not as somebody who may."""
+    """Signed in, but not allowed to."""
 
     status = 403
 
 
 class Invalid(Problem):
-    """Well formed, but it cannot be: a class that was not shown."""
+    """Well formed but impossible, such as a class that was not shown."""
 
     status = 422
 

@@ -1,7 +1,7 @@
 """A simulated crowd: robots that look at the pictures and answer through the API like any other program.
 
-Only the standard library: a robot is a thread with one kept connection. They know nothing that the server does not
-tell them but how to read a picture, which is a dictionary of the pictures they may meet.
+Standard library only: a robot is a thread with one open connection. Besides what the server tells it, a robot knows
+only how to read a picture, from a dictionary of the pictures that it may meet.
 """
 
 import http.client
@@ -35,7 +35,7 @@ class Manner:
 
 
 class Gone(Exception):  # noqa: N818 - the server is, not we
-    """The server refused a request or does not answer any more."""
+    """The server refused a request or no longer answers."""
 
 
 class Caller:
@@ -49,7 +49,7 @@ class Caller:
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send again until it was heard: every request may be repeated without harm."""
+        """Send again until it gets through: every request may be repeated without harm."""
         content = self._ask("POST", f"/api/v1{path}", json.dumps(body))
         return json.loads(content) if content else None
 
@@ -79,7 +79,7 @@ class Caller:
             time.sleep(0.5)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -98,7 +98,7 @@ class Robot:
     answered: int = 0
 
     def work(self) -> None:
-        """Answer until there is nothing left or it is told to stop."""
+        """Answer until nothing is left or it is told to stop."""
         dice = random.Random(self.seed)
         caller = Caller(self.url, self.token)
         try:
@@ -138,7 +138,7 @@ def decide(shortlist: Sequence[dict[str, Any]], name: str, manner: Manner, dice:
 
 
 def reader(pictures: dict[bytes, str]) -> Callable[[bytes], str]:
-    """Reads a picture by its grey values; `pictures` are those of every picture there may be."""
+    """Reads a picture by its grey values; `pictures` maps those of every possible picture to its class."""
     from PIL import Image
 
     def read(encoded: bytes) -> str:
@@ -151,7 +151,7 @@ def reader(pictures: dict[bytes, str]) -> Callable[[bytes], str]:
 def run_crowd(
     url: str, tokens: Sequence[str], read: Callable[[bytes], str], manner: Manner, seed: int = 0
 ) -> list[Robot]:
-    """Let one robot for every token work until nothing is left; returns them."""
+    """Let one robot per token work until nothing is left; returns the robots."""
     robots = [Robot(url, token, read, manner, seed + i) for i, token in enumerate(tokens)]
     threads = [threading.Thread(target=robot.work, daemon=True) for robot in robots]
     for thread in threads:

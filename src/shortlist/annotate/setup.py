@@ -1,121 +1,154 @@
-"""What the command line does with a project: make it, add to it, invite, export."""
+"""What the command line does with a project: make it, add to it, invite, rename, export."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import select
-
-from shortlist.annotate.db.schema import Annotator, LabelClass
+from shortlist.annotate.db.statements import class_ids
 from shortlist.annotate.formats import EXPORTS
-from shortlist.annotate.live.chooser import LivePlan
-from shortlist.annotate.live.items import check_added, check_live
+from shortlist.annotate.live.items import check_live
+from shortlist.annotate.live.plan import live_plan
+from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.gold_items import mark_gold
-from shortlist.annotate.project.importing import Progress, Report, add_classes, add_items, kinds, rename_class
+from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
+from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings
-from shortlist.annotate.project.sources import find_sources, read_classes, read_gold, read_instructions
-from shortlist.annotate.web.api.admin import join_link
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
 from shortlist.files import atomic_path
+
+USUAL_SIZE = 5
+
+
+@dataclass(frozen=True)
+class Additions:
+    """The files from which a project is made, or which are added to one; see `shortlist annotate add --help`."""
+
+    items: Path | None = None
+    classes: Path | None = None
+    gold: Path | None = None
+    instructions: Path | None = None
+    text_column: str | None = None
+    item_column: str | None = None
+    strict: bool = False
+
+    def read(self) -> "_Read":
+        """What the files hold; one that cannot be read is refused before anything is changed."""
+        return _Read(
+            [] if self.items is None else list(find_sources(self.items, self.text_column, self.item_column)),
+            {} if self.classes is None else read_classes(self.classes),
+            {} if self.gold is None else read_gold(self.gold),
+            None if self.instructions is None else read_instructions(self.instructions),
+        )
+
+
+@dataclass(frozen=True)
+class _Read:
+    items: list[Source]
+    classes: Mapping[str, str | None]
+    gold: Mapping[str, str]
+    instructions: str | None
 
 
 def init_project(
     folder: Path,
-    settings: Settings,
-    items: Path,
-    classes: Path,
-    gold: Path | None = None,
-    text_column: str | None = None,
-    item_column: str | None = None,
+    additions: Additions,
     *,
-    instructions: Path | None = None,
-    strict: bool = False,
+    title: str | None = None,
+    size: int | None = None,
+    policy: str | None = None,
+    epsilon: float | None = None,
+    test: str | None = None,
     progress: Progress = lambda done, total: None,
-) -> Report:
-    """Make a project with its classes and items; when that fails, nothing is left of it."""
-    names = read_classes(classes)
-    if len(names) < 2:
-        raise InputError(f"{classes}: {len(names)} classes, expected at least two, one a line")
-    found = list(find_sources(items, text_column, item_column))
-    if not found:
-        raise InputError(f"{items}: no items found")
-    known = read_gold(gold) if gold is not None else None
-    words = read_instructions(instructions) if instructions is not None else ""
-    project = Project.create(folder, settings)
+    **settings: Any,
+) -> tuple[Settings, ImportOutcome]:
+    """Make a project with its classes and items; if that fails, nothing is left of it.
+
+    Args:
+        folder: where; it must not hold a project yet.
+        additions: items and classes, at least two, are needed.
+        title: the folder's name if not given.
+        size: classes on a shortlist, 5 if not given.
+        policy: the policy by which a model chooses the lists; none: chance does.
+        epsilon: share of uniform lists mixed in with the model's.
+        test: labelled data to score the model on.
+        progress: called with how many items are done, and of how many.
+        settings: overlap, gold_every and database, as in `Settings`.
+    """
+    read = additions.read()
+    if len(read.classes) < 2:
+        raise InputError(f"{additions.classes}: {len(read.classes)} classes, expected at least two, one per line")
+    if size is not None and size > len(read.classes):
+        raise InputError(f"size {size}: expected at most the {len(read.classes)} classes of {additions.classes}")
+    if not read.items:
+        raise InputError(f"{additions.items}: no items found")
+    # more classes may come later, so the usual size may be more than there are now
+    chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
+    live = live_plan(chosen, policy, epsilon, test)
+    chosen = replace(chosen, live=None if live is None else live.to_dict())
+    project = Project.create(folder, chosen)
     try:
-        set_instructions(project, words)
-        add_classes(project, names)
-        report = add_items(project, found, gold=known, strict=strict, progress=progress)
-        if not report.added:
-            where, reason = report.skipped[0]
-            raise InputError(f"{items}: not one good item; the first: {where}: {reason}")
-        check_live(project, LivePlan.parse(settings.live) if settings.live else None)
+        set_instructions(project, read.instructions or "")
+        outcome = _add_items(project, read, additions.strict, progress)
+        if not outcome.added:
+            where, reason = outcome.skipped[0]
+            raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
+        check_live(project, live)
     except BaseException:
         project.discard()
         raise
     project.close()
-    return report
+    return chosen, outcome
 
 
 def add_to_project(
-    project: Project,
-    items: Path | None,
-    classes: Path | None,
-    gold: Path | None = None,
-    text_column: str | None = None,
-    item_column: str | None = None,
-    *,
-    instructions: Path | None = None,
-    strict: bool = False,
-    progress: Progress = lambda done, total: None,
-) -> Report:
-    """Add classes, then items; what cannot be read is refused before anything is added.
+    project: Project, additions: Additions, progress: Progress = lambda done, total: None
+) -> ImportOutcome:
+    """Add classes, items, gold answers, instructions; what cannot be read or is refused changes nothing.
 
-    Gold answers are for the items that come in, or for those that are there where none do.
+    Gold answers are for the items that come in, or for existing ones if none do.
     """
-    if all(given is None for given in (items, classes, gold, instructions)):
+    if all(part is None for part in (additions.items, additions.classes, additions.gold, additions.instructions)):
         raise InputError("nothing to add: give --items, --classes, --gold or --instructions")
-    names = read_classes(classes) if classes is not None else {}
-    if classes is not None and not names:
-        raise InputError(f"{classes}: no classes found")
-    found = list(find_sources(items, text_column, item_column)) if items is not None else []
-    known = read_gold(gold) if gold is not None else {}
-    words = read_instructions(instructions) if instructions is not None else None
-    check_added(project, kinds(found))
-    classes_now = add_classes(project, names)
-    if items is None:
-        report = mark_gold(project, known, strict=strict)
+    read = additions.read()
+    if additions.classes is not None and not read.classes:
+        raise InputError(f"{additions.classes}: no classes found")
+    check_kinds(project, kinds(read.items))
+    if additions.items is None:
+        outcome = mark_gold(project, read.gold, classes=read.classes, strict=additions.strict)
     else:
-        report = add_items(project, found, gold=known, strict=strict, progress=progress)
-    if words is not None:
-        set_instructions(project, words)
-    return replace(report, classes=classes_now)
+        outcome = _add_items(project, read, additions.strict, progress)
+    if read.instructions is not None:
+        set_instructions(project, read.instructions)
+    return outcome
+
+
+def _add_items(project: Project, read: _Read, strict: bool, progress: Progress) -> ImportOutcome:
+    return add_items(project, read.items, gold=read.gold, classes=read.classes, strict=strict, progress=progress)
 
 
 def rename_by_name(project: Project, old: str, new: str) -> None:
-    """Call the class `old` `new`."""
+    """Rename the class `old` to `new`."""
     with project.store.read() as connection:
-        class_id = connection.execute(select(LabelClass.id).where(LabelClass.name == old.strip())).scalar()
+        class_id = class_ids(connection).get(old.strip())
     if class_id is None:
         raise InputError(f"the project has no class {old!r}")
     rename_class(project, class_id, new)
 
 
 def make_invitation(project: Project, name: str | None, token: bool, url: str) -> str:
-    """A link or a token: for the annotator of this name (made if new), or for an admin."""
-    auth = Auth(project)
-    if name is None:
-        return auth.make_token("command line", None) if token else join_link(url, auth.admin_link())
-    with project.store.read() as connection:
-        known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+    """A link or a token: for the annotator of this name (added if new), or for an admin."""
+    people = People(project)
     if token:
-        return auth.make_token("command line", auth.invite(name)[0] if known is None else known)
-    return join_link(url, auth.invite(name)[1] if known is None else auth.renew_invite(known))
+        return people.make_token("command line", None if name is None else people.ensure(name))
+    secret = people.admin_link() if name is None else people.renew_invite(people.ensure(name))
+    return join_link(url, secret)
 
 
-def export_file(project: Project, out: Path, format_name: str | None) -> int:
-    """Write one of the exports, whole or not at all; returns how many rows."""
+def export_file(project: Project, out: Path, format_name: str | None = None) -> int:
+    """Write one of the exports, completely or not at all; returns the number of rows."""
     name = f"{format_name or 'answers'}{out.suffix.lower()}"
     if name not in EXPORTS:
         raise InputError(f"{out}: no such export, expected the format and ending of one of: {', '.join(EXPORTS)}")

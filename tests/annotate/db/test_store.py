@@ -96,7 +96,7 @@ def test_a_database_of_a_newer_version_is_one_clear_line(database, tmp_path):
     set_revision(store, "0009")
     store.close()
     with pytest.raises(
-        InputError, match=r"of a newer Shortlist \(revision 0009, this one knows \d{4}\): upgrade"
+        InputError, match=r"by a newer Shortlist \(revision 0009, this one knows \d{4}\): upgrade"
     ) as error:
         opened(database, tmp_path)
     assert "\n" not in str(error.value)

@@ -1,5 +1,6 @@
 import csv
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +10,11 @@ from sqlalchemy import insert, select
 from shortlist import NONE, StochasticLabels
 from shortlist.annotate.db.schema import Annotator, Item, Question, Slot, answers, questions
 from shortlist.annotate.db.statements import insert_id
+from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.formats.answers import standing_answers
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
@@ -115,6 +119,28 @@ def test_crowd_kits_table_has_no_gold_items(make_project, tmp_path):
         queue.answer(ada, held[0].id, 0, None, 1.0)
     assert export_file(project, tmp_path / "votes.csv", "crowd-kit") == 20
     assert "gold " not in (tmp_path / "votes.csv").read_text()
+
+
+def test_a_new_format_is_one_function_and_one_line(make_site, tmp_path, monkeypatch):
+    """Protects the registry: command line and API know an export by its line in `EXPORTS` alone."""
+
+    def write_counts(project, path):
+        with project.store.read() as connection:
+            counts = Counter(row["annotator"] for row in standing_answers(connection))
+        path.write_text("".join(f"{name}\t{count}\n" for name, count in counts.items()))
+        return len(counts)
+
+    monkeypatch.setitem(EXPORTS, "counts.tsv", write_counts)
+    site = make_site(items=3)
+    (ada,) = people(site.project, "ada")
+    for _ in range(2):
+        (question,) = site.project.queue().next(ada)
+        site.project.queue().answer(ada, question.id, 0, None, 1.0)
+    assert export_file(site.project, tmp_path / "out.tsv", "counts") == 1
+    assert (tmp_path / "out.tsv").read_text() == "ada\t2\n"
+    reply = site.admin().get("/api/v1/export/counts.tsv")
+    assert (reply.status_code, reply.text) == (200, "ada\t2\n")
+    assert site.admin().get("/api/v1/export/poem.txt").status_code == 422
 
 
 def test_an_unknown_ending_is_refused(make_project, tmp_path):
@@ -288,8 +314,8 @@ def refusal(project, data: bytes) -> str:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("truth.csv", "item,label\na,cat\nb,dog\n", "not one task of ours"),
-        ("min.json", '[{"id": 1, "text": "hello", "intent": "cat"}]', "not one task of ours"),
+        ("truth.csv", "item,label\na,cat\nb,dog\n", "no task here is one of ours"),
+        ("min.json", '[{"id": 1, "text": "hello", "intent": "cat"}]', "no task here is one of ours"),
         ("broken.json", "{", "not JSON"),
     ],
 )

@@ -14,15 +14,17 @@ from sqlalchemy import select, update
 
 from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.live.answer_log import AnswerLog, Given, rounds
-from shortlist.annotate.live.chooser import FOLDER, HISTORY, LiveChooser, LivePlan, live_plan
-from shortlist.annotate.live.items import kind_of, read_project
-from shortlist.annotate.live.supervisor import stewarding
+from shortlist.annotate.live.chooser import LiveChooser
+from shortlist.annotate.live.items import FEATURES, kind_of, read_project
+from shortlist.annotate.live.plan import HISTORY, LivePlan, live_plan
+from shortlist.annotate.live.supervisor import supervising
 from shortlist.annotate.live.trainer import Trainer
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
 from ..conftest import people
@@ -70,16 +72,16 @@ def test_the_plan_comes_from_the_project_and_from_what_is_said_now():
     found = live_plan(plain, "top", 0.1)
     assert found is not None
     assert (found.policy, found.size, found.epsilon, found.mistakes) == ("top", 4, 0.1, False)
-    kept = Settings("t", 4, overlap=2, live={"policy": "adaptive", "hit": 0.9})
+    kept = Settings("t", 4, overlap=2, live={"policy": "adaptive", "l2": 0.3})
     found = live_plan(kept, test="digits")
     assert found is not None
-    assert (found.policy, found.hit, found.mistakes, found.test) == ("adaptive", 0.9, True, "digits")
+    assert (found.policy, found.l2, found.mistakes, found.test) == ("adaptive", 0.3, True, "digits")
     assert live_plan(kept, "uniform") is None
     assert LivePlan.parse(json.loads(json.dumps(found.to_dict()))) == found
 
 
 @pytest.mark.parametrize(
-    "bad", [{"policy": "best"}, {"hit": 2.0}, {"seconds": 0}, {"features": 1}, {"colour": 1}, {"size": 0}]
+    "bad", [{"policy": "best"}, {"epsilon": 2.0}, {"l2": 0}, {"size": "many"}, {"colour": 1}, {"size": 0}]
 )
 def test_a_bad_plan_is_refused_in_one_line(bad):
     with pytest.raises(InputError) as refused:
@@ -99,11 +101,11 @@ def test_before_the_first_publication_lists_are_uniform_and_none_is_asked_again(
     project = words(count=3)
     chooser = LiveChooser(tmp_path, LivePlan(size=2))
     assert not chooser.refresh()
-    choice = chooser.choose("text 0", 6, [1], seed=3)
-    assert (choice.policy, choice.probabilities) == ("uniform", (2 / 5, 2 / 5))
+    choice = chooser.choose(1, 6, [1], seed=3)
+    assert (choice.policy, choice.inclusion) == ("uniform", (2 / 5, 2 / 5))
     assert 1 not in choice.shortlist
-    assert chooser.asks_again("text 0", 6, [0, 1, 2, 3])
-    assert not chooser.asks_again("text 0", 6, [0, 1, 2, 3, 4]), "it is the class left"
+    assert chooser.asks_again(6, [0, 1, 2, 3])
+    assert not chooser.asks_again(6, [0, 1, 2, 3, 4]), "it is the class left"
     (ada,) = people(project, "ada")
     asked = answer_all(project, chooser, ada)
     shown = {}
@@ -116,10 +118,10 @@ def test_before_the_first_publication_lists_are_uniform_and_none_is_asked_again(
 def test_the_model_chooses_after_a_training(words):
     project = words()
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3, features=50)
+    plan = LivePlan(size=3)
     trainer = Trainer(project, plan)
     assert trainer.step(), "the order of the items is published before any answer"
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     assert chooser.refresh()
     answer_all(project, chooser, ada, most=40)
     assert trainer.step()
@@ -137,7 +139,7 @@ def test_the_model_chooses_after_a_training(words):
         row = rows[question.id]
         assert (row["policy"], row["policy_version"]) == ("adaptive", chooser.loaded.snapshot.policy_version)
         assert row["probabilities"] == [1.0] * len(row["shortlist"])
-        again = chooser.choose(f"text {question.item_id - 1}", 6, [], row["seed"])
+        again = chooser.choose(question.item_id, 6, [], row["seed"])
         assert row["turn"] > 0 or list(again.shortlist) == row["shortlist"], (
             "most likely first; the seed gives it again"
         )
@@ -146,10 +148,10 @@ def test_the_model_chooses_after_a_training(words):
 def test_epsilon_is_mixed_in_and_its_probabilities_stored(words):
     project = words()
     (ada,) = people(project, "ada")
-    plan = LivePlan(policy="top", size=2, epsilon=0.5, features=50)
+    plan = LivePlan(policy="top", size=2, epsilon=0.5)
     trainer = Trainer(project, plan)
     trainer.step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     answer_all(project, chooser, ada, most=30)
     with project.store.read() as connection:
@@ -163,21 +165,21 @@ def test_epsilon_is_mixed_in_and_its_probabilities_stored(words):
 def test_items_and_classes_added_later_are_asked_at_once_and_learned_next(words):
     project = words(count=12)
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=2, features=20)
+    plan = LivePlan(size=2)
     trainer = Trainer(project, plan)
     trainer.step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     add_items(project, [Source("text 12", "text 12", text="cat mouse")])
-    assert chooser.choose("text 12", 6, [], 1).policy == "uniform"
+    assert chooser.choose(13, 6, [], 1).policy == "uniform"
     assert trainer.step(), "more items: everything from the start"
     assert chooser.refresh()
-    assert chooser.choose("text 12", 6, [], 1).policy == "adaptive"
+    assert chooser.choose(13, 6, [], 1).policy == "adaptive"
     add_classes(project, ["newt"])
-    assert chooser.choose("text 12", 7, [], 1).policy == "uniform"
+    assert chooser.choose(13, 7, [], 1).policy == "uniform"
     assert trainer.step()
     assert chooser.refresh()
-    assert chooser.choose("text 12", 7, [], 1).policy == "adaptive"
+    assert chooser.choose(13, 7, [], 1).policy == "adaptive"
     answer_all(project, chooser, ada)
 
 
@@ -187,7 +189,7 @@ def test_where_mistakes_are_modelled_sure_items_are_closed(words):
     plan = live_plan(project.settings, "top")
     trainer = Trainer(project, plan)
     trainer.step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     answer_all(project, chooser, ada)
     trainer.step()
@@ -201,10 +203,10 @@ def test_where_mistakes_are_modelled_sure_items_are_closed(words):
 def test_an_undone_answer_is_forgotten_and_its_item_asked(words):
     project = words(count=24)
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3, features=20)
+    plan = LivePlan(size=3)
     trainer = Trainer(project, plan)
     trainer.step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     asked = answer_all(project, chooser, ada, most=20)
     trainer.trained_at = -1e9
@@ -278,12 +280,12 @@ def test_gold_items_are_scored_on_and_not_asked_about(make_project):
     known = [Source(f"g{i}", f"g{i}", text=WORDS[i % 6], gold=f"class {i % 6}") for i in range(12)]
     add_items(project, known)
     with project.store.read() as connection:
-        items = read_project(connection, project.media, 20, 0, None)
-    assert items.names == [f"i{i}" for i in range(30)]
+        items = read_project(connection, project.media, 0, None)
+    assert items.ids == list(range(1, 31))
     assert items.y_score.tolist() == [i % 6 for i in range(12)]
     assert len(items.x_score) == 12
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3, features=20)
+    plan = LivePlan(size=3)
     trainer = Trainer(project, plan)
     trainer.step()
     with project.store.read() as connection:
@@ -295,7 +297,7 @@ def test_gold_items_are_scored_on_and_not_asked_about(make_project):
         queue.answer(ada, question.id, 0, right if right in question.shortlist else None, 1.0)
     trainer.trained_at = -1e9
     trainer.step()
-    line = json.loads((project.folder / FOLDER / HISTORY).read_text().splitlines()[-1])
+    line = json.loads((project.live / HISTORY).read_text().splitlines()[-1])
     assert line["scored_on"] == "gold"
     assert line["accuracy"] > 0.6
     assert line["answers"] == 30
@@ -310,8 +312,8 @@ def test_images_of_any_size_and_sounds_not(make_project, tmp_path):
         Image.new("RGB", size, (50 * i, 0, 0)).save(tmp_path / f"{i}.png")
     add_items(project, [Source(f"{i}.png", f"{i}.png", path=tmp_path / f"{i}.png") for i in range(3)])
     with project.store.read() as connection:
-        items = read_project(connection, project.media, 10, 0, None)
-    assert items.x.shape == (3, 10)
+        items = read_project(connection, project.media, 0, None)
+    assert items.x.shape == (3, FEATURES)
     with project.store.write() as connection:
         connection.execute(update(Item).where(Item.id == 1).values(kind="audio"))
     with project.store.read() as connection, pytest.raises(InputError, match="texts, or all images"):
@@ -331,9 +333,9 @@ def wait_for(ready, seconds=60.0):
 def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(words, database):
     project = words(database, count=40)
     ada, bob = people(project, "ada", "bob")
-    plan = LivePlan(size=3, features=20)
+    plan = LivePlan(size=3)
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     queue = project.queue(chooser)
     (before,) = queue.next(ada)
     assert chooser.refresh()
@@ -356,10 +358,10 @@ def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(wo
 def test_after_the_start_more_may_be_fetched_ahead(words):
     project = words()
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3, features=50)
+    plan = LivePlan(size=3)
     trainer = Trainer(project, plan)
     trainer.step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     assert chooser.most_held == 1, "nothing is known yet"
     chooser.refresh()
     queue = project.queue(chooser)
@@ -375,9 +377,9 @@ def test_after_the_start_more_may_be_fetched_ahead(words):
 def test_a_none_is_asked_again_before_anything_else(words, database):
     project = words(database, count=40)
     ada, bob = people(project, "ada", "bob")
-    plan = LivePlan(size=2, features=20)
+    plan = LivePlan(size=2)
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     queue = project.queue(chooser)
     (first,), (other,) = queue.next(ada), queue.next(bob)
@@ -392,9 +394,9 @@ def test_a_none_is_asked_again_before_anything_else(words, database):
 
 def test_all_is_asked_once_each_also_without_a_newer_publication(words, database):
     project = words(database, count=150)
-    plan = LivePlan(size=6, features=20)
+    plan = LivePlan(size=6)
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     wanted = [int(row) + 1 for row in chooser.loaded.snapshot.order]
     queue, asked = project.queue(chooser), []
@@ -413,9 +415,9 @@ def test_a_gold_question_leaves_the_wanted_item_in_front(words, database):
     project = words(database, count=40)
     add_items(project, [Source("known", "known", text=WORDS[0], gold="class 0")])
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=6, features=20)
+    plan = LivePlan(size=6)
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     wanted = int(chooser.loaded.snapshot.order[0]) + 1
     queue = project.queue(chooser, seeds=iter([10, 11]).__next__)
@@ -430,7 +432,7 @@ def test_somebody_who_spoke_about_all_wanted_items_gets_others_soon(words, datab
     ada, bob = people(project, "ada", "bob")
     plan = live_plan(project.settings, "top")
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     queue = project.queue(chooser)
     for _ in range(300):
         (question,) = queue.next(ada)
@@ -448,7 +450,7 @@ def test_nobody_is_shown_again_what_they_have_just_refused(words):
     ada, bob = people(project, "ada", "bob")
     plan = live_plan(project.settings, "adaptive")
     Trainer(project, plan).step()
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     sure = np.tile(np.array([0.998, *[0.0004] * 5], np.float16), (60, 1))
     chooser.loaded = replace(chooser.loaded, snapshot=replace(chooser.loaded.snapshot, beliefs=sure))
@@ -464,8 +466,8 @@ def test_nobody_is_shown_again_what_they_have_just_refused(words):
         refused += question.shortlist
     queue.answer(ada, question.id, 0, None, 1.0)
     (other,) = queue.next(ada)
-    assert other.item_id != first.item_id, "who refused every class has spoken"
-    assert queue.next(bob)[0].shortlist == [0], "another voice is asked as if nobody had refused it"
+    assert other.item_id != first.item_id, "somebody who refused every class is done with the item"
+    assert queue.next(bob)[0].shortlist == [0], "somebody else is asked as if nobody had refused it"
 
 
 def test_gold_answers_set_the_rates_of_mistakes(make_project):
@@ -492,7 +494,7 @@ def test_gold_answers_set_the_rates_of_mistakes(make_project):
     assert found.miss == pytest.approx(missed / (shown + 1))
     assert found.slip == pytest.approx(0.001), "never exactly 0"
     assert trainer.loop.state.questions == 0, "gold is not trained on"
-    chooser = LiveChooser(project.folder / FOLDER, plan)
+    chooser = LiveChooser(project.live, plan)
     chooser.refresh()
     assert chooser.loaded.snapshot.mistakes == found
 
@@ -500,32 +502,32 @@ def test_gold_answers_set_the_rates_of_mistakes(make_project):
 def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(words):
     project = words(count=30)
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3, features=20, seconds=0.2, nice=0)
-    with stewarding(project, plan) as steward:
-        steward.start()
-        wait_for(lambda: steward.chooser.loaded is not None)
-        version = steward.chooser.loaded.snapshot.version
-        first = steward.trainer
+    plan = LivePlan(size=3)
+    with supervising(project, plan) as supervisor:
+        supervisor.start()
+        wait_for(lambda: supervisor.chooser.loaded is not None)
+        version = supervisor.chooser.loaded.snapshot.version
+        first = supervisor.trainer
         first.kill()
-        answer_all(project, steward.chooser, ada, most=20)
-        wait_for(lambda: steward.chooser.loaded.snapshot.version > version)
-        assert steward.trainer is not first
+        answer_all(project, supervisor.chooser, ada, most=20)
+        wait_for(lambda: supervisor.chooser.loaded.snapshot.version > version)
+        assert supervisor.trainer is not first
         wait_for(
             lambda: any(
                 m["name"] == "resolved" and m["answers"] >= 20 for m in Stats(project.store).status()["measures"]
             )
         )
-        last = steward.trainer
+        last = supervisor.trainer
     assert last.poll() is not None
 
 
 def test_the_trainer_ends_when_the_server_is_killed(words):
     project = words(count=10)
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live.chooser import LivePlan\n"
-        "from shortlist.annotate.live.supervisor import Steward\n"
+        "import sys, time\nfrom pathlib import Path\nfrom shortlist.annotate.live.plan import LivePlan\n"
+        "from shortlist.annotate.live.supervisor import Supervisor\n"
         "from shortlist.annotate.project.project import Project\n"
-        "p = Project.open(Path(sys.argv[1])); s = Steward(p, LivePlan(size=3, features=5, nice=0))\n"
+        "p = Project.open(Path(sys.argv[1])); s = Supervisor(p, LivePlan(size=3))\n"
         "s.start()\n"
         "while s.chooser.loaded is None: time.sleep(0.05)\n"
         "print(s.trainer.pid, 'torch' in sys.modules, 'scipy' in sys.modules, flush=True); time.sleep(60)\n"
@@ -556,7 +558,7 @@ def test_robots_label_digits_live(tmp_path):
     from ..running import Server, free_port
 
     digits, names = load_digits(), list("0123456789")
-    plan = LivePlan(size=3, l2=0.03, retrain_every=1000, seconds=1.0, test="digits", nice=0)
+    plan = LivePlan(size=3, l2=0.03, test="digits")
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for i in range(300):
@@ -565,12 +567,12 @@ def test_robots_label_digits_live(tmp_path):
     with Project.create(folder, Settings("digits", 3, live=plan.to_dict())) as project:
         add_classes(project, names)
         add_items(project, [Source(n, n, path=pictures / n) for n in digits.names[:300]], strict=True)
-        auth = Auth(project)
+        auth = People(project)
         tokens = [auth.make_token("robot", auth.invite(f"robot {i}")[0]) for i in range(6)]
     server = Server(folder, free_port())
     try:
         server.wait()
-        history = folder / FOLDER / HISTORY
+        history = folder / "live" / HISTORY
         wait_for(history.exists)
         known = {p.tobytes(): names[k] for p, k in zip(digits.x, digits.y, strict=True)}
         run_crowd(f"http://127.0.0.1:{server.port}", tokens, reader(known), Manner(0.05, 0, 0))

@@ -10,8 +10,8 @@ from PIL import Image
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import LabelClass
-from shortlist.annotate.live.chooser import LivePlan
-from shortlist.annotate.live.supervisor import Steward
+from shortlist.annotate.live.plan import LivePlan
+from shortlist.annotate.live.supervisor import Supervisor
 from shortlist.annotate.project.importing import store_media
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
@@ -111,7 +111,7 @@ def test_pictures_do_not_join_texts_that_a_model_chooses_lists_for(birds):
     assert shortlist("add", "q", *add, folder=birds).returncode == 0, "no model was asked for"
     assert shortlist("init", "r", *made, folder=birds).returncode == 0
     with Project.open(birds / "r") as project:
-        Steward(project, LivePlan())  # what `serve --policy adaptive` begins with
+        Supervisor(project, LivePlan())  # what `serve --policy adaptive` begins with
         with pytest.raises(InputError, match="they are text, these image"):
             store_media(project, "a.png", (pictures / "a.png").read_bytes())
     for name, more in (("p", ""), ("r", " (or remove r/live if no model is to choose here again)")):

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from shortlist.annotate.db.schema import Item, tables
 from shortlist.annotate.project.backup import restore_backup, write_backup
 from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.web.auth import Auth
@@ -47,7 +48,7 @@ def worked_on(make_project, database, tmp_path):
 
 def test_a_backup_comes_back_whole(make_project, database, tmp_path):
     project, ada = worked_on(make_project, database, tmp_path)
-    token, link = Auth(project).make_token("robot", ada), Auth(project).renew_invite(ada)
+    token, link = People(project).make_token("robot", ada), People(project).renew_invite(ada)
     path = tmp_path / "backup.zip"
     saved = write_backup(project, path)
     assert saved.missing == []
@@ -60,8 +61,9 @@ def test_a_backup_comes_back_whole(make_project, database, tmp_path):
         ]
         assert files[0] == files[1]
         assert len(files[0]) == 1
-        assert Auth(again).who(token, "token").annotator_id == ada, "tokens and links go on working"
-        Auth(again).sign_in(link)
+        auth = Auth(again, People(again))
+        assert auth.who(token, "token").annotator_id == ada, "tokens and links go on working"
+        auth.sign_in(link)
         (q,) = again.queue().next(ada)
         again.queue().answer(ada, q.id, q.attempt, None, 1.0)
 
@@ -139,7 +141,7 @@ def test_what_is_no_backup_of_ours_is_refused_and_leaves_nothing(make_project, t
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     for taken in (project.folder, tmp_path / "mine", good):
-        with pytest.raises(InputError, match="is there already"):
+        with pytest.raises(InputError, match="exists already"):
             restore_backup(good, taken)
     (tmp_path / "empty").mkdir()
     restore_backup(good, tmp_path / "empty")
@@ -150,7 +152,7 @@ def test_a_picture_that_is_gone_does_not_cost_the_answers(make_project, tmp_path
     (file,) = project.media.rglob("*.png")
     file.unlink()
     printed = run("backup", project.folder, tmp_path / "a.zip", code=1)
-    assert "its file is gone or cannot be read: a.png" in printed
+    assert "its file is missing or cannot be read: a.png" in printed
     restore_backup(tmp_path / "a.zip", tmp_path / "again")
     with Project.open(tmp_path / "again") as again:
         assert content(again) == content(project)

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Answer, Question
 from shortlist.annotate.problems import Conflict, NotFound
-from shortlist.annotate.project.importing import rename_class
+from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 

@@ -4,9 +4,11 @@ import csv
 import threading
 from itertools import count
 
+import pytest
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Item, Question, Slot
+from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.live.items import shape
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.stats import Stats
@@ -71,10 +73,10 @@ def test_what_was_asked_is_not_made_gold(make_project, database):
     known = {f"item {i}": "class 0" for i in range(6)} | {"gold 0": "class 1", "nobody": "class 0", "a\x00b": "class 0"}
     report = mark_gold(project, known | {"item 5": "no class"})
     reasons = dict(report.skipped)
-    assert {name for name, reason in reasons.items() if reason.startswith("was asked")} == asked
+    assert {name for name, reason in reasons.items() if reason.startswith("somebody was asked")} == asked
     assert len(asked) == 2
-    assert reasons["gold 0"] == "a gold item already"
-    assert reasons["nobody"] == reasons["a\x00b"] == "a gold answer for an item that is not there"
+    assert reasons["gold 0"] == "is a gold item already"
+    assert reasons["nobody"] == reasons["a\x00b"] == "a gold answer for an item that does not exist"
     assert "no class" in reasons["item 5"]
     assert report.added == 5 - len(asked)
     answer_all(project, ada)
@@ -110,17 +112,35 @@ def test_by_the_command_line_and_the_api(make_site, tmp_path):
     site = make_site(items=4, classes=3)
     folder, gold = site.project.folder, tmp_path / "gold.csv"
     gold.write_text("item,gold\nitem 1,class 2\nitem 9,class 0\n")
-    assert "item 9: a gold answer for an item that is not there" in refused("add", folder, "--gold", gold, "--strict")
+    assert "item 9: a gold answer for an item that does not exist" in refused("add", folder, "--gold", gold, "--strict")
     assert count_gold(site.project) == 0, "all or nothing"
     assert "1 gold answers added, 1 skipped" in run("add", folder, "--gold", gold)
     body = {"items": [{"item": "item 2", "gold": "class 0"}, {"item": "item 1", "gold": "class 0"}]}
     reply = site.admin().post("/api/v1/items/gold", json=body).json()
-    assert reply == {"added": 1, "skipped": [{"item": "item 1", "reason": "a gold item already"}]}
+    assert reply == {"added": 1, "skipped": [{"item": "item 1", "reason": "is a gold item already"}]}
     assert site.admin().post("/api/v1/items/gold", json={**body, "strict": True}).status_code == 422
     assert site.annotator("ada").post("/api/v1/items/gold", json=body).status_code == 403
     twice = {"items": [body["items"][0], body["items"][0]]}
     assert "an item occurs twice" in site.admin().post("/api/v1/items/gold", json=twice).text
     assert count_gold(site.project) == 2
+
+
+@pytest.mark.parametrize("with_items", [False, True])
+def test_what_strict_refuses_adds_no_class_either(make_project, tmp_path, with_items):
+    """Protects the order: gold answers may name classes that come in with them, but a bad one must add nothing."""
+    project = make_project(items=2, classes=3)
+    gold, classes, items = tmp_path / "gold.csv", tmp_path / "classes.txt", tmp_path / "items.csv"
+    classes.write_text("newt\n")
+    items.write_text("item,text\nnew,a text\n")
+    name = "new" if with_items else "item 1"
+    words = ["add", project.folder, "--classes", classes, *(["--items", items] if with_items else []), "--strict"]
+    gold.write_text(f"item,gold\n{name},newt\nghost,newt\n")
+    assert "ghost" in refused(*words, "--gold", gold)
+    with project.store.read() as connection:
+        assert (class_names(connection), count_gold(project)) == (["class 0", "class 1", "class 2"], 0)
+    gold.write_text(f"item,gold\n{name},newt\n")
+    assert "4 classes now" in run(*words, "--gold", gold)
+    assert count_gold(project) == 1
 
 
 def count_gold(project) -> int:

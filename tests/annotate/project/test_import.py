@@ -10,11 +10,12 @@ from PIL import Image
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Item, Slot
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.media import audio_type
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold
-from shortlist.annotate.setup import add_to_project, init_project
+from shortlist.annotate.setup import Additions, add_to_project, init_project
 from shortlist.data import load
 from shortlist.errors import InputError
 
@@ -106,7 +107,7 @@ def test_texts_from_a_file(make_project, tmp_path, ending):
     assert dict(report.skipped) == {
         "row 2 (b)": "an empty text",
         "row 3 (a)": "a duplicate id",
-        "row 5 (d)": "the gold answer 'class 99' is not a class: the item is taken without it",
+        "row 5 (d)": "the gold answer 'class 99' is not a class: the item is added without it",
     }
     with project.store.read() as connection:
         row = connection.execute(select(Item).where(Item.name == "c")).mappings().one()
@@ -166,10 +167,10 @@ def test_hidden_files_are_no_items(make_project, tmp_path):
 def test_nothing_is_added_where_a_part_cannot_be_read(make_project, tmp_path):
     project = make_project(items=0, classes=2)
     with pytest.raises(InputError, match="no such file or folder"):
-        add_to_project(project, tmp_path / "nowhere", classes_file(tmp_path))
-    add_to_project(project, None, classes_file(tmp_path))
+        add_to_project(project, Additions(tmp_path / "nowhere", classes_file(tmp_path)))
+    add_to_project(project, Additions(classes=classes_file(tmp_path)))
     with pytest.raises(InputError, match="the project has the class 'cat' already: give new ones only"):
-        add_to_project(project, None, classes_file(tmp_path))
+        add_to_project(project, Additions(classes=classes_file(tmp_path)))
 
 
 def test_strict_refuses_the_whole_import_naming_the_item(make_project, tmp_path, database):
@@ -199,8 +200,11 @@ def test_texts_that_cannot_be_shown_are_skipped(make_project, database, text):
 def test_init_makes_a_project_or_nothing(tmp_path, database):
     items = tmp_path / "items.csv"
     items.write_text("text\nhello\nworld\n\n")
-    settings = Settings("t", 2, database=database)
     folder = tmp_path / "p"
+
+    def init(items, classes):
+        return init_project(folder, Additions(items, classes), size=2, database=database)[1]
+
     for bad_items, bad_classes in (
         (tmp_path / "nowhere", classes_file(tmp_path)),
         (items, tmp_path / "nowhere.txt"),
@@ -209,24 +213,24 @@ def test_init_makes_a_project_or_nothing(tmp_path, database):
         (items, classes_file(tmp_path, ("a", "b\x07"))),
     ):
         with pytest.raises(InputError):
-            init_project(folder, settings, bad_items, bad_classes)
+            init(bad_items, bad_classes)
         assert not folder.exists()
     empty = tmp_path / "empty.csv"
     empty.write_text("item,text\na,\n")
     with pytest.raises(InputError, match="not one good item"):
-        init_project(folder, settings, empty, classes_file(tmp_path))
+        init(empty, classes_file(tmp_path))
     assert not folder.exists()
-    assert init_project(folder, settings, items, classes_file(tmp_path)).added == 2
+    assert init(items, classes_file(tmp_path)).added == 2
     with pytest.raises(InputError, match="already holds a project"):
-        init_project(folder, settings, items, classes_file(tmp_path))
+        init(items, classes_file(tmp_path))
     with Project.open(folder) as project:
         more = tmp_path / "more.jsonl"
         more.write_text('{"text": "new", "item": "n"}\n')
         extra = tmp_path / "extra.txt"
         extra.write_text("fox\n")
-        assert add_to_project(project, more, extra).added == 1
+        assert add_to_project(project, Additions(more, extra)).added == 1
         with pytest.raises(InputError, match="nothing to add"):
-            add_to_project(project, None, None)
+            add_to_project(project, Additions())
 
 
 @pytest.mark.postgres
@@ -264,7 +268,7 @@ def test_gold_from_a_file(make_project, tmp_path):
     project = make_project(items=0)
     report = add_items(project, [Source("a", "a", text="x"), Source("b", "b", text="y")], gold=read_gold(path))
     assert report.added == 2
-    assert report.skipped == [("ghost", "a gold answer for an item that is not there")]
+    assert report.skipped == [("ghost", "a gold answer for an item that does not exist")]
     path.write_text("item,label\na,b\n")
     with pytest.raises(InputError, match="item and gold"):
         read_gold(path)
@@ -285,8 +289,8 @@ def test_a_mistyped_gold_answer_is_reported_and_its_item_stays(make_project, tmp
     report = add_items(project, sources, gold=read_gold(path))
     assert report.added == 3
     assert report.skipped == [
-        ("a", "the gold answer 'clas 2' is not a class: the item is taken without it"),
-        ("c", "the gold answer 'clas 1' is not a class: the item is taken without it"),
+        ("a", "the gold answer 'clas 2' is not a class: the item is added without it"),
+        ("c", "the gold answer 'clas 1' is not a class: the item is added without it"),
     ]
     with project.store.read() as connection:
         found = connection.execute(select(Item.name, Item.gold).order_by(Item.id)).all()

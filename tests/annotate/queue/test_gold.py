@@ -36,7 +36,7 @@ def test_every_list_is_as_likely_as_any_other_of_its_kind(size, num_classes):
         possible = [shown for shown in every if (truth in shown) == kind]
         assert even([lists.count(shown) for shown in possible])
     for k in range(num_classes):
-        said = {p for choice in found for j, p in zip(choice.shortlist, choice.probabilities, strict=True) if j == k}
+        said = {p for choice in found for j, p in zip(choice.shortlist, choice.inclusion, strict=True) if j == k}
         assert len(said) == 1
         often = sum(k in shown for shown in lists) / draws
         assert often == pytest.approx(said.pop(), abs=4 * np.sqrt(0.25 / draws))
@@ -51,7 +51,7 @@ def test_where_uniform_lists_hold_the_class_oftener_gold_lists_are_uniform():
     for seed in range(6000):
         choice = choose_gold(4, 3, 5, seed)
         counts[every[frozenset(choice.shortlist)]] += 1
-        assert choice.probabilities == pytest.approx([0.6] * 3)
+        assert choice.inclusion == pytest.approx([0.6] * 3)
     assert even(counts)
 
 

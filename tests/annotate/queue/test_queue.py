@@ -2,12 +2,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
-from shortlist.annotate.project.importing import add_classes
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.sources import Source
 from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.queue import leases
 from shortlist.annotate.queue.chooser import Choice, Front, UniformChooser
 from shortlist.annotate.queue.queue import Queue
 
@@ -32,7 +35,7 @@ def test_a_question_is_stored_before_it_is_shown(make_project, database, clock):
         row = connection.execute(select(Question)).mappings().one()
     assert (row["id"], row["shortlist"], row["annotator_id"]) == (shown.id, shown.shortlist, ada)
     assert (row["policy"], row["probabilities"], row["served_at"]) == ("uniform", [0.5] * 3, clock.now)
-    again = UniformChooser(3).choose("item 0", 6, [], row["seed"])
+    again = UniformChooser(3).choose(1, 6, [], row["seed"])
     assert list(again.shortlist) == shown.shortlist, "the seed gives the shortlist again"
 
 
@@ -175,6 +178,18 @@ def test_a_lease_that_ran_out_goes_to_somebody_else(make_project, database, cloc
     queue.answer(bob, taken.id, 0, None, 1.0)
 
 
+def test_a_lease_has_run_out_at_the_very_moment_it_ends(make_project, database, clock):
+    """Protects the boundary: `lease_until` is the first moment at which somebody else may have the question."""
+    project = make_project(database, items=1)
+    ada, bob = people(project, "ada", "bob")
+    queue = project.queue(clock=clock)
+    (held,) = queue.next(ada)
+    clock.now = held.lease_until - 0.001
+    assert queue.next(bob) == []
+    clock.now = held.lease_until
+    assert [taken.item_id for taken in queue.next(bob)] == [held.item_id]
+
+
 def test_a_late_answer_counts_while_nobody_else_has_the_slot(make_project, database, clock):
     project = make_project(database, items=2)
     ada, bob = people(project, "ada", "bob")
@@ -302,8 +317,56 @@ class AskAgain:
         left = [k for k in range(num_classes) if k not in refused][:2]
         return Choice(tuple(left), (1.0,) * len(left), "again", "1") if left else None
 
-    def asks_again(self, item, num_classes, refused):
+    def asks_again(self, num_classes, refused):
         return True
+
+
+def test_a_late_answer_does_not_count_once_the_slot_is_asked_with_other_classes(make_project, database, clock):
+    """Protects the turn: the slot is free again, but somebody has refused the list of the late answer by then."""
+    project = make_project(database, items=1, classes=5)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain(), clock=clock)
+    (old,) = queue.next(ada)
+    clock.now += 1000
+    (taken,) = queue.next(bob)
+    queue.answer(bob, taken.id, 0, None, 1.0)
+    assert scalar(project, select(Slot.state)) == "free"
+    with pytest.raises(Conflict) as refused:
+        queue.answer(ada, old.id, 0, old.shortlist[0], 1.0)
+    assert refused.value.code == "lease_lost"
+    assert scalar(project, select(Item.state)) == "open"
+
+
+def test_what_somebody_passed_over_is_theirs_when_their_own_lease_has_run_out(make_project, database, clock):
+    """Protects the hint of where to begin looking, which must be forgotten with the lease.
+
+    Ada holds one slot of an item and passes over the other. Her lease runs out and Bob, who may have only that slot
+    again, takes it: the other one lies before the place where she would begin to look.
+    """
+    project = make_project(database, items=1, classes=9, overlap=2)
+    ada, bob, dan = people(project, "ada", "bob", "dan")
+    queue = Queue(project.store, AskAgain(), clock=clock)
+    for who in (bob, dan):
+        (question,) = queue.next(who)
+        queue.answer(who, question.id, 0, None, 1.0)
+    assert len(queue.next(ada, hold=2)) == 1
+    clock.now += 1000
+    assert len(queue.next(bob)) == 1
+    assert len(queue.next(ada)) == 1
+
+
+def test_where_to_begin_looking_is_forgotten_after_a_while(make_project, monkeypatch):
+    """Protects a slot that becomes visible after one with a higher rank, as may happen on PostgreSQL."""
+    project = make_project(items=2)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    assert len(queue.next(ada, hold=3)) == 2
+    add_items(project, [Source("late", "late", text="?")])
+    with project.store.write() as connection:
+        connection.execute(update(Slot).where(Slot.state == "free").values(rank=-5))
+    assert len(queue.next(ada, hold=3)) == 2, "below the hint, which is fresh"
+    monkeypatch.setattr(leases, "HINT_SECONDS", -1.0)
+    assert len(queue.next(ada, hold=3)) == 3
 
 
 def test_a_policy_may_ask_again_without_the_refused_classes(make_project, database):
@@ -436,11 +499,11 @@ def test_the_work_of_a_request_does_not_grow(make_project):
 def test_uniform_shortlists_are_uniform():
     chooser, counts = UniformChooser(2), np.zeros((4, 4))
     for seed in range(6000):
-        a, b = chooser.choose("x", 4, [], seed).shortlist
+        a, b = chooser.choose(1, 4, [], seed).shortlist
         counts[a, b] += 1
     assert np.allclose(counts[~np.eye(4, dtype=bool)] / 6000, 1 / 12, atol=0.015)
-    assert chooser.choose("x", 3, [0, 1, 2], 1) is None
-    assert chooser.choose("x", 3, [0, 2], 1) == Choice((1,), (1.0,), "uniform", "1")
+    assert chooser.choose(1, 3, [0, 1, 2], 1) is None
+    assert chooser.choose(1, 3, [0, 2], 1) == Choice((1,), (1.0,), "uniform", "1")
 
 
 def test_the_database_itself_refuses_a_second_lease_or_answer(make_project, database):

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from sqlalchemy import func, select, text
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.db.statements import STANDING
 from shortlist.annotate.problems import Conflict
 
 from ..conftest import Clock, people
@@ -220,6 +221,8 @@ def check(project, model: Model) -> None:
         counters = {row["id"]: row for row in connection.execute(select(Annotator)).mappings()}
         items = connection.execute(select(Item)).mappings().all()
         latest = connection.execute(select(func.max(Slot.rank))).scalar()
+        joined = select(Question.id, Answer.class_id).join(Answer, Answer.question_id == Question.id)
+        standing = dict(connection.execute(joined.where(*STANDING)).all())
     assert {key: (q.state, q.attempt) for key, q in model.asked.items()} == {
         key: (row["state"], row["attempt"]) for key, row in questions.items()
     }
@@ -234,7 +237,7 @@ def check(project, model: Model) -> None:
             assert slot["lease_until"] == model.until[slot["id"]]
     superseded = {row["supersedes"] for row in rows}
     live = {r["question_id"]: r["class_id"] for r in rows if r["kind"] == "answer" and r["id"] not in superseded}
-    assert live == model.live()
+    assert live == standing == model.live()
     logged = {(row["question_id"], row["attempt"]): row["class_id"] for row in rows if row["kind"] != "undo"}
     assert logged == {key: value for key, (_, value) in model.log.items()}
     for who, row in counters.items():

@@ -71,7 +71,7 @@ def test_what_an_admin_sees_and_does(make_site, database):
 
 def test_links_lead_to_where_people_reach_it(make_site):
     site = make_site(options={"public_url": "https://label.example", "tls": True})
-    script = site.client(headers={"Authorization": f"Bearer {site.auth.make_token('script', None)}"})
+    script = site.client(headers={"Authorization": f"Bearer {site.people.make_token('script', None)}"})
     assert (
         script.post("/api/v1/annotators", json={"name": "a"}).json()["link"].startswith("https://label.example/join#")
     )
@@ -257,7 +257,7 @@ def test_a_remembered_session_ends_with_its_time(make_site):
     now = [1_000_000.0]
     site = make_site(options={"clock": lambda: now[0]})
     ada = site.client()
-    secret = site.app.state.services.auth.invite("ada")[1]
+    secret = site.app.state.services.people.invite("ada")[1]
     assert ada.post("/api/v1/session", json={"secret": secret}).status_code == 200
     assert ada.post("/api/v1/next", json={}).status_code == 200
     now[0] += 31 * 24 * 3600

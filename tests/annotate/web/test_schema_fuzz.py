@@ -20,9 +20,9 @@ TAGS = {"admin": {"session", "admin", "data"}, "annotator": {"session", "answeri
 @pytest.mark.parametrize("role", ["admin", "annotator"])
 def test_no_request_makes_the_server_fail(make_site, database, role, mode):
     site = make_site(database, items=50, options={"limits": LIMITS})
-    ada = site.auth.invite("ada")[0]
+    ada = site.people.invite("ada")[0]
     site.app.state.services.queue.next(ada, hold=4)
-    headers = {"Authorization": f"Bearer {site.auth.make_token('fuzz', None if role == 'admin' else ada)}"}
+    headers = {"Authorization": f"Bearer {site.people.make_token('fuzz', None if role == 'admin' else ada)}"}
     api = schemathesis.openapi.from_asgi("/api/v1/openapi.json", site.app)
     operations = [result.ok() for result in api.get_all_operations()]
     answers: dict[str, list[int]] = {}

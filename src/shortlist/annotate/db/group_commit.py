@@ -1,8 +1,8 @@
 """SQLite's one writer, shared: transactions that wait for each other anyway share one commit, hence one fsync.
 
-A commit to the disk costs from 0.2 ms to 20 ms, whatever is in it. So a writer that finds others at the door leaves the
-commit to the last of them and returns only when that is done: everybody is acknowledged after a durable commit, as if
-alone. Each part is its own savepoint, so one that fails takes nobody with it.
+A commit costs 0.2 ms to 20 ms, whatever is in it. So a writer that sees others waiting leaves the commit to the last
+of them and returns only when that is done: everybody is acknowledged after a durable commit, as if alone. Each part is
+its own savepoint, so one that fails takes nobody with it.
 """
 
 import threading
@@ -72,7 +72,7 @@ class GroupCommit:
         return self._connection
 
     def _leave(self) -> None:
-        """Settle the batch, or leave that to whoever is at the door: they come next and ask the same."""
+        """Settle the batch, or leave that to a waiting writer, who comes next and decides in the same way."""
         batch = self._batch
         try:
             if batch is None:

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0002"  # the newest migration; a store at this revision does not need alembic to be imported
+REVISION = "0002"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
@@ -26,7 +26,7 @@ class LabelClass(Base):
 
 
 class Item(Base):
-    """Something to label. `pending` counts its slots that still want an answer."""
+    """Something to label. `pending` counts its slots that still wait for an answer."""
 
     __tablename__ = "items"
     id: Mapped[int] = mapped_column(ID, primary_key=True)
@@ -36,7 +36,7 @@ class Item(Base):
     file: Mapped[str | None] = mapped_column(String)  # below the project's media folder
     media_type: Mapped[str | None] = mapped_column(String)
     gold: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # the known answer
-    state: Mapped[str] = mapped_column(String)  # open | done | closed (the policy asks it no more)
+    state: Mapped[str] = mapped_column(String)  # open | done | closed (the policy does not ask about it any more)
     pending: Mapped[int] = mapped_column(Integer)
     __table_args__ = (
         Index(
@@ -49,7 +49,7 @@ class Item(Base):
 
 
 class Annotator(Base):
-    """A person (or a program) that answers. The counters are of live answers: undo counts down again."""
+    """A person (or a program) that answers. The counters leave out answers that were taken back."""
 
     __tablename__ = "annotators"
     id: Mapped[int] = mapped_column(ID, primary_key=True)
@@ -60,11 +60,11 @@ class Annotator(Base):
     answers: Mapped[int] = mapped_column(Integer)
     nones: Mapped[int] = mapped_column(Integer)
     skips: Mapped[int] = mapped_column(Integer)
-    gold_seen: Mapped[int] = mapped_column(BigInteger)  # gold items are given in the order of their ids: the last one
+    gold_seen: Mapped[int] = mapped_column(BigInteger)  # the last one: gold items are given in the order of their ids
 
 
 class Slot(Base):
-    """One voice on an item: n-fold overlap is n slots. Free ones are given out by rank; a freed one goes to the end."""
+    """One person's say on an item: an overlap of n is n slots. Free ones are given out by rank, a freed one last."""
 
     __tablename__ = "slots"
     id: Mapped[int] = mapped_column(ID, primary_key=True)
@@ -78,7 +78,7 @@ class Slot(Base):
     lease_until: Mapped[float | None] = mapped_column(Float)
     __table_args__ = (
         UniqueConstraint("item_id", "number"),
-        UniqueConstraint("item_id", "annotator_id"),  # nobody speaks twice about an item
+        UniqueConstraint("item_id", "annotator_id"),  # nobody has two slots of an item
         Index("slots_queue", "gold", "state", "rank"),
         Index("slots_rank", "rank"),
         Index("slots_leases", "state", "lease_until"),
@@ -97,7 +97,8 @@ class Question(Base):
     shortlist: Mapped[list[int]] = mapped_column(JSON)  # class ids in the order shown
     policy: Mapped[str] = mapped_column(String)
     policy_version: Mapped[str] = mapped_column(String)
-    probabilities: Mapped[list[float]] = mapped_column(JSON)  # of each shown class to be on the list
+    # how likely each shown class was to be on the list; the column keeps the name that the first projects gave it
+    inclusion: Mapped[list[float]] = mapped_column("probabilities", JSON)
     seed: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(String)  # open | answered | skipped | expired
     attempt: Mapped[int] = mapped_column(Integer)
@@ -130,7 +131,7 @@ class Answer(Base):
     answered_at: Mapped[float] = mapped_column(Float)
     supersedes: Mapped[int | None] = mapped_column(ForeignKey("answers.id"), unique=True)
     __table_args__ = (
-        # the database itself refuses a second answer to the same showing
+        # the database itself refuses a second answer to the same attempt
         Index(
             "answers_once",
             "question_id",
@@ -164,11 +165,11 @@ class Measure(Base):
     at: Mapped[float] = mapped_column(Float)
     name: Mapped[str] = mapped_column(String)
     value: Mapped[float] = mapped_column(Float)
-    answers: Mapped[int] = mapped_column(Integer)  # live answers at that moment: the x axis
+    answers: Mapped[int] = mapped_column(Integer)  # standing answers at that moment: the x axis
     __table_args__ = (Index("measures_by_name", "name", "id"),)
 
 
-# The same tables without the object layer: what is built on these once, at import, costs the queue the least.
+# The same tables without the object layer: statements built on these once, at import, cost the queue the least.
 classes, items, annotators, slots, questions, answers, credentials, measures = (
     cast(Table, model.__table__) for model in (LabelClass, Item, Annotator, Slot, Question, Answer, Credential, Measure)
 )

@@ -14,11 +14,12 @@ _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
 _DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
 _SHOWN_CLASSES = select(classes).where(classes.c.id.in_(bindparam("shown", expanding=True)))
 _LAST_RANK = select(func.max(slots.c.rank))
+STANDING = (answers.c.kind == "answer", answers.c.attempt == questions.c.attempt)
+"""An answer that was not taken back, as conditions on `answers` joined to `questions`: an undo begins a new attempt."""
 _REFUSED = (
     select(questions.c.shortlist)
     .join(answers, answers.c.question_id == questions.c.id)
-    .where(questions.c.slot_id == bindparam("slot"), questions.c.state == "answered")
-    .where(answers.c.attempt == questions.c.attempt, answers.c.kind == "answer")
+    .where(questions.c.slot_id == bindparam("slot"), *STANDING)
 )
 _PENDING = items.c.pending + bindparam("change")
 _SETTLE = (
@@ -68,14 +69,19 @@ def class_names(connection: Connection) -> list[str]:
     return list(connection.execute(_CLASS_NAMES).scalars())
 
 
+def class_ids(connection: Connection) -> dict[str, int]:
+    """The id of every class, by its name."""
+    return {name: k for k, name in enumerate(class_names(connection))}
+
+
 def shown_classes(connection: Connection, shown: set[int]) -> dict[int, RowMapping]:
-    """The name and the description of each: as they are now, since a lead changes them while people work."""
+    """The name and description of each class as they are now: an admin may change them while people work."""
     rows = connection.execute(_SHOWN_CLASSES, {"shown": list(shown)}).mappings()
     return {row["id"]: row for row in rows}
 
 
 def all_descriptions(connection: Connection) -> dict[int, str]:
-    """What classes mean, where that is said."""
+    """The descriptions of the classes that have one."""
     return {row.id: row.description for row in connection.execute(_DESCRIPTIONS)}
 
 
@@ -94,7 +100,7 @@ def insert_id(connection: Connection, table: Table, values: dict[str, Any]) -> i
     if statement is None:
         statement = _INSERTS[table.name] = insert(table)
     key = connection.execute(statement, values).inserted_primary_key
-    assert key is not None  # every table of ours has a counted id
+    assert key is not None  # every table has a numbered id
     return int(key[0])
 
 
@@ -107,7 +113,7 @@ def set_slot(
 
 
 def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
-    """Put a slot back: to the end of the queue, so that nobody's place in it has to be looked at again.
+    """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
     A gold slot belongs to one annotator and is not passed on.
     """
@@ -119,18 +125,18 @@ def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
 
 
 def settle_item(connection: Connection, item_id: int, change: int) -> None:
-    """Count an item's waiting slots down (-1) or up (+1); at none left it is done."""
+    """Count an item's waiting slots down (-1) or up (+1); with none left it is done."""
     connection.execute(_SETTLE, {"item": item_id, "change": change})
 
 
 def count_answer(connection: Connection, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
-    """Keep an annotator's counters, so that no page has to count the answers."""
+    """Keep an annotator's counters up to date, so that no page has to count the answers."""
     answered = change if kind == "answer" else 0
     counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
 def refused_classes(connection: Connection, slot_id: int) -> list[int]:
-    """The classes that were shown in this slot and answered None; other answers end a slot."""
+    """The classes that were shown in this slot and answered with None; any other answer ends a slot."""
     lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
     return sorted({k for shown in lists for k in shown})

@@ -1,4 +1,4 @@
-"""The database: SQLite (WAL, synchronous=FULL, BEGIN IMMEDIATE for every writer) or PostgreSQL, one face."""
+"""The database: SQLite (WAL, synchronous=FULL, BEGIN IMMEDIATE for every writer) or PostgreSQL behind one interface."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Store:
         self.engine = engine
         self.is_sqlite = engine.dialect.name == "sqlite"
         self._writing = engine.execution_options(shortlist_write=True)
-        # One writer at a time is SQLite's rule; waiting in a lock is fair and cheap, polling a busy file is neither.
+        # SQLite allows one writer at a time: waiting for a lock is fair and cheap, polling a busy file is neither.
         self._sqlite = GroupCommit(self._writing) if self.is_sqlite else None
 
     @classmethod
@@ -57,11 +57,11 @@ class Store:
             yield connection
 
     def locked(self, statement: "Select[*Columns]", of: Any, skip: bool = False) -> "Select[*Columns]":
-        """`statement` with its rows locked where the database locks rows; SQLite's writer already has it all."""
+        """`statement` with its rows locked where the database locks rows; SQLite's writer has the whole database."""
         return statement if self.is_sqlite else statement.with_for_update(of=of, skip_locked=skip)
 
     def check(self) -> list[str]:
-        """What the database's own integrity check finds wrong; empty when it is sound."""
+        """The problems that the database's own integrity check finds; empty when there are none."""
         if not self.is_sqlite:
             return []
         with self.read() as connection:
@@ -70,7 +70,7 @@ class Store:
         return [line for line in found if line != "ok"] + [f"broken reference {tuple(row)}" for row in broken]
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         if self._sqlite is not None:
             self._sqlite.close()
         self.engine.dispose()
@@ -79,14 +79,15 @@ class Store:
         with self.read() as connection:
             known = inspect(connection).has_table("alembic_version")
             at = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if known else None
-        if at is not None and at > REVISION:  # they are counted: 0001, 0002, ...
+        if at is not None and at > REVISION:  # revisions are numbered: 0001, 0002, ...
             raise InputError(
-                f"the database is of a newer Shortlist (revision {at}, this one knows {REVISION}): upgrade"
+                f"the database was made by a newer Shortlist (revision {at}, this one knows {REVISION}): upgrade it"
             )
         if at != REVISION:
-            from shortlist.annotate.db.migrations import upgrade
+            from shortlist.annotate.db.migrations import upgrade  # alembic is slow to import and seldom needed
 
-            upgrade(self)
+            with self.write() as connection:
+                upgrade(connection)
 
 
 def _engine(url: str) -> Engine:
@@ -113,7 +114,7 @@ def _parse(url: str) -> URL:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves: the driver's own would be deferred
+    connection.isolation_level = None  # we issue BEGIN ourselves: the driver's would be deferred
     for pragma in (
         f"busy_timeout = {BUSY_SECONDS * 1000}",
         "journal_mode = WAL",
@@ -124,7 +125,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A deferred transaction that turns from read to write ignores busy_timeout, so a writer says so at once.
+    # A deferred transaction that turns from reading to writing ignores busy_timeout: writers begin as such.
     writing = connection.get_execution_options().get("shortlist_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 

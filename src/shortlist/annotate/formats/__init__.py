@@ -1,4 +1,7 @@
-"""Answers out and in: our own files, plain labels, Label Studio's, crowd-kit's. One file a format."""
+"""Answers out and in: our own files, plain labels, Label Studio's, crowd-kit's.
+
+An export is one file here with a function that writes it and one line in `EXPORTS`; command line and API read that.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +19,17 @@ EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "label-studio.json": label_studio.write_tasks,
     "label-studio.xml": label_studio.write_config,
 }
-"""What can be exported, by the name of the file; each writes to a path and returns how many rows."""
+"""What can be exported, by the name of the file; each function writes to a path and returns the number of rows."""
 
-MEDIA_TYPES = {
+_MEDIA_TYPES = {
     ".csv": "text/csv; charset=utf-8",
     ".jsonl": "application/x-ndjson",
     ".parquet": "application/vnd.apache.parquet",
     ".json": "application/json",
     ".xml": "application/xml",
 }
+
+
+def media_type(name: str) -> str:
+    """The type under which an export is sent to a browser."""
+    return _MEDIA_TYPES.get(Path(name).suffix, "application/octet-stream")

@@ -1,4 +1,4 @@
-"""Our own files: what `StochasticLabels.read` takes, plus who answered, how fast, and how the shortlist was chosen."""
+"""Our own files: what `StochasticLabels.read` takes, and who answered, how fast, and how the list was chosen."""
 
 import csv
 import json
@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, exists, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Connection, select
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
-from shortlist.annotate.db.statements import class_names
+from shortlist.annotate.db.statements import STANDING, class_names
 from shortlist.annotate.project.project import Project
 from shortlist.labels import join_names, split_names
 
@@ -30,20 +29,25 @@ COLUMNS = (
 )
 
 
-def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
+def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
     """Every answer that was not taken back, in the order given, with class names."""
     names = class_names(connection)
-    undo = aliased(Answer)
     statement = (
         select(
             *(Item.name.label("item"), Annotator.name.label("annotator"), Answer.class_id, Answer.seconds, Item.gold),
-            *(Question.shortlist, Question.probabilities, Question.policy, Question.policy_version, Question.seed),
+            *(
+                Question.shortlist,
+                Question.inclusion.label("inclusion"),
+                Question.policy,
+                Question.policy_version,
+                Question.seed,
+            ),
             *(Question.served_at, Answer.answered_at),
         )
         .join_from(Answer, Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)
         .join(Annotator, Annotator.id == Question.annotator_id)
-        .where(Answer.kind == "answer", ~exists().where(undo.supersedes == Answer.id))
+        .where(*STANDING)
         .order_by(Answer.id)
     )
     result = connection.execution_options(yield_per=2000).execute(statement)
@@ -52,12 +56,12 @@ def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
             "item": row["item"],
             "shortlist": join_names(names[k] for k in row["shortlist"]),
             "answer": "" if row["class_id"] is None else names[row["class_id"]],
-            # which classes there are at all: in the first row, as in every file of labels
+            # every class there is, in the first row, as in every file of labels
             "classes": "" if place else join_names(names),
             "annotator": row["annotator"],
             "seconds": row["seconds"],
             "policy": f"{row['policy']}/{row['policy_version']}",
-            "probabilities": "|".join(map(repr, row["probabilities"])),
+            "probabilities": "|".join(map(repr, row["inclusion"])),
             "seed": row["seed"],
             "gold": None if row["gold"] is None else names[row["gold"]],
             "served_at": row["served_at"],
@@ -68,11 +72,11 @@ def live_answers(connection: Connection) -> Iterator[dict[str, Any]]:
 def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
     """The same without what must not be learned from.
 
-    Answers on gold items: their lists depend on the class, and they are there to score on. None to a list of all
-    classes there are: nothing learns from it, and training refuses it.
+    That is answers on gold items, whose lists depend on the class and which are there to score on, and None to a list
+    of all classes, which says nothing and which training refuses.
     """
     classes, names = "", class_names(connection)
-    for row in live_answers(connection):
+    for row in standing_answers(connection):
         classes = row["classes"] or classes
         if row["gold"] is None and (row["answer"] or len(split_names(row["shortlist"])) < len(names)):
             yield {**row, "classes": classes}
@@ -80,11 +84,11 @@ def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def _on_gold(connection: Connection) -> Iterator[dict[str, Any]]:
-    return (row for row in live_answers(connection) if row["gold"] is not None)
+    return (row for row in standing_answers(connection) if row["gold"] is not None)
 
 
 def write_csv(project: Project, path: Path) -> int:
-    """A table with a header; empty where there is no value."""
+    """A table with a header; a missing value is empty."""
     return _write_table(project, path, _trainable)
 
 
@@ -102,7 +106,7 @@ def _write_table(project: Project, path: Path, rows: Callable[[Connection], Iter
 
 
 def write_jsonl(project: Project, path: Path) -> int:
-    """One object a line."""
+    """One object per line."""
     with project.store.read() as connection, path.open("w", encoding="utf-8", newline="\n") as file:
         return sum(1 for row in _trainable(connection) if file.write(json.dumps(row, ensure_ascii=False) + "\n"))
 

@@ -1,7 +1,7 @@
 """Label Studio: tasks out, each with its own shortlist as dynamic choices.
 
-The shortlist, its policy and its probabilities travel in `data.stochastic`, which Label Studio gives back as it was
-sent; `label_studio_answers.py` reads them again.
+The shortlist, its policy and its inclusion probabilities travel in `data.stochastic`, which Label Studio gives back
+unchanged; `label_studio_answers.py` reads them again.
 """
 
 import json
@@ -32,12 +32,12 @@ _NAMES = {"image": "img", "text": "txt", "audio": "snd"}
 
 
 def write_tasks(project: Project, path: Path) -> int:
-    """A JSON list of tasks: one for every slot that still waits for an answer."""
+    """A JSON list of tasks, one for every slot that still waits for an answer."""
     chooser = UniformChooser(project.settings.size)
     with project.store.read() as connection, path.open("w", encoding="utf-8") as file:
-        names, said = class_names(connection), all_descriptions(connection)
+        names, descriptions = class_names(connection), all_descriptions(connection)
         waiting = (
-            select(Item.name, Item.kind, Item.text, Item.file)
+            select(Item.id, Item.name, Item.kind, Item.text, Item.file)
             .join(Slot, Slot.item_id == Item.id)
             .where(Slot.gold == false(), Slot.state == "free")
             .order_by(Slot.rank)
@@ -45,23 +45,23 @@ def write_tasks(project: Project, path: Path) -> int:
         count = 0
         for row in connection.execution_options(yield_per=1000).execute(waiting).mappings():
             seed = secrets.randbits(SEED_BITS)
-            choice = chooser.choose(row["name"], len(names), [], seed)
+            choice = chooser.choose(row["id"], len(names), [], seed)
             if choice is not None:
                 file.write("[\n" if not count else ",\n")
-                json.dump({"data": _data(dict(row), choice, seed, names, said)}, file, ensure_ascii=False)
+                json.dump({"data": _data(dict(row), choice, seed, names, descriptions)}, file, ensure_ascii=False)
                 count += 1
         file.write("\n]\n" if count else "[]\n")
     return count
 
 
 def _data(
-    row: dict[str, Any], choice: Choice, seed: int, names: Sequence[str], said: Mapping[int, str]
+    row: dict[str, Any], choice: Choice, seed: int, names: Sequence[str], descriptions: Mapping[int, str]
 ) -> dict[str, Any]:
     options = [
         {
             **{"value": names[k], "alias": str(k)},
             **({"hotkey": str(place)} if place <= 9 else {}),
-            **({"hint": said[k]} if k in said else {}),
+            **({"hint": descriptions[k]} if k in descriptions else {}),
         }
         for place, k in enumerate(choice.shortlist, start=1)
     ]
@@ -76,7 +76,7 @@ def _data(
             "classes": list(choice.shortlist),
             "policy": choice.policy,
             "policy_version": choice.policy_version,
-            "inclusion_prob": list(choice.probabilities),
+            "inclusion_prob": list(choice.inclusion),
             "seed": seed,
         },
     }
@@ -87,7 +87,7 @@ def write_config(project: Project, path: Path) -> int:
     with project.store.read() as connection:
         kinds = _kinds(connection)
     if len(kinds) > 1:
-        raise InputError(f"Label Studio shows one kind of item a project, and this one has {', '.join(kinds)}")
+        raise InputError(f"Label Studio shows one kind of item per project, and this one has {', '.join(kinds)}")
     kind = kinds[0] if kinds else "image"
     choices = f'<Choices name="answer" toName="{_NAMES[kind]}" choice="single-radio" required="true" value="$options"/>'
     path.write_text(f"<View>{_TAGS[kind]}{choices}</View>\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Label Studio's answers in: its JSON, JSON_MIN and CSV exports of the tasks that `label_studio.py` wrote.
+"""Answers from Label Studio: its JSON, JSON_MIN and CSV exports of the tasks that `label_studio.py` wrote.
 
-Importing the same file twice changes nothing: an annotator's answer about an item is known by then.
+Importing the same file twice changes nothing: by then, the annotator's answer about the item is known.
 """
 
 import csv
@@ -15,17 +15,17 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, questions, slots
+from shortlist.annotate.db.schema import Answer, Item, Question, Slot, questions, slots
 from shortlist.annotate.db.statements import class_names, count_answer, insert_id, set_slot, settle_item
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
+from shortlist.annotate.project.people import find_annotator, insert_annotator
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import check_name
-from shortlist.annotate.web.auth import insert_annotator
 from shortlist.errors import InputError
 
 
 @dataclass
-class AnswerReport:
+class AnswersOutcome:
     """How many answers came in, how many were known already, and what was left out and why."""
 
     added: int = 0
@@ -44,7 +44,7 @@ class Found:
     seconds: Any
 
 
-def import_file(project: Project, path: Path, *, strict: bool = False) -> AnswerReport:
+def import_file(project: Project, path: Path, *, strict: bool = False) -> AnswersOutcome:
     """Read an export by its ending: .csv, or JSON of either kind."""
     try:
         data = path.read_bytes()
@@ -56,28 +56,28 @@ def import_file(project: Project, path: Path, *, strict: bool = False) -> Answer
         raise InputError(f"{path}: {error}") from error
 
 
-def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool = False) -> AnswerReport:
-    """All of an export in one transaction; with `strict` one bad answer refuses it all."""
+def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool = False) -> AnswersOutcome:
+    """Import a whole export in one transaction; with `strict`, one bad answer refuses all."""
     found = list(_read_csv(data) if is_csv else _read_json(data))
     if found and all(one.stochastic is None for one in found):
         raise InputError(
-            "not one task of ours (they have no `stochastic`): expected Label Studio's export of the tasks that "
+            "no task here is one of ours (none has `stochastic`): expected Label Studio's export of the tasks that "
             "`shortlist annotate export PROJECT tasks.json --format label-studio` wrote"
         )
-    report = AnswerReport()
+    outcome = AnswersOutcome()
     with project.store.write() as connection:
         names = class_names(connection)
         for one in found:
             try:
                 if _store(connection, one, names):
-                    report.added += 1
+                    outcome.added += 1
                 else:
-                    report.known += 1
+                    outcome.known += 1
             except InputError as error:
                 if strict:
                     raise InputError(f"nothing imported: {one.where}: {error}") from error
-                report.skipped.append((one.where, str(error)))
-    return report
+                outcome.skipped.append((one.where, str(error)))
+    return outcome
 
 
 def _read_json(data: bytes) -> Iterator[Found]:
@@ -133,7 +133,7 @@ def _flat(where: str, row: dict[str, Any]) -> Found:
 
 
 def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
-    """Put one answer in; False if it is in already."""
+    """Store one answer; False if it is there already."""
     asked = _check_asked(found.stochastic, len(names))
     answer = _check_answer(found.choice, asked["classes"], names)
     item_id = connection.execute(select(Item.id).where(Item.name == asked["item_id"])).scalar()
@@ -173,7 +173,7 @@ def _check_asked(stochastic: Any, num_classes: int) -> dict[str, Any]:
         raise InputError(f"a class is out of range, expected 0..{num_classes - 1}")
     fair = isinstance(shares, list) and len(shares) == len(shown)
     if not fair or not all(isinstance(p, int | float) and 0 < p <= 1 for p in shares or []):
-        raise InputError("`inclusion_prob` is not a share for each class")
+        raise InputError("`inclusion_prob` is not a probability for each class")
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise InputError("`seed` is not a whole number")
     texts = {key: str(stochastic.get(key, "")) for key in ("item_id", "policy", "policy_version")}
@@ -195,11 +195,11 @@ def _check_answer(choice: Any, shown: list[int], names: Sequence[str]) -> int | 
 
 
 def _annotator(connection: Connection, by: Any) -> int:
-    """The annotator of this name; made, without a way to sign in, if new."""
+    """The annotator of this name; a new one is added, without a way to sign in."""
     if isinstance(by, dict):
         by = by.get("email") or by.get("id")
     name = check_name(f"label-studio:{'unknown' if by in (None, '') else by}", "annotator")
-    known = connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+    known = find_annotator(connection, name)
     return insert_annotator(connection, name, time.time(), active=False) if known is None else known
 
 
@@ -214,7 +214,7 @@ def _known(connection: Connection, annotator_id: int, item_id: int) -> tuple[lis
 
 
 def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple[int, bool]:
-    """A waiting slot of the item, or one more: an answer that was given is kept."""
+    """A waiting slot of the item, or an additional one: every answer given is kept."""
     gold = connection.execute(select(Item.gold).where(Item.id == item_id)).scalar() is not None
     free = select(Slot.id).where(Slot.item_id == item_id, Slot.state == "free").order_by(Slot.number).limit(1)
     slot_id = None if gold else connection.execute(free).scalar()
@@ -222,11 +222,11 @@ def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple
         set_slot(connection, slot_id, "done", 0, annotator_id)
         return slot_id, gold
     last = connection.execute(select(func.max(Slot.number)).where(Slot.item_id == item_id)).scalar()
-    number = annotator_id if gold else (-1 if last is None else last) + 1  # gold slots are one an annotator
+    number = annotator_id if gold else (-1 if last is None else last) + 1  # a gold item has one slot per annotator
     slot = {"item_id": item_id, "number": number, "gold": gold, "state": "done"}
     slot |= {"rank": -1, "turn": 0, "annotator_id": annotator_id, "lease_until": None}
     if not gold:
-        settle_item(connection, item_id, +1)  # one more voice was wanted, and is had
+        settle_item(connection, item_id, +1)  # one more answer than planned
     return insert_id(connection, slots, slot), gold
 
 

@@ -1,4 +1,4 @@
-"""A row an item: the class that people gave it, and how many said so. What other tools take for the labels."""
+"""One row per item: the class that people gave it, and how many said so. What other tools take as labels."""
 
 import csv
 from collections import Counter, defaultdict
@@ -9,17 +9,17 @@ from typing import Any
 from sqlalchemy import Connection
 
 from shortlist.annotate.db.statements import class_names
-from shortlist.annotate.formats.answers import live_answers
+from shortlist.annotate.formats.answers import standing_answers
 from shortlist.annotate.project.project import Project
 from shortlist.labels import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
 
 
-def voices(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
+def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """(item, annotator) -> the class picked, empty for None; in the order of the first answers.
 
-    Where a None is asked again somebody answers several lists about an item: what they picked in the end counts.
+    Where a None is asked again, somebody answers several lists about an item: what they picked in the end counts.
     """
     found: dict[tuple[str, str], str] = {}
     for row in given:
@@ -29,13 +29,13 @@ def voices(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
 
 
 def write_csv(project: Project, path: Path) -> int:
-    """Every item that was answered, but gold ones, whose class is known.
+    """Every answered item except gold ones, whose class is known.
 
-    The label is empty where nobody picked a class, or two were picked as often.
+    The label is empty where nobody picked a class, or two classes were picked equally often.
     """
     with project.store.read() as connection:
         picked: dict[str, Counter[str]] = defaultdict(Counter)
-        for (item, _), answer in voices(row for row in live_answers(connection) if row["gold"] is None).items():
+        for (item, _), answer in picks(row for row in standing_answers(connection) if row["gold"] is None).items():
             picked[item].update([answer] if answer else [])
         left = _left(connection, {item for item, votes in picked.items() if not votes})
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -50,10 +50,10 @@ def write_csv(project: Project, path: Path) -> int:
 
 
 def _left(connection: Connection, items: set[str]) -> dict[str, str]:
-    """The one class that was not refused, of the items that have just one: a model that asks again stops there."""
+    """The only class not refused, for items that have just one left: a model that asks again stops there."""
     names = class_names(connection)
     refused: dict[str, set[str]] = defaultdict(set)
-    for row in live_answers(connection):
+    for row in standing_answers(connection):
         if row["item"] in items:
             refused[row["item"]].update(split_names(row["shortlist"]))
     return {item: (set(names) - gone).pop() for item, gone in refused.items() if len(gone) == len(names) - 1}

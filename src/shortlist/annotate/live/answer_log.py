@@ -1,14 +1,14 @@
-"""The answers so far, as the trainer reads them: new ones only, all again after an undo. It writes nothing."""
+"""The answers so far, as the trainer reads them: only new ones, or all again after an undo. It writes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, exists, func, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Connection, func, select
 
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
+from shortlist.annotate.db.statements import STANDING
 from shortlist.labels import NONE
 from shortlist.policies import Log, rectangle
 
@@ -18,7 +18,7 @@ Lists = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Given:
-    """One live answer; `truth` is the known class of a gold item."""
+    """One standing answer; `truth` is the known class of a gold item."""
 
     item_id: int
     shortlist: tuple[int, ...]
@@ -28,15 +28,15 @@ class Given:
 
 @dataclass
 class AnswerLog:
-    """Where the trainer is in the log. `count` rows up to id `last` were read, of any kind."""
+    """How far the trainer has read: `count` rows of any kind, up to id `last`."""
 
     last: int = 0
     count: int = 0
 
     def read(self, connection: Connection) -> tuple[list[Given], bool]:
-        """The live answers since the last call; or all of them, and True, where an earlier one was taken back.
+        """The standing answers since the last call; or all of them, and True, if an earlier one was taken back.
 
-        All again also where a row turns up behind one already read: on PostgreSQL a lower id may be committed later.
+        All of them, too, if a row turns up before one already read: on PostgreSQL a lower id may be committed later.
         """
         new = connection.execute(select(func.max(Answer.id), func.count()).where(Answer.id > self.last)).one()
         top, added = (new[0] or self.last), int(new[1])
@@ -49,7 +49,7 @@ class AnswerLog:
             .where(Answer.id > self.last, Answer.supersedes.is_not(None), Answer.supersedes <= self.last)
         )
         again = before != self.count or bool(connection.execute(undone).scalar_one())
-        rows = _live(connection, 0 if again else self.last, top)
+        rows = _standing(connection, 0 if again else self.last, top)
         self.last, self.count = top, before + added
         return rows, again
 
@@ -58,15 +58,13 @@ class AnswerLog:
         return int(connection.execute(select(func.count()).where(Answer.id > self.last)).scalar_one())
 
 
-def _live(connection: Connection, after: int, up_to: int) -> list[Given]:
-    undo = aliased(Answer)
+def _standing(connection: Connection, after: int, up_to: int) -> list[Given]:
     statement = (
         select(Question.item_id, Question.shortlist, Answer.class_id, Slot.gold, Item.gold)
         .join(Question, Question.id == Answer.question_id)
         .join(Slot, Slot.id == Question.slot_id)
         .join(Item, Item.id == Question.item_id)
-        .where(Answer.id > after, Answer.id <= up_to, Answer.kind == "answer")
-        .where(~exists().where(undo.supersedes == Answer.id))
+        .where(Answer.id > after, Answer.id <= up_to, *STANDING)
         .order_by(Answer.id)
     )
     return [
@@ -76,28 +74,27 @@ def _live(connection: Connection, after: int, up_to: int) -> list[Given]:
 
 
 def rounds(
-    given: Sequence[Given], place: dict[int, int], num_classes: int
+    given: Sequence[Given], rows: dict[int, int], num_classes: int
 ) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray]]:
     """(rows, lists, sizes, answers) for `Loop.record`: the first answer of each item, then the second of each, ...
 
-    Answers on items that are not in `place` (item id -> row) are left out.
+    Answers about items that are not in `rows` (item id -> row) are left out.
     """
     turns: list[list[Given]] = []
     asked: dict[int, int] = {}
     for one in given:
-        if one.item_id in place and one.shortlist:
+        if one.item_id in rows and one.shortlist:
             turn = asked.get(one.item_id, 0)
             asked[one.item_id] = turn + 1
             if turn == len(turns):
                 turns.append([])
             turns[turn].append(one)
     for part in turns:
-        rows = np.array([place[one.item_id] for one in part], np.int64)
-        yield (rows, *_arrays(part, num_classes))
+        yield (np.array([rows[one.item_id] for one in part], np.int64), *_arrays(part, num_classes))
 
 
 def gold_log(given: Sequence[Given], num_classes: int) -> tuple[Log, IntArray]:
-    """The answers on gold items, and their known classes: `Loop.record_gold`."""
+    """The answers on gold items, and their known classes, for `Loop.record_gold`."""
     known = [one for one in given if one.truth is not None and one.shortlist]
     truth = np.array([one.truth for one in known], np.int64)
     return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known, num_classes)), truth

@@ -1,7 +1,7 @@
-"""The server's side thread: keeps the trainer running, takes in what it publishes, stores its figures.
+"""A thread of the server that keeps the trainer running, takes in what it publishes and stores its figures.
 
-All writing to the database is done here, in the server's process and in small transactions, so the trainer can hold up
-nobody.
+All writing to the database is done here, in the server's process and in small transactions, so that the trainer keeps
+nobody waiting.
 """
 
 import json
@@ -17,8 +17,9 @@ from typing import Any
 from sqlalchemy import insert
 
 from shortlist.annotate.db.schema import Measure
-from shortlist.annotate.live.chooser import FOLDER, HISTORY, LiveChooser, LivePlan
+from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.items import kind_of
+from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.project.project import Project
 
 POLL_SECONDS = 0.05
@@ -27,14 +28,14 @@ BACKOFF = (1.0, 60.0)
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Steward:
+class Supervisor:
     """Watches one trainer and what it publishes."""
 
     def __init__(self, project: Project, plan: LivePlan) -> None:
         self.project, self.plan = project, plan
         with project.store.read() as connection:
             kind_of(connection)
-        self.folder = project.folder / FOLDER
+        self.folder = project.live
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.chooser = LiveChooser(self.folder, plan)
         self.chooser.refresh()
@@ -46,11 +47,11 @@ class Steward:
         self._read_up_to = history.stat().st_size if history.exists() else 0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread, which starts the trainer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and the trainer; waits for neither longer than it must."""
+        """End the thread and the trainer, waiting a few seconds for each at the most."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(PATIENCE)
@@ -65,13 +66,13 @@ class Steward:
                 self._report()
                 if fresh:
                     self._backoff = BACKOFF[0]
-            except Exception as error:  # the loop must outlive a full disk or a database away for a while
+            except Exception as error:  # a full disk or a database that is away for a while must not end the loop
                 print(f"live: {type(error).__name__}: {error}".splitlines()[0][:300], file=sys.stderr)
                 self._stop.wait(1.0)
             self._stop.wait(POLL_SECONDS)
 
     def _supervise(self) -> None:
-        """Start the trainer; again when it died, sooner or later."""
+        """Start the trainer, and again when it has died: at first soon, then ever later."""
         if self.trainer is not None and self.trainer.poll() is None:
             return
         if time.monotonic() < self._again_at or self._stop.is_set():
@@ -117,13 +118,13 @@ def _end(trainer: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def stewarding(project: Project, plan: LivePlan | None) -> Iterator[Steward | None]:
-    """A steward that is stopped in the end; None where there is nothing to train."""
+def supervising(project: Project, plan: LivePlan | None) -> Iterator[Supervisor | None]:
+    """A supervisor that is stopped in the end; None where there is nothing to train."""
     if plan is None:
         yield None
         return
-    steward = Steward(project, plan)
+    supervisor = Supervisor(project, plan)
     try:
-        yield steward
+        yield supervisor
     finally:
-        steward.stop()
+        supervisor.stop()

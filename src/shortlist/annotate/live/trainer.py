@@ -1,10 +1,10 @@
-"""The trainer's process: reads the answers, trains, publishes; started, watched and ended by the server.
+"""The trainer's process: reads answers, trains, publishes. The server starts it, watches it and ends it.
 
     python -m shortlist.annotate.live.trainer PROJECT '{"policy": "adaptive", ...}'
 
-It only reads the database: on SQLite a reader keeps no writer waiting, so however long it trains, the queue does not
-notice. It has the lowest priority and one thread. What it has learned is not stored: after a crash it reads all answers
-again. It ends when its input does, that is, with the server, however that ended.
+It only reads the database: on SQLite a reader keeps no writer waiting, so the queue does not notice how long a training
+takes. It has the lowest priority and one thread. What it has learned is not stored: after a crash it reads all answers
+again. It ends when its input does, that is, with the server, however that ends.
 """
 
 import json
@@ -19,15 +19,20 @@ from typing import Any
 import numpy as np
 
 from shortlist.annotate.live.answer_log import AnswerLog, Given, gold_log, rounds
-from shortlist.annotate.live.chooser import FOLDER, HISTORY, LivePlan, write_items
+from shortlist.annotate.live.chooser import write_ids
 from shortlist.annotate.live.items import LiveItems, read_project, shape
+from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
 from shortlist.policies import Loop, current_snapshot, publish_snapshot
 
 POLL_SECONDS = 0.05
+WAIT_SECONDS = 10.0
+"""A training waits for its batch of answers, but no longer than this."""
+NICENESS = 19
+"""The lowest priority: answering comes before training."""
 HELD_OUT = 10
-"""Of the answers that are there at the start, one in so many (the latest) is held out for the temperature."""
+"""Of the answers that are there at the start, the latest tenth is held out to fit the temperature."""
 
 
 class Trainer:
@@ -35,7 +40,7 @@ class Trainer:
 
     def __init__(self, project: Project, plan: LivePlan) -> None:
         self.project, self.plan = project, plan
-        self.folder = project.folder / FOLDER
+        self.folder = project.live
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.shape = (0, 0, 0)
         self.items: LiveItems
@@ -44,14 +49,14 @@ class Trainer:
         self.answers = 0
 
     def step(self) -> bool:
-        """Train and publish if it is time to; False where there was nothing to do."""
+        """Train and publish if it is time to; False if there was nothing to do."""
         with self.project.store.read() as connection:
             changed = shape(connection) != self.shape
             if not changed and not self._due(connection):
                 return False
         begun = time.time()
         if changed:
-            self._begin()  # making features is not training: no rest after it
+            self._begin()  # making features is not training: no rest after that
         else:
             with self.project.store.read() as connection:
                 given, again = self.log.read(connection)
@@ -67,8 +72,8 @@ class Trainer:
             return False
         rested = time.monotonic() - self.trained_at
         if rested < self.took:
-            return False  # at most half of the time: others want the machine and the disk, too
-        return waiting >= self.loop.batch_size() or rested > self.plan.seconds
+            return False  # train at most half of the time: others need the machine and the disk, too
+        return waiting >= self.loop.batch_size() or rested > WAIT_SECONDS
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -77,17 +82,17 @@ class Trainer:
         plan = self.plan
         with self.project.store.read() as connection:
             self.shape = shape(connection)
-            self.items = read_project(connection, self.project.media, plan.features, plan.seed, plan.test)
+            self.items = read_project(connection, self.project.media, plan.seed, plan.test)
             self.log = AnswerLog()
             given, _ = self.log.read(connection)
-        self.place = {item_id: row for row, item_id in enumerate(self.items.ids)}
-        write_items(self.folder, self.items.names, self.items.ids)
+        self.rows = {item_id: row for row, item_id in enumerate(self.items.ids)}
+        write_ids(self.folder, self.items.ids)
         self._replay(given)
 
     def _replay(self, given: list[Given]) -> None:
-        """A new loop that learns the earlier answers, then is calibrated on the latest ones."""
+        """A new loop that learns the earlier answers and is then calibrated on the latest ones."""
         before = _version(self.folder)
-        self.loop = Loop(self.items.x, self.items.num_classes, self.plan.settings(), self.plan.seed)
+        self.loop = Loop(self.items.x, self.items.num_classes, self.plan.loop_settings(), self.plan.seed)
         self.answers = 0
         cut = len(given) - len(given) // HELD_OUT
         self._record(given[:cut])
@@ -102,7 +107,7 @@ class Trainer:
         self.answers += len(given)
         self.loop.record_gold(*gold_log(given, self.items.num_classes))
         for rows, lists, sizes, answer in rounds(
-            [one for one in given if one.truth is None], self.place, self.items.num_classes
+            [one for one in given if one.truth is None], self.rows, self.items.num_classes
         ):
             self.loop.record(rows, lists, sizes, answer)
 
@@ -127,14 +132,14 @@ class Trainer:
             file.write(json.dumps(line) + "\n")
 
     def _accuracy(self) -> float | None:
-        """On items that are never trained on; None where there are none, or before the first answer."""
+        """On items that are never trained on; None if there are none, or before the first answer."""
         if not len(self.items.y_score) or not self.loop.state.questions:
             return None
         return float(np.mean(self.loop.model.predict(self.items.x_score) == self.items.y_score))
 
 
 def _version(folder: Path) -> int:
-    """The version that was published last; -1 where there is none, or a damaged one."""
+    """The version that was published last; -1 if there is none, or a damaged one."""
     try:
         published = current_snapshot(folder)
     except (InputError, OSError, KeyError, TypeError, ValueError):
@@ -143,7 +148,7 @@ def _version(folder: Path) -> int:
 
 
 def run(folder: Path, plan: LivePlan) -> None:
-    """Train for ever."""
+    """Train until the process ends."""
     with Project.open(folder) as project:
         trainer = Trainer(project, plan)
         while True:
@@ -152,20 +157,20 @@ def run(folder: Path, plan: LivePlan) -> None:
 
 
 def _end_with_input() -> None:
-    """The server holds the other end; when it is gone, however it went, so are we."""
+    """The server holds the other end of our input: when it is gone, for whatever reason, so are we."""
     while sys.stdin.buffer.read(1 << 16):
         pass
     os._exit(0)
 
 
 def main() -> None:
-    """The process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the server decides
+    """Run as the trainer's process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the server decides
     threading.Thread(target=_end_with_input, daemon=True).start()
     folder, content = sys.argv[1:]
     try:
         plan = LivePlan.parse(json.loads(content))
-        os.nice(plan.nice)
+        os.nice(NICENESS)
         run(Path(folder), plan)
     except InputError as error:
         print(f"trainer: {error}", file=sys.stderr, flush=True)

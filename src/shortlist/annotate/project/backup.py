@@ -1,4 +1,4 @@
-"""Everything of a project in one .zip: the settings, the secret, the rows of every table, the media.
+"""A whole project in one .zip: the settings, the secret, the rows of every table, the media.
 
 The rows are read in one transaction, so a running server may go on; they are plain JSON lines, so a backup from SQLite
 can be restored to PostgreSQL and the other way round.
@@ -32,14 +32,14 @@ from shortlist.errors import InputError
 from shortlist.files import sync_directory
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
-READABLE = ("0001", REVISION)  # what came since may be empty, so that older rows are still rows
+READABLE = ("0001", REVISION)  # columns added since may be empty, so older rows still fit
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 
 
 @dataclass
 class Saved:
-    """What a backup holds: how many rows; and the names of the items whose pictures or sounds could not be read."""
+    """What a backup holds: the number of rows, and the names of items whose pictures or sounds could not be read."""
 
     rows: int = 0
     missing: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Saved:
 def write_backup(project: Project, out: Path) -> Saved:
     """Write the backup, readable by its owner only.
 
-    A file that is gone or cannot be read is left out and named: the answers are what cannot be made again.
+    A file that is gone or cannot be read is left out and named: it is the answers that cannot be replaced.
     """
     if not out.parent.is_dir():
         raise InputError(f"{out.parent}: no such folder")
@@ -86,11 +86,11 @@ def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile) -> int
 def restore_backup(source: Path, folder: Path, database: str | None = None) -> int:
     """Make a project from a backup; returns the number of rows.
 
-    It is made beside `folder` under another name and takes its place when it is whole: killed in between, there is no
-    project. What is left then is cleared away by the next try.
+    It is made beside `folder` under another name and moved there when it is complete: if it is killed in between, there
+    is no project, and the next attempt clears away what is left.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already: expected a new folder, or an empty one")
+        raise InputError(f"{folder} exists already: expected a new or an empty folder")
     folder = folder.resolve()
     made = folder.with_name(f".{folder.name}.restoring")
     try:
@@ -116,7 +116,7 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         made.rename(folder)
         sync_directory(folder.parent)
     except OSError as error:
-        Project.open(made).discard()  # the backup is still there, and a next try would remove it anyway
+        Project.open(made).discard()  # the backup is still there, and the next attempt would remove it anyway
         raise InputError(f"{folder}: cannot be made: {error.strerror}; nothing was restored") from error
     return count
 
@@ -126,7 +126,9 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
         head = json.loads(archive.read("backup.json"))
         if head.get("format") != FORMAT["format"] or head.get("revision") not in READABLE:
             known, found = " or ".join(READABLE), head.get("revision")
-            raise InputError(f"{source}: expected a backup of revision {known}, got {found}: of a newer Shortlist?")
+            raise InputError(
+                f"{source}: expected a backup of revision {known}, got {found}: was it made by a newer Shortlist?"
+            )
         return parse_settings(archive.read(SETTINGS).decode(), source), archive.read(SECRET)
     except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
@@ -159,14 +161,14 @@ def _batches(file: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def _advance(connection: Connection, table: Table) -> None:
-    """PostgreSQL counts ids in a sequence, which explicit ids do not move."""
+    """PostgreSQL numbers rows by a sequence, which explicit ids do not advance."""
     last = connection.execute(select(func.max(table.c.id))).scalar()
     if last is not None:
         connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last)))
 
 
 def _extract_media(project: Project, archive: zipfile.ZipFile) -> None:
-    """Only names that we could have written: a backup from a stranger must not write elsewhere."""
+    """Only to names that a backup of ours has: one from a stranger must not write elsewhere."""
     for name in archive.namelist():
         if not name.startswith("media/"):
             continue

@@ -4,49 +4,53 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, case, delete, select, update
 
-from shortlist.annotate.db.schema import Annotator, Item, LabelClass, Question, Slot
-from shortlist.annotate.db.statements import batches
-from shortlist.annotate.project.importing import Report
+from shortlist.annotate.db.schema import Annotator, Item, Question, Slot
+from shortlist.annotate.db.statements import batches, class_ids
+from shortlist.annotate.project.classes import Names, insert_classes
+from shortlist.annotate.project.importing import ImportOutcome
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
 
-AT_ONCE = 500  # items a statement
+AT_ONCE = 500  # items per statement
 
 
-def mark_gold(project: Project, known: Mapping[str, str], *, strict: bool = False) -> Report:
-    """Make gold items of those in `known` (item -> class), as if they had come in as such, all in one transaction.
+def mark_gold(
+    project: Project, known: Mapping[str, str], *, classes: Names = (), strict: bool = False
+) -> ImportOutcome:
+    """Make the items in `known` (item -> class) gold, as if they had come in as such, all in one transaction.
 
-    Only of items that nobody was asked about: an answer is one to train on or one to measure somebody with, and which
-    it is must not change once it may have been exported. Every person is asked about the new ones, too.
+    Only items that nobody was asked about: an answer is either trained on or used to measure somebody, and that must
+    not change once it may have been exported. Everybody is asked about the new ones, too. `classes` are added first.
     """
-    report = Report()
+    outcome = ImportOutcome()
     with project.store.write() as connection:
-        class_ids = {name: k for k, name in connection.execute(select(LabelClass.id, LabelClass.name))}
+        outcome.classes = insert_classes(connection, classes)
+        ids_by_name = class_ids(connection)
         for batch in batches(list(known), AT_ONCE):
-            names = [name for name in batch if "\x00" not in name]  # PostgreSQL has no word for it
+            names = [name for name in batch if "\x00" not in name]  # PostgreSQL cannot store it
             items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(names)))}
             _look_back(connection, min((row.id for row in items.values()), default=None))
             ids = [row.id for row in items.values()]
-            # locked before it is asked who was asked: nobody is from here on
+            # locked first, so that nobody is asked about them from here on
             connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
             asked = set(connection.execute(_ASKED.where(Slot.item_id.in_(ids))).scalars())
             for name in batch:
-                item, gold = items.get(name), class_ids.get(known[name])
+                item, gold = items.get(name), ids_by_name.get(known[name])
                 if item is None:
-                    report.skipped.append((name, "a gold answer for an item that is not there"))
+                    outcome.skipped.append((name, "a gold answer for an item that does not exist"))
                 elif gold is None:
-                    report.skipped.append((name, f"the gold answer {known[name]!r} is not a class"))
+                    outcome.skipped.append((name, f"the gold answer {known[name]!r} is not a class"))
                 elif item.gold is not None:
-                    report.skipped.append((name, "a gold item already"))
+                    outcome.skipped.append((name, "is a gold item already"))
                 elif item.id in asked:
-                    report.skipped.append((name, "was asked already: its answers are not gold ones"))
+                    outcome.skipped.append((name, "somebody was asked about it already"))
                 else:
                     _mark(connection, item.id, gold)
-                    report.added += 1
-        if strict and report.skipped:
-            name, reason = report.skipped[0]
+                    outcome.added += 1
+        if strict and outcome.skipped:
+            name, reason = outcome.skipped[0]
             raise InputError(f"nothing changed: {name}: {reason}")
-    return report
+    return outcome
 
 
 _ITEMS = select(Item.id, Item.name, Item.gold)
@@ -54,7 +58,7 @@ _ASKED = select(Slot.item_id).join(Question, Question.slot_id == Slot.id).distin
 
 
 def _look_back(connection: Connection, first: int | None) -> None:
-    """Gold items are given by their ids: people go back to before the first of these (and pass what they have seen)."""
+    """Gold items are given by rising id: people go back to before the first of these, and skip what they have seen."""
     if first is not None:
         seen = case((Annotator.gold_seen < first, Annotator.gold_seen), else_=first - 1)
         connection.execute(update(Annotator).values(gold_seen=seen))

@@ -1,7 +1,7 @@
-"""Images and sounds: only known types, told by their bytes, never by their names.
+"""Images and sounds: only known types, recognised by their bytes, never by their names.
 
-An image is decoded and encoded anew, so what the browser gets was written by Pillow: no scripts, no metadata (places!),
-no file that is two things at once.
+An image is decoded and encoded anew, so what the browser gets was written by Pillow: no scripts, no metadata (such as
+places), no file that is two things at once.
 """
 
 import io
@@ -30,7 +30,7 @@ EXTENSIONS = {
 
 
 def read_media(path: Path) -> bytes:
-    """The bytes of a file that is no link and not too large."""
+    """The bytes of a file that is not a link and not too large."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -50,7 +50,7 @@ def clean_media(data: bytes) -> tuple[bytes, str]:
 
 
 def audio_type(data: bytes) -> str | None:
-    """The type of a sound by its first bytes; None if it is none that we know."""
+    """The type of a sound by its first bytes; None if it is not a known one."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return "audio/wav"
     if data[:4] == b"OggS":

@@ -1,6 +1,6 @@
-"""A project folder: project.json, the secret, the SQLite file (unless the database is elsewhere) and the media.
+"""A project folder: project.json, the secret, the media, the SQLite file (unless the database is elsewhere).
 
-And the instructions for annotators, where there are some.
+And instructions for annotators, if there are any.
 """
 
 import json
@@ -23,13 +23,13 @@ from shortlist.annotate.queue.queue import Queue
 from shortlist.errors import InputError
 from shortlist.files import sync_directory
 
-SETTINGS, SECRET, DATABASE, MEDIA = "project.json", "secret.key", "annotations.db", "media"
+SETTINGS, SECRET, DATABASE, MEDIA, LIVE = "project.json", "secret.key", "annotations.db", "media", "live"
 INSTRUCTIONS = "instructions.txt"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What `init` was told. `database` is None for the SQLite file in the folder, `live` for uniform shortlists."""
+    """What `init` was told. `database` None: SQLite in the folder; `live` None: uniform shortlists."""
 
     title: str
     size: int
@@ -58,8 +58,13 @@ class Project:
 
     @property
     def media(self) -> Path:
-        """The one root below which item files are."""
+        """The folder below which all files of items are."""
         return self.folder / MEDIA
+
+    @property
+    def live(self) -> Path:
+        """The folder of the model that chooses the shortlists, if one does or did."""
+        return self.folder / LIVE
 
     @classmethod
     def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
@@ -94,7 +99,7 @@ class Project:
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, **options)
 
     def discard(self) -> None:
-        """Take back what `create` made and what came in since."""
+        """Remove what `create` made and everything that came in since."""
         with self.store.write() as connection:
             for table in reversed(tables()):
                 connection.execute(delete(table))
@@ -102,7 +107,7 @@ class Project:
         remove_files(self.folder)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.store.close()
 
     def __enter__(self) -> "Project":
@@ -123,11 +128,11 @@ def _open_empty(url: str) -> Store:
 
 
 def remove_files(folder: Path) -> None:
-    """Take away what makes `folder` a project, and the folder if nothing else is in it."""
+    """Remove what makes `folder` a project, and the folder if nothing else is in it."""
     shutil.rmtree(folder / MEDIA, ignore_errors=True)
     for name in (SETTINGS, SECRET, INSTRUCTIONS, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # it is not empty: it was there before
+    with suppress(OSError):  # not empty: it was there before
         folder.rmdir()
 
 
@@ -155,7 +160,7 @@ def _url(folder: Path, settings: Settings) -> str:
 
 
 def _secret(folder: Path) -> bytes:
-    """The signing secret; made anew if it was removed (which ends every invite link), never guessable."""
+    """The signing secret; a new one is made if it was removed, which ends every invite link."""
     path = folder / SECRET
     if not path.exists():
         _write_private(path, secrets.token_hex(32).encode())
@@ -169,9 +174,9 @@ def _secret(folder: Path) -> bytes:
 
 @contextmanager
 def private_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file for the owner's eyes only, from the first byte on, that takes its place when the block ends well.
+    """A file that only its owner can read, from the first byte on; it takes its place when the block ends well.
 
-    `files.atomic_path` gives its files the usual mode, which for a moment is too open for a secret.
+    `files.atomic_path` gives its files the usual mode, which is too open for a secret.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")  # mode 0600
     temporary = Path(name)

@@ -13,7 +13,7 @@ from shortlist.errors import InputError
 MAX_TEXT = 100_000
 MAX_NAME = 500
 MAX_INSTRUCTIONS = 10_000
-# C0 and C1 controls other than tab and line ends, lone surrogates: they break databases, terminals and screen readers
+# C0 and C1 controls except tab and line ends, and lone surrogates: they break databases, terminals and screen readers
 _BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ class Source:
 
     @property
     def kind(self) -> str:
-        """text, image or audio, as far as a name tells."""
+        """text, image or audio, judging by the name."""
         if self.path is None:
             return "text"
         return "audio" if self.path.suffix.lower() in AUDIO_ENDINGS else "image"
@@ -55,13 +55,13 @@ def check_text(text: str, most: int = MAX_TEXT) -> str:
 
 
 def check_instructions(text: str) -> str:
-    """`text`, its line ends as ours, if annotators can be shown it; it may be empty."""
+    """`text` with plain line ends, if it can be shown to annotators; it may be empty."""
     clean = "\n".join(text.strip().splitlines())
     return check_text(clean, MAX_INSTRUCTIONS) if clean else ""
 
 
 def read_instructions(path: Path) -> str:
-    """What annotators are told: plain text, paragraphs apart by an empty line."""
+    """The instructions for annotators: plain text, paragraphs separated by an empty line."""
     content = _read(path)
     try:
         text = check_instructions(content)
@@ -73,7 +73,7 @@ def read_instructions(path: Path) -> str:
 
 
 def find_sources(path: Path, text_column: str | None = None, item_column: str | None = None) -> Iterator[Source]:
-    """Every item below a folder, or in a table; they are named as `shortlist train` names them."""
+    """Every item below a folder or in a table, named as `shortlist train` names them."""
     if path.is_dir():
         return _from_folder(path)
     if not path.is_file():
@@ -84,7 +84,7 @@ def find_sources(path: Path, text_column: str | None = None, item_column: str | 
 
 
 def _from_folder(folder: Path) -> Iterator[Source]:
-    """Files by name, in the order of the names; links are not followed."""
+    """Files in the order of their names; links are not followed."""
     endings = IMAGE_ENDINGS | AUDIO_ENDINGS
     for path in sorted(folder.rglob("*")):
         if path.is_dir() and not path.is_symlink():
@@ -101,7 +101,7 @@ def _from_folder(folder: Path) -> Iterator[Source]:
 
 
 def _from_table(path: Path, text_column: str | None, item_column: str | None) -> Iterator[Source]:
-    """A row an item: the text, or the image at the path in the column `image`."""
+    """One item per row: the text, or the image at the path in the column `image`."""
     table = read_table(path)
     column = text_column or ("image" if "image" in table and "text" not in table else "text")
     if column not in table:
@@ -118,14 +118,14 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
             text=None if as_path else value if words else "",
             path=path.parent / value if as_path and words else None,
             gold=str(gold) if gold not in (None, "") else None,
-            problem=None if words else f"the {column} is {type(value).__name__}, expected characters",
+            problem=None if words else f"the {column} is {type(value).__name__}, expected text",
         )
 
 
 def read_classes(path: Path) -> dict[str, str | None]:
-    """The class names in order, each with what it means: None where the file does not say, empty where it says nothing.
+    """The class names in order, each with its description: None if the file has none, empty if it is empty there.
 
-    classes.txt has one name a line (blank lines do not count), a table the columns class and, if wanted, description.
+    classes.txt has one name per line (blank lines are skipped), a table the columns class and, if wanted, description.
     """
     if path.suffix.lower() not in TABLE_SUFFIXES:
         return dict.fromkeys(_once(path, _lines(path)))

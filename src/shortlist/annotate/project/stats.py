@@ -1,7 +1,7 @@
-"""What the pages tell: progress, and for the admin who did what, how well and how fast.
+"""What the pages show: progress, and for the admin who did what, how well and how fast.
 
 Counts come from counters and an index; what needs the answers themselves (agreement, medians, gold) looks at the latest
-`SAMPLE` of them, so the admin page costs the same after a million answers.
+`SAMPLE` of them, so that the admin page costs the same after a million answers.
 """
 
 import threading
@@ -12,33 +12,32 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from sqlalchemy import Connection, exists, false, func, select, true
-from sqlalchemy.orm import aliased
+from sqlalchemy import Connection, false, func, select, true
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Measure, Question, Slot
+from shortlist.annotate.db.statements import STANDING
 from shortlist.annotate.db.store import Store
 
 SAMPLE = 10_000
 POINTS = 250
-KEEP_SECONDS = 2.5  # the admin page asks every 3 s: what it shows is fresh
-KEEP_COUNTS_SECONDS = 20.0  # every answer is counted: a second's work where there are a million
+KEEP_SECONDS = 2.5  # the admin page asks every 3 s, so what it shows is fresh
+KEEP_COUNTS_SECONDS = 20.0  # this counts every answer: a second's work if there are a million
 
 
 class Stats:
-    """Computed at most once in `KEEP_SECONDS`, however many pages ask."""
+    """Computed at most once every `KEEP_SECONDS`, however many pages ask."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._locks = {
-            name: threading.Lock() for name in ("progress", "status", "counts")
-        }  # answers need not wait for an admin
+        # one each, so that answers need not wait for an admin
+        self._locks = {name: threading.Lock() for name in ("progress", "status", "counts")}
         self._kept: dict[str, tuple[float, dict[Any, Any]]] = {}
 
     def progress(self, settled: int = 0) -> dict[str, Any]:
-        """Slots done and in all, gold apart.
+        """Slots done and in total, without gold.
 
         Args:
-            settled: how many the queue has seen done so far: what it saw since the count is added, so that nobody
+            settled: how many the queue has seen done so far: those since the last count are added, so that nobody
                 misses the answer just given.
         """
 
@@ -53,7 +52,7 @@ class Stats:
         return self._keep("status", _status)
 
     def class_counts(self) -> dict[int | None, int]:
-        """How many answers picked each class, gold items apart; the key None is None's."""
+        """How many answers picked each class, without gold items; the key None is for None."""
         return self._keep("counts", _class_counts, KEEP_COUNTS_SECONDS)
 
     def _keep(
@@ -75,13 +74,12 @@ def _progress(connection: Connection) -> dict[str, Any]:
 
 
 def _status(connection: Connection) -> dict[str, Any]:
-    # gold items are asked for ever; one that a policy has closed needs no more asking, as one that is done
+    # gold items never end; an item that a policy has closed is as good as done
     statement = select(Item.state, func.count()).where(Item.gold.is_(None)).group_by(Item.state)
     states = {state: count for state, count in connection.execute(statement)}  # noqa: C416
     items = sum(states.values())
     latest = latest_answers(connection)
-    # half of the gold lists hold the right class, of the others as many as there happen to be: shares and medians of
-    # both together would be of neither
+    # gold lists hold the right class more often than others do: shares and medians over both would describe neither
     plain = [row for row in latest if not row["is_gold"]]
     people = [dict(row) for row in connection.execute(_ANNOTATORS).mappings()]
     on_gold = {row.annotator_id: row for row in connection.execute(_ON_GOLD)}
@@ -112,8 +110,7 @@ _NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
-_LIVE = (Answer.kind == "answer", Answer.attempt == Question.attempt, Question.state == "answered")  # not taken back
-# everybody is asked about a gold item once, so these are few however many answers there are
+# everybody is asked about a gold item once, so these stay few
 _ON_GOLD = (
     select(
         Question.annotator_id,
@@ -122,14 +119,14 @@ _ON_GOLD = (
     )
     .join(Slot, Slot.id == Question.slot_id)
     .join(Answer, Answer.question_id == Question.id)
-    .where(Slot.gold == true(), Slot.state == "done", *_LIVE)
+    .where(Slot.gold == true(), Slot.state == "done", *STANDING)
     .group_by(Question.annotator_id)
 )
 _PICKED = (
     select(Answer.class_id, func.count())
     .join(Question, Question.id == Answer.question_id)
     .join(Slot, Slot.id == Question.slot_id)
-    .where(Slot.gold == false(), *_LIVE)
+    .where(Slot.gold == false(), *STANDING)
     .group_by(Answer.class_id)
 )
 
@@ -139,8 +136,7 @@ def _class_counts(connection: Connection) -> dict[int | None, int]:
 
 
 def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str, Any]]:
-    """The latest live answers with their questions, newest first."""
-    undo = aliased(Answer)
+    """The latest standing answers with their questions, newest first."""
     statement = (
         select(
             *(Answer.class_id, Answer.seconds, Question.annotator_id, Question.item_id, Question.shortlist),
@@ -149,7 +145,7 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
         .join(Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)
         .join(Slot, Slot.id == Question.slot_id)
-        .where(Answer.kind == "answer", ~exists().where(undo.supersedes == Answer.id))
+        .where(*STANDING)
         .order_by(Answer.id.desc())
         .limit(limit)
     )
@@ -158,10 +154,10 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
 
 
 def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
-    """Per annotator: gold answers, and how many of their lists showed the right class; the mistakes on each kind apart.
+    """Per annotator: gold answers, how many of their lists showed the right class, and the mistakes on each kind.
 
     Where it was shown, slips (a wrong class picked) and misses (None); where it was not, strays (a class picked). Gold
-    lists show it oftener than others do (`gold.choose_gold`), so that mistakes of both kinds must not be added up.
+    lists show it more often than others do (`gold.choose_gold`), so mistakes of the two kinds must not be added up.
     """
     found: dict[int, dict[str, int]] = defaultdict(_NO_GOLD.copy)
     for row in latest:
@@ -181,8 +177,8 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
 def agreement(plain: list[dict[str, Any]]) -> dict[str, Any]:
     """How often two people agree about an item, over the pairs that could have disagreed.
 
-    Shortlists differ, so two people are compared where one picked a class that the other was shown. Each has one voice
-    an item: where a None is asked again, every list it took is one more chance to disagree, but only one to agree.
+    Shortlists differ, so two people are compared where one picked a class that the other was shown. Everybody counts
+    once per item: where a None is asked again, each further list is another chance to disagree, but not to agree.
     """
     by_item: dict[int, dict[int, tuple[set[int], set[int]]]] = defaultdict(dict)
     for row in plain:
@@ -190,8 +186,8 @@ def agreement(plain: list[dict[str, Any]]) -> dict[str, Any]:
         shown.update(row["shortlist"])
         picked.update(() if row["class_id"] is None else (row["class_id"],))
     agreeing = pairs = 0
-    for voices in by_item.values():
-        for (shown, picked), (other_shown, other_picked) in combinations(voices.values(), 2):
+    for people in by_item.values():
+        for (shown, picked), (other_shown, other_picked) in combinations(people.values(), 2):
             comparable = bool(picked & other_shown or other_picked & shown)
             pairs += comparable
             agreeing += comparable and picked == other_picked
@@ -207,7 +203,7 @@ def _seconds(latest: list[dict[str, Any]], by: str) -> dict[Any, float]:
 
 
 def _hours(people: list[dict[str, Any]], latest: list[dict[str, Any]]) -> float | None:
-    """What people have spent on their answers: as long for each as for their latest ones on average."""
+    """The time people have spent on answers, taking each to last as long as their latest ones on average."""
     given: dict[int, list[float]] = defaultdict(list)
     for row in latest:
         if row["seconds"] is not None:
@@ -218,10 +214,10 @@ def _hours(people: list[dict[str, Any]], latest: list[dict[str, Any]]) -> float 
 
 
 def measures(connection: Connection, points: int = POINTS) -> list[dict[str, Any]]:
-    """What a trainer reported, oldest first, as a curve over the answers: of each name some `points` at the most.
+    """What a trainer reported, oldest first, as a curve over the answers with about `points` points per name.
 
-    The latest report of each step of the axis. One that rests on more answers than a later one knew answers that were
-    taken back since, so it is no point of the curve any more: the curve never runs backwards.
+    Each step of the axis has its latest report. A report on more answers than a later one knew answers that were since
+    taken back; it is left out, so that the curve never runs backwards.
     """
     most = connection.execute(select(func.max(Measure.answers))).scalar() or 0
     step = most // points + 1

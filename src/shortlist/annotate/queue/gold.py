@@ -1,4 +1,4 @@
-"""Shortlists for gold items, whose class is known: made to measure annotators, not to learn from."""
+"""Shortlists for gold items, whose class is known: they measure annotators and are not learned from."""
 
 import numpy as np
 
@@ -8,13 +8,12 @@ HOLDS = 0.5
 
 
 def choose_gold(truth: int, size: int, num_classes: int, seed: int) -> Choice:
-    """A list that holds the right class as often as not (oftener where a uniform list of this size does).
+    """A list that holds the right class half of the time (more often where a uniform list of this size does).
 
-    A miss can only be seen where the class is shown, and of 5 of 150 classes a uniform list shows it once in 30 times.
-    Among the lists that hold it every one is as likely as any other, and so among those that do not: rates counted on
-    each kind apart, as `stats.gold_quality` and `policies.noise` count them, are those of uniform lists. Both kinds
-    taken together are not uniform: the list depends on the class. So nothing is trained on their answers
-    (`formats.answers`).
+    A miss can be seen only where the class is shown, and a uniform list of 5 of 150 classes shows it once in 30 times.
+    All lists that hold it are equally likely, and so are all that do not. Rates counted on each kind separately, as
+    `stats.gold_quality` and `policies.noise` count them, are therefore those of uniform lists. The two kinds together
+    are not uniform, since the list depends on the class: nothing is trained on these answers (`formats.answers`).
 
     >>> choice = choose_gold(truth=2, size=2, num_classes=8, seed=7)
     >>> len(choice.shortlist), choice.policy

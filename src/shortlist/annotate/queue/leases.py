@@ -1,4 +1,4 @@
-"""Who gets which question next. Every step costs the same whatever the number of items and answers."""
+"""Who gets which question next. No step costs more where there are more items or answers."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from shortlist.annotate.queue.gold import choose_gold
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
 LOWEST = -(1 << 62)  # before every rank
-WANTED_AT_ONCE, LOOKS = 32, 8  # so many of a policy's items are looked at together, so often in one request
+WANTED_AT_ONCE, LOOKS = 32, 8  # of a policy's front: items looked up together, and lookups per request
 
 _Q, _S, _I = questions.c, slots.c, items.c
 _MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
@@ -39,7 +39,7 @@ _HELD = (
     .order_by(_Q.id)
 )
 _RENEW = update(slots).where(_S.id.in_(bindparam("held", expanding=True))).values(lease_until=bindparam("until"))
-# of no item that the annotator spoke about in another slot, or in this turn of this slot
+# the annotator was asked about the item in another slot, or in this turn of this slot
 _SPOKEN = exists().where(
     _Q.annotator_id == bindparam("annotator"),
     _Q.item_id == _S.item_id,
@@ -47,14 +47,14 @@ _SPOKEN = exists().where(
     or_(_Q.slot_id != _S.id, _Q.turn == _S.turn),
 )
 _FIND = (
-    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.rank, _S.gold, _I.name, *_SHOWN)
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.rank, _S.gold, *_SHOWN)
     .join(items, _I.id == _S.item_id)
     .where(_S.gold == false(), _S.state == "free", _S.rank >= bindparam("start"), ~_SPOKEN)
     .order_by(_S.rank)
     .limit(1)
 )
-# of items that a policy wants (no gold ones), closed ones among them: it has changed its mind. Said in a way that lets
-# SQLite look the items up instead of walking through all free slots
+# slots of items that a policy wants (never gold ones), closed ones included: it has changed its mind. Written so that
+# SQLite looks the items up instead of walking through all free slots
 _WAITING = (_S.state != "leased", _S.state != "done")
 _WANTED = (
     select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
@@ -62,7 +62,7 @@ _WANTED = (
     .order_by(_S.rank.desc())
 )
 _TAKE = (
-    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, _I.name, *_SHOWN)
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, *_SHOWN)
     .join(items, _I.id == _S.item_id)
     .where(_S.id == bindparam("slot"), *_WAITING)
 )
@@ -81,7 +81,7 @@ _GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("
 _NEXT_GOLD = (
     select(_I.id.label("item_id"), _I.gold.label("truth"), *_SHOWN)
     .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
-    # items become gold later, too: then some of those behind were seen already
+    # items may become gold later: some with a higher id may have been seen already
     .where(~exists().where(_S.item_id == _I.id, _S.annotator_id == bindparam("annotator")))
     .order_by(_I.id)
     .limit(1)
@@ -91,7 +91,7 @@ _SEE_GOLD = update(annotators).where(annotators.c.id == bindparam("annotator")).
 
 @dataclass(frozen=True)
 class Served:
-    """A question as an annotator may see it: no item name (it may give the class away), no gold class."""
+    """A question as an annotator may see it: no item name (it may give the class away) and no gold class."""
 
     id: int
     attempt: int
@@ -109,7 +109,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Ask:
-    """One transaction's wish for questions: by whom, when, and where seeds come from."""
+    """A request for questions within one transaction: by whom, when, and where seeds come from."""
 
     connection: Connection
     annotator_id: int
@@ -119,7 +119,7 @@ class Ask:
 
 
 class Leases:
-    """Gives out slots by rank and takes back those whose lease ran out."""
+    """Gives out slots by rank and takes back those whose lease has run out."""
 
     def __init__(self, store: Store, chooser: Chooser, gold_every: int, lease_seconds: float) -> None:
         self.store = store
@@ -130,8 +130,8 @@ class Leases:
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
         # Below this rank there is nothing for this annotator: a freed slot goes to the end, and of an item's free slots
-        # the one of the lowest rank is taken first. Only a hint, forgotten after a minute, because on PostgreSQL a rank
-        # may become visible after a higher one.
+        # the one with the lowest rank is taken first. A hint only, forgotten after a minute, because on PostgreSQL a
+        # rank may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
     def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
@@ -168,11 +168,11 @@ class Leases:
                 continue
             seed = ask.seeds()
             refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
-            choice = self.chooser.choose(slot["name"], ask.num_classes, refused, seed)
+            choice = self.chooser.choose(slot["item_id"], ask.num_classes, refused, seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
-            # as many classes as on the list in whose place it comes: nobody is to tell the two apart
+            # as long as the list whose place it takes, so that nobody can tell the two apart
             gold = self._lease_gold(ask, len(choice.shortlist), seed) if seed % self.gold_every == 0 else None
             if gold is not None:
                 if wanted is not None:
@@ -190,7 +190,7 @@ class Leases:
             if not head:
                 return None
             rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).all()
-            mine = {row.item_id: row.id for row in rows if not row.spoken}  # of an item's slots the first one is last
+            mine = {row.item_id: row.id for row in rows if not row.spoken}  # the last row of an item is its first slot
             gone = set(head) - {row.item_id for row in rows}
             found = next(filter(None, (self._take(ask, mine[item]) for item in head if item in mine)), None)
             front.drop(gone if found is None else {*gone, found["item_id"]}, start + len(head))
@@ -200,7 +200,7 @@ class Leases:
         return None
 
     def _take(self, ask: Ask, slot_id: int) -> RowMapping | None:
-        """The slot, if nobody else has it by now."""
+        """The slot, unless somebody else has it by now."""
         found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
         if found is not None and found["state"] == "closed":
             self.reopen(ask.connection, found["item_id"])
@@ -217,7 +217,7 @@ class Leases:
         return found
 
     def _reclaim(self, ask: Ask) -> int:
-        """Take back some leases that ran out; returns how many."""
+        """Take back some leases that have run out; returns how many."""
         rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
         for row in rows:
             self.expire(ask.connection, row)
@@ -226,17 +226,17 @@ class Leases:
     def expire(self, connection: Connection, slot: RowMapping) -> None:
         """End a slot's open question and put the slot back."""
         connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
-        # who does not hold the item any more may have its other slots, also those passed over before
+        # the holder may now have the item's other slots, also those passed over so far
         self._hints.pop(slot["annotator_id"], None)
         free_slot(connection, slot, slot["turn"])
 
     def reopen(self, connection: Connection, item_id: int) -> None:
-        """Ask an item again that the policy had closed."""
+        """Open an item again that the policy had closed."""
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 
     def _lease_gold(self, ask: Ask, size: int, seed: int) -> Mapping[Any, Any] | None:
-        """Ask the annotator's next gold item, in a slot made for them alone."""
+        """Ask about the annotator's next gold item, in a slot made for them alone."""
         seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
         item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
         if item is None:
@@ -249,7 +249,7 @@ class Leases:
         return {**item, **_insert_question(ask, slot, choice, seed)}
 
     def _close(self, connection: Connection, item_id: int) -> None:
-        """The policy asks this item no more: its free slots leave the queue."""
+        """The policy does not ask about this item any more: its free slots leave the queue."""
         connection.execute(update(items).where(_I.id == item_id).values(state="closed"))
         connection.execute(update(slots).where(_S.item_id == item_id, _S.state == "free").values(state="closed"))
 
@@ -263,7 +263,7 @@ def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: in
         "shortlist": list(choice.shortlist),
         "policy": choice.policy,
         "policy_version": choice.policy_version,
-        "probabilities": list(choice.probabilities),
+        "probabilities": list(choice.inclusion),
         "seed": seed,
         "state": "open",
         "attempt": 0,

@@ -1,7 +1,7 @@
 """Lease, answer, skip, undo: each is one transaction, and whatever was acknowledged is on the disk.
 
-An answer belongs to one showing of a question: (question, attempt). Sent again it returns the stored row, so a client
-may retry for ever; sent differently it is refused. An undo begins the next attempt.
+An answer belongs to one attempt at a question. Sent again, it returns the stored row, so a client may retry for ever; a
+different one is refused. An undo begins the next attempt.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
 
-from shortlist.annotate.db.schema import annotators, answers, items, questions, slots
+from shortlist.annotate.db.schema import annotators, answers, questions, slots
 from shortlist.annotate.db.statements import (
     count_answer,
     count_classes,
@@ -29,19 +29,18 @@ from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.queue.leases import Leases, Served
 
 LEASE_SECONDS = 300.0
-TAKE_BACK_AT_ONCE = 100  # answers a transaction: the others wait for one batch, not for all
-SEED_BITS = 53  # a seed survives a trip through JSON numbers
+TAKE_BACK_AT_ONCE = 100  # answers per transaction: the others wait for one batch, not for all
+SEED_BITS = 53  # so that a JSON number holds a seed exactly
 
 _Q, _S, _A = questions.c, slots.c, answers.c
 _MINE = (_Q.id == bindparam("question"), _Q.annotator_id == bindparam("annotator"))
 _ANNOTATOR = select(annotators.c.id).where(annotators.c.id == bindparam("annotator"))
 _LOCK = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
 _QUESTION = (
-    select(_Q.id, _Q.slot_id, _Q.item_id, _Q.turn, _Q.attempt, _Q.state, _Q.shortlist, items.c.name, _S.gold)
+    select(_Q.id, _Q.slot_id, _Q.item_id, _Q.turn, _Q.attempt, _Q.state, _Q.shortlist, _S.gold)
     .add_columns(_Q.annotator_id, _S.annotator_id.label("slot_holder"))
     .add_columns(_S.state.label("slot_state"), _S.turn.label("slot_turn"))
     .join(slots, _S.id == _Q.slot_id)
-    .join(items, items.c.id == _Q.item_id)
     .where(*_MINE)
 )
 _SPOKEN = select(
@@ -58,10 +57,9 @@ _SET_QUESTION = (
     .where(_Q.id == bindparam("question"))
     .values(state=bindparam("to_state"), attempt=bindparam("to_attempt"))
 )
-_SHOWING = (_A.question_id == bindparam("question"), _A.attempt == bindparam("at_attempt"))
-_ANSWER = select(answers).where(*_SHOWING, _A.kind != "undo")
-_UNDO = select(answers).where(*_SHOWING, _A.kind == "undo")
-_SUPERSEDED = select(exists().where(_A.supersedes == bindparam("answer")))
+_ATTEMPT = (_A.question_id == bindparam("question"), _A.attempt == bindparam("at_attempt"))
+_ANSWER = select(answers).where(*_ATTEMPT, _A.kind != "undo")
+_UNDO = select(answers).where(*_ATTEMPT, _A.kind == "undo")
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Stored:
 
 
 class Queue:
-    """What annotators do. `hold` asks for that many open questions in the same transaction (shown one + prefetched)."""
+    """What annotators do. `hold`: how many open questions to have afterwards (the shown one and those prefetched)."""
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class Queue:
         self.chooser = chooser
         self.clock = clock
         self.seeds = seeds
-        self.settled = 0  # slots that this queue saw done, less those taken back; gold apart
+        self.settled = 0  # slots that this queue saw done, less those taken back, without gold
         self._annotator = store.locked(_ANNOTATOR, of=annotators)
 
     def next(self, annotator_id: int, hold: int = 1) -> list[Served]:
@@ -146,7 +144,7 @@ class Queue:
                 self.leases.expire(connection, row)
 
     def take_back(self, annotator_id: int) -> int:
-        """Undo every answer of somebody who cannot be trusted; what they had settled is asked again. How many."""
+        """Undo every answer of somebody who cannot be trusted, so that it is asked again; returns how many."""
         count = 0
         while True:
             with self._as(annotator_id) as connection:
@@ -195,7 +193,7 @@ class Queue:
     ) -> tuple[Stored, list[Served]]:
         with self._as(annotator_id) as connection:
             question = self._question(connection, annotator_id, question_id)
-            stored = _find_answer(connection, question_id, attempt)
+            stored = _find_answer(connection, question, attempt)
             if stored is None:
                 self._may_answer(connection, annotator_id, question, attempt, answer)
                 stored = self._store(connection, annotator_id, question, kind, answer, seconds)
@@ -211,10 +209,10 @@ class Queue:
         if answer is not None and answer not in question["shortlist"]:
             raise Invalid("not_shown", f"class {answer} is not on the shortlist of question {question['id']}")
         if question["state"] == "expired" and not self._may_regain(connection, annotator_id, question):
-            raise Conflict("lease_lost", f"question {question['id']} ran out of time and was given to somebody else")
+            raise Conflict("lease_lost", f"question {question['id']} has expired and was given to somebody else")
 
     def _may_regain(self, connection: Connection, annotator_id: int, question: RowMapping) -> bool:
-        """A late answer still counts when nobody else was given the slot in the meantime."""
+        """A late answer still counts unless somebody else was given the slot in the meantime."""
         waiting = "closed" if question["gold"] else "free"
         if question["slot_state"] != waiting or question["slot_turn"] != question["turn"]:
             return False
@@ -250,7 +248,7 @@ class Queue:
         if question["gold"]:
             return False
         refused = refused_classes(connection, question["slot_id"])
-        return self.chooser.asks_again(question["name"], count_classes(connection), refused)
+        return self.chooser.asks_again(count_classes(connection), refused)
 
     # -- undo --------------------------------------------------------------------------------------------------------
 
@@ -264,20 +262,20 @@ class Queue:
         return max(row or 0 for row in found)
 
     def _undone(self, connection: Connection, question: RowMapping, attempt: int) -> Stored:
-        showing = {"question": question["id"], "at_attempt": attempt}
-        return _stored(connection, connection.execute(_UNDO, showing).mappings().one())
+        which = {"question": question["id"], "at_attempt": attempt}
+        return _stored(connection.execute(_UNDO, which).mappings().one(), superseded=False)
 
     def _undo(self, connection: Connection, annotator_id: int, question: RowMapping) -> Stored:
-        taken_back = _find_answer(connection, question["id"], question["attempt"])
+        taken_back = _find_answer(connection, question, question["attempt"])
         if taken_back is None:
             raise Conflict("nothing_to_undo", f"question {question['id']} has no answer to take back")
         state, ahead = question["slot_state"], question["slot_turn"] - question["turn"]
         mine = state == "done" and ahead == 0 and question["slot_holder"] == annotator_id
-        # a None is asked again at once, mostly of the same person; or the policy had enough and closed the item
+        # a None is asked again at once, mostly of the same person; or the policy knew enough and closed the item
         held = state == "leased" and ahead == 1 and question["slot_holder"] == annotator_id
         waiting = state in ("free", "closed") and ahead <= 1
         if not (mine or held or waiting):
-            raise Conflict("slot_taken", f"question {question['id']} was given to somebody else since")
+            raise Conflict("slot_taken", f"question {question['id']} has since been given to somebody else")
         if held:
             self.leases.expire(connection, question)
         elif state == "closed" and not question["gold"]:
@@ -294,13 +292,13 @@ class Queue:
         return stored
 
     def _take_back(self, connection: Connection, question: RowMapping) -> None:
-        answer = _find_answer(connection, question["id"], question["attempt"])
+        answer = _find_answer(connection, question, question["attempt"])
         assert answer is not None  # its state is "answered"
         _append(connection, question["id"], question["attempt"], "undo", None, None, self.clock(), answer.id)
         _set_question(connection, question["id"], "expired", question["attempt"] + 1)
         count_answer(connection, question["annotator_id"], answer.kind, answer.answer, -1)
         if (question["slot_state"], question["slot_holder"]) != ("done", question["annotator_id"]):
-            return  # a None after which somebody else was asked: the slot is theirs
+            return  # a None, after which somebody else was asked: the slot is theirs
         if question["slot_turn"] != question["turn"]:
             return  # a None before the answer that ended the slot
         free_slot(connection, question, question["turn"])
@@ -329,13 +327,12 @@ def _append(
     return Stored(insert_id(connection, answers, values), question_id, attempt, kind, answer, seconds, now, False)
 
 
-def _find_answer(connection: Connection, question_id: int, attempt: int) -> Stored | None:
-    row = connection.execute(_ANSWER, {"question": question_id, "at_attempt": attempt}).mappings().first()
-    return None if row is None else _stored(connection, row)
+def _find_answer(connection: Connection, question: RowMapping, attempt: int) -> Stored | None:
+    row = connection.execute(_ANSWER, {"question": question["id"], "at_attempt": attempt}).mappings().first()
+    return None if row is None else _stored(row, superseded=attempt < question["attempt"])
 
 
-def _stored(connection: Connection, row: RowMapping) -> Stored:
-    superseded = connection.execute(_SUPERSEDED, {"answer": row["id"]}).scalar()
+def _stored(row: RowMapping, superseded: bool) -> Stored:
     return Stored(
         id=row["id"],
         question=row["question_id"],
@@ -344,5 +341,5 @@ def _stored(connection: Connection, row: RowMapping) -> Stored:
         answer=row["class_id"],
         seconds=row["seconds"],
         answered_at=row["answered_at"],
-        superseded=bool(superseded),
+        superseded=superseded,
     )

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from shortlist.annotate.problems import Problem
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.web.api import admin, answering, data, session
@@ -38,11 +39,11 @@ def create_app(
     **queue_options: Any,
 ) -> FastAPI:
     """The app with its services; `queue_options` are those of `Queue`."""
-    limits = limits or Limits()
+    limits, people = limits or Limits(), People(project, clock)
     app = FastAPI(
         title="Shortlist annotation",
         version="1",
-        # the usual documentation pages load scripts from elsewhere; the document itself is enough for tools
+        # the usual documentation pages load scripts from elsewhere; tools need only the document itself
         docs_url=None,
         redoc_url=None,
         openapi_url=f"{API}/openapi.json",
@@ -50,7 +51,8 @@ def create_app(
     app.state.services = Services(
         project=project,
         queue=project.queue(clock=clock, **queue_options),
-        auth=Auth(project, clock),
+        people=people,
+        auth=Auth(project, people),
         stats=Stats(project.store),
         limits=limits,
         sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
@@ -58,8 +60,8 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for room in (session, answering, admin, data):
-        app.include_router(room.router, prefix=API)
+    for routes in (session, answering, admin, data):
+        app.include_router(routes.router, prefix=API)
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)
     _add_refusals(app, templates.get_template(MISSING).render())
@@ -68,7 +70,7 @@ def create_app(
 
 
 def _add_pages(app: FastAPI, templates: Environment) -> None:
-    """The pages are shells without any data: what they show, they ask the API for."""
+    """The pages are shells without data: they ask the API for what they show."""
     for path, name in HOMES.items():
         html = templates.get_template(name).render()
         app.add_api_route(path, _page(html), include_in_schema=False, response_model=None)
@@ -83,7 +85,7 @@ def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
 
 
 def _add_refusals(app: FastAPI, missing: str) -> None:
-    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets one, `missing`."""
+    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets a page, `missing`."""
 
     def answer(status: int, code: str, message: str, **options: Any) -> JSONResponse:
         return JSONResponse({"code": code, "message": message}, status_code=status, **options)

@@ -32,12 +32,12 @@ class _TooLargeError(Exception):
 
 
 class Guard:
-    """ASGI middleware; buffers each body (within the limit), so that no route can forget to."""
+    """ASGI middleware; reads each body within the limit, so that no route can forget to check."""
 
     def __init__(self, app: ASGIApp, limits: Limits, tls: bool, public_url: str | None = None) -> None:
         self.app = app
         self.limits = limits
-        # a proxy in front may not pass on the Host that people asked for; nginx does not unless told
+        # a proxy may not pass on the Host that people asked for; nginx does not unless told to
         self.public_host = urlsplit(public_url or "").netloc
         self.headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if tls else {})}
 
@@ -52,7 +52,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
-                # scripts are asked for again each time (mostly: 304), or after an upgrade old ones would meet new ones
+                # scripts are checked each time (mostly: 304), so that old and new ones do not mix after an upgrade
                 content = "no-store" if scope["path"].startswith("/api/") else "no-cache"
                 headers.setdefault("cache-control", content)
             await send(message)

@@ -1,4 +1,4 @@
-"""How much and how fast: the sizes of bodies, the rates of signing in and of submitting."""
+"""How much and how fast: the sizes of bodies, the rates of failed sign-ins and of submissions."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ MANY_KEYS = 10_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server allows. People answer once a second at best; programs are allowed more."""
+    """What a server allows. People answer about once a second at best; programs may be faster."""
 
     body_bytes: int = 1024 * 1024
     upload_bytes: int = 64 * 1024 * 1024
@@ -21,7 +21,7 @@ class Limits:
 
 
 class Rate:
-    """A bucket for every key: `burst` at once, refilled at `per_second`."""
+    """A bucket per key: `burst` at once, refilled at `per_second`."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.per_second = per_second
@@ -31,12 +31,12 @@ class Rate:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def check(self, key: str) -> None:
-        """Refuse when the key's bucket is empty."""
+        """Refuse if the key's bucket is empty."""
         if self._level(key) < 1:
             raise TooMany("too_fast", "too many requests: wait a moment and try again")
 
     def spend(self, key: str) -> None:
-        """Take one from the bucket, refusing when it is empty."""
+        """Take one from the key's bucket; refuse if it is empty."""
         with self._lock:
             level = self._level(key)
             if level < 1:

@@ -7,18 +7,17 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from shortlist.annotate.live.chooser import LivePlan
-from shortlist.annotate.live.supervisor import stewarding
+from shortlist.annotate.live.plan import LivePlan
+from shortlist.annotate.live.supervisor import supervising
+from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.web.api.admin import join_link
 from shortlist.annotate.web.app import create_app
-from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen; `public_url` is how people reach it, where that differs (a proxy in front)."""
+    """Where to listen; `public_url` is how people reach it if that differs (a proxy in front)."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -46,7 +45,7 @@ class Address:
 
     @property
     def secure(self) -> bool:
-        """Whether people reach it by TLS, so that cookies may insist on it."""
+        """Whether people reach it by TLS, so that cookies may require it."""
         return self.tls or (self.public_url or "").startswith("https://")
 
     @property
@@ -68,16 +67,16 @@ def is_local(host: str) -> bool:
 
 def admin_url(project: Project, address: Address) -> str:
     """A fresh one-time link for the admin."""
-    return join_link(address.url, Auth(project).admin_link())
+    return join_link(address.url, People(project).admin_link())
 
 
 def listen(address: Address) -> tuple[socket.socket, Address]:
-    """Take the port, before anything is promised; port 0 takes any, and the address returned says which."""
+    """Take the port before anything is promised; port 0 takes any free one, and the address returned says which."""
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((address.host, address.port), family=family, backlog=2048)
         # asyncio sets this only on sockets that say they are TCP, which create_server's do not; without it every reply
-        # waits 40 ms for the client's delayed acknowledgement of its first half
+        # waits 40 ms for the client to acknowledge its first half
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise InputError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
@@ -85,12 +84,12 @@ def listen(address: Address) -> tuple[socket.socket, Address]:
 
 
 def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
-    """Serve until told to stop; with `live`, a trainer runs beside it and chooses the shortlists."""
-    with stewarding(project, live) as steward:
-        chooser = None if steward is None else steward.chooser
+    """Serve until told to stop; with `live`, a model that is trained alongside chooses the shortlists."""
+    with supervising(project, live) as supervisor:
+        chooser = None if supervisor is None else supervisor.chooser
         app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)
-        if steward is not None:
-            steward.start()
+        if supervisor is not None:
+            supervisor.start()
         _run(app, address, listener)
 
 
@@ -103,7 +102,7 @@ def _run(app: FastAPI, address: Address, listener: socket.socket) -> None:
         ssl_keyfile=address.key,
         log_level="warning",
         server_header=False,
-        proxy_headers=False,  # a header must not decide who counts as whom for the limits
+        proxy_headers=False,  # the limits must not count people by a header that anybody can send
         timeout_keep_alive=75,
     )
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,1 +1,1 @@
-"""The REST API under /api/v1: one file a concern, every shape in `models.py`."""
+"""The REST API under /api/v1: one file per concern, every shape in `models.py`."""

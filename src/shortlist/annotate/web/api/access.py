@@ -8,6 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shortlist.annotate.problems import Forbidden, Unauthorized
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.queue import Queue
@@ -25,6 +26,7 @@ class Services:
 
     project: Project
     queue: Queue
+    people: People
     auth: Auth
     stats: Stats
     limits: Limits
@@ -34,7 +36,7 @@ class Services:
     public_url: str | None
 
 
-# FastAPI sends every plain `def` through a thread, which costs more than most of these do.
+# Coroutines, because FastAPI runs a plain `def` in a thread, which costs more than most of these do.
 
 
 async def services(request: Request) -> Services:
@@ -47,9 +49,9 @@ App = Annotated[Services, Depends(services)]
 
 
 def cookie_name(app: Services, role: str) -> str:
-    """One for each role, so that an admin who tries an invite link in the same browser stays an admin.
+    """One per role, so that an admin who tries an invite link in the same browser stays an admin.
 
-    And for each project: browsers send the cookies of a host to all of its ports.
+    And one per project: browsers send the cookies of a host to all of its ports.
     """
     return f"shortlist_{role}_{app.auth.tag}"
 
@@ -74,7 +76,7 @@ async def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, be
 
 
 async def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
-    """The same where admins belong."""
+    """The same, for what only admins may do: an admin before an annotator."""
     return await _quickly(app, bearer, admin, annotator)
 
 
@@ -86,7 +88,7 @@ async def _quickly(app: Services, bearer: HTTPAuthorizationCredentials | None, *
 
 
 def identify(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
-    """Who holds the token, or else the first of the sessions that still holds."""
+    """Whoever holds the token, or else the first session that is still valid."""
     if bearer is not None:
         return app.auth.who(bearer.credentials, "token")
     problem = Unauthorized("signed_out", "sign in with your link")

@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from sqlalchemy import func, insert, select
 
-from shortlist.annotate.db.schema import Annotator, LabelClass, Measure
+from shortlist.annotate.db.schema import Annotator, Measure
+from shortlist.annotate.db.statements import count_classes
 from shortlist.annotate.project.instructions import set_instructions
+from shortlist.annotate.project.people import join_link
 from shortlist.annotate.web.api.access import Admin, App, Services, refusals
 from shortlist.annotate.web.api.models import (
     MAX_ID,
@@ -28,66 +30,66 @@ AnnotatorId = Annotated[int, Path(ge=1, le=MAX_ID)]
 
 @router.get("/status")
 def status(app: App, who: Admin) -> Status:
-    """Progress, annotators, agreement, seconds, measures; a few seconds old at most."""
+    """Progress, annotators, agreement, seconds, measures; at most a few seconds old."""
     with app.project.store.read() as connection:
-        classes = connection.execute(select(func.count()).select_from(LabelClass)).scalar_one()
+        classes = count_classes(connection)
     return Status(title=app.project.settings.title, classes=classes, **app.stats.status())
 
 
 @router.put("/instructions", status_code=204)
 def instructions(app: App, who: Admin, body: InstructionsIn) -> None:
-    """Tell annotators something else: whoever opens the page next reads it first. An empty text takes it away."""
+    """Replace the instructions; annotators read them when they next open the page. An empty text removes them."""
     set_instructions(app.project, body.text)
 
 
 @router.post("/annotators", status_code=201)
 def invite(app: App, who: Admin, request: Request, body: NameIn) -> InviteOut:
     """Add an annotator; the link signs them in."""
-    annotator_id, secret = app.auth.invite(body.name)
+    annotator_id, secret = app.people.invite(body.name)
     return InviteOut(id=annotator_id, link=_link(app, request, secret))
 
 
 @router.post("/annotators/{annotator}/invite")
 def renew_invite(app: App, who: Admin, request: Request, annotator: AnnotatorId) -> InviteOut:
     """A new link; the old one ends."""
-    return InviteOut(id=annotator, link=_link(app, request, app.auth.renew_invite(annotator)))
+    return InviteOut(id=annotator, link=_link(app, request, app.people.renew_invite(annotator)))
 
 
 @router.delete("/annotators/{annotator}", status_code=204)
 def remove(app: App, who: Admin, annotator: AnnotatorId) -> None:
     """Sign an annotator out for good and give their open questions to others; their answers stay."""
-    app.auth.remove(annotator)
+    app.people.remove(annotator)
     app.queue.release(annotator)
 
 
 @router.delete("/annotators/{annotator}/answers")
 def take_back(app: App, who: Admin, annotator: AnnotatorId) -> TakenBack:
-    """Undo every answer of an annotator; what they had settled is asked again, of others where they were removed."""
+    """Undo every answer of an annotator, so that it is asked again: of others only, if they were removed."""
     return TakenBack(answers=app.queue.take_back(annotator))
 
 
 @router.post("/admin-links", status_code=201)
 def admin_link(app: App, who: Admin, request: Request) -> LinkOut:
-    """A one-time link for another admin, or another device."""
-    return LinkOut(link=_link(app, request, app.auth.admin_link()))
+    """A one-time link for another admin or another device."""
+    return LinkOut(link=_link(app, request, app.people.admin_link()))
 
 
 @router.get("/tokens")
 def tokens(app: App, who: Admin) -> list[TokenRow]:
     """Every token, without its secret."""
-    return [TokenRow(**row) for row in app.auth.tokens()]
+    return [TokenRow(**row) for row in app.people.tokens()]
 
 
 @router.post("/tokens", status_code=201)
 def make_token(app: App, who: Admin, body: TokenIn) -> TokenOut:
     """A token for a program; send it as `Authorization: Bearer ...`."""
-    return TokenOut(token=app.auth.make_token(body.label, body.annotator))
+    return TokenOut(token=app.people.make_token(body.label, body.annotator))
 
 
 @router.delete("/tokens/{token}", status_code=204)
 def remove_token(app: App, who: Admin, token: AnnotatorId) -> None:
     """End a token."""
-    app.auth.remove_token(token)
+    app.people.remove_token(token)
 
 
 @router.post("/measures", status_code=204)
@@ -101,8 +103,3 @@ def measure(app: App, who: Admin, body: MeasureIn) -> None:
 
 def _link(app: Services, request: Request, secret: str) -> str:
     return join_link(app.public_url or str(request.base_url), secret)
-
-
-def join_link(base: str, secret: str) -> str:
-    """A link to sign in with. The secret is behind the #, so it reaches no log and no other site."""
-    return f"{base.rstrip('/')}/join#{secret}"

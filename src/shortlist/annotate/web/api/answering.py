@@ -1,4 +1,4 @@
-"""What an annotator does: ask, answer, skip, undo, keep the lease. Every one may be sent again without harm."""
+"""What an annotator does: ask, answer, skip, undo, keep the lease. Each may be sent again without harm."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -33,13 +33,13 @@ _CONFLICT = refusals(409)
 
 @router.post("/next", response_model=Questions)
 def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
-    """The open questions, topped up to `hold`: the same ones again until they are answered. Renews their leases."""
+    """The open questions, topped up to `hold`; the same ones until they are answered. Renews their leases."""
     return _reply(Questions(questions=_shown(app, app.queue.next(annotator, body.hold)), progress=_progress(app)))
 
 
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)
 def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
-    """Store an answer. It is on the disk when this returns; a different answer to the same showing is a 409."""
+    """Store an answer. It is on disk when this returns; a different answer to the same attempt is refused (409)."""
     stored, held = app.queue.answer(annotator, body.question, body.attempt, body.answer, body.seconds, body.hold)
     return _saved(app, stored, held)
 
@@ -53,25 +53,25 @@ def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
 
 @router.post("/undos", response_model=Saved, responses=_CONFLICT)
 def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
-    """Take back an answer or a skip; the question is open again at the next attempt."""
+    """Take back an answer or a skip; the question is open again, at the next attempt."""
     stored, held = app.queue.undo(annotator, body.question, body.attempt, body.hold)
     return _saved(app, stored, held)
 
 
 @router.get("/media/{item}", response_class=FileResponse, responses={200: {"content": {"image/*": {}, "audio/*": {}}}})
 def media(app: App, who: Anyone, item: Annotated[int, Path(ge=1, le=MAX_ID)]) -> FileResponse:
-    """The image or sound of an item that the annotator was asked about (of any item, for an admin)."""
+    """The image or sound of an item that the annotator was asked about (for an admin: of any item)."""
     with app.project.store.read() as connection:
         row = connection.execute(select(Item.file, Item.media_type).where(Item.id == item)).first()
         asked = exists().where(Question.annotator_id == who.annotator_id, Question.item_id == item)
         allowed = who.role == "admin" or connection.execute(select(asked)).scalar()
     root = app.project.media.resolve()
     if row is None or row.file is None or not allowed:
-        raise NotFound("no_media", f"there is no media of an item {item} for you")
+        raise NotFound("no_media", f"there is no media of item {item} for you")
     path = root / row.file
-    # resolve() follows links: a path that changes by it has one, or leaves the root
+    # resolve() follows links: a path that it changes contains one, or leaves the root
     if path.resolve() != path or not path.is_relative_to(root) or not path.is_file():
-        raise NotFound("no_media", f"the media of item {item} is not there")
+        raise NotFound("no_media", f"the media of item {item} is missing")
     headers = {"cache-control": "private, max-age=86400", "content-security-policy": "default-src 'none'; sandbox"}
     return FileResponse(path, media_type=row.media_type, headers=headers)
 
@@ -85,7 +85,7 @@ def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:
 
 
 def _reply(content: Questions) -> Response:
-    """Written here, in the route's thread: FastAPI would check our own model again, in another one."""
+    """Serialised here, in the route's thread: FastAPI would validate our own model again, in another one."""
     return Response(content.model_dump_json(by_alias=True), media_type="application/json")
 
 
@@ -97,7 +97,7 @@ def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
             item=ShownItem(
                 kind=question.kind,
                 text=question.text,
-                # browsers keep it by its address: another project at this one has other items of the same numbers
+                # browsers cache it by its address, and another project may be served from the same one
                 media=None if question.media_type is None else f"/api/v1/media/{question.item_id}?of={app.auth.tag}",
                 media_type=question.media_type,
             ),

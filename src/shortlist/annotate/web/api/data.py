@@ -1,4 +1,4 @@
-"""What an admin does with data: classes and items in while the app runs, answers out."""
+"""What an admin does with data: add classes and items while the app runs, export answers."""
 
 import os
 import tempfile
@@ -10,13 +10,14 @@ from fastapi.responses import FileResponse
 from sqlalchemy import select
 from starlette.background import BackgroundTask
 
-from shortlist.annotate.db.schema import Item, LabelClass
-from shortlist.annotate.db.statements import all_descriptions, class_names
-from shortlist.annotate.formats import EXPORTS, MEDIA_TYPES
+from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.statements import all_descriptions, class_ids, class_names
+from shortlist.annotate.formats import EXPORTS, media_type
 from shortlist.annotate.formats.label_studio_answers import import_answers
 from shortlist.annotate.problems import Invalid
+from shortlist.annotate.project.classes import add_classes, rename_class
 from shortlist.annotate.project.gold_items import mark_gold
-from shortlist.annotate.project.importing import Report, add_classes, add_items, rename_class, store_media
+from shortlist.annotate.project.importing import ImportOutcome, add_items, store_media
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.web.api.access import Admin, App, refusals
 from shortlist.annotate.web.api.models import (
@@ -36,16 +37,7 @@ from shortlist.annotate.web.api.models import (
 )
 
 router = APIRouter(tags=["data"], responses=refusals(401, 403, 404, 409))
-ExportName = Literal[
-    "answers.csv",
-    "answers.jsonl",
-    "answers.parquet",
-    "gold-answers.csv",
-    "labels.csv",
-    "crowd-kit.csv",
-    "label-studio.json",
-    "label-studio.xml",
-]
+ExportName = Annotated[str, Path(json_schema_extra={"enum": list(EXPORTS)})]
 RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 
 
@@ -53,13 +45,13 @@ RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 def classes(app: App, who: Admin) -> ClassesOut:
     """Every class, in the order of the ids."""
     with app.project.store.read() as connection:
-        names, said = class_names(connection), all_descriptions(connection)
-    return ClassesOut(names=names, descriptions=[said.get(k) for k in range(len(names))])
+        names, descriptions = class_names(connection), all_descriptions(connection)
+    return ClassesOut(names=names, descriptions=[descriptions.get(k) for k in range(len(names))])
 
 
 @router.post("/classes", status_code=201)
 def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
-    """Add classes, which are on the shortlists of the questions to come; or say what those there are mean."""
+    """Add classes, which appear on shortlists from the next question on, or describe existing ones."""
     names = body.names if body.descriptions is None else dict(zip(body.names, body.descriptions, strict=True))
     add_classes(app.project, names)
     return classes(app, who)
@@ -67,14 +59,14 @@ def more_classes(app: App, who: Admin, body: ClassesIn) -> ClassesOut:
 
 @router.patch("/classes/{class_id}")
 def rename(app: App, who: Admin, class_id: Annotated[int, Path(ge=0, le=2**31 - 1)], body: RenameIn) -> ClassesOut:
-    """Call a class something else, say to mend a typo. Answers are kept by the number of the class: they stay."""
+    """Rename a class, for instance to correct a typo. Answers refer to its number and stay."""
     rename_class(app.project, class_id, body.name)
     return classes(app, who)
 
 
 @router.get("/classes/counts")
 def counts(app: App, who: Admin) -> ClassCounts:
-    """How often each class was picked so far."""
+    """How often each class has been picked."""
     with app.project.store.read() as connection:
         names = class_names(connection)
     found = app.stats.class_counts()
@@ -88,7 +80,7 @@ def items(
     after: Annotated[int, Query(ge=0, le=MAX_ID)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ItemsOut:
-    """The items by id, a page at a time."""
+    """The items by id, one page at a time."""
     columns = (Item.id, Item.name, Item.kind, Item.state, Item.gold, Item.pending)
     with app.project.store.read() as connection:
         statement = select(*columns).where(Item.id > after).order_by(Item.id).limit(limit)
@@ -100,13 +92,13 @@ def items(
 def more_items(app: App, who: Admin, body: ItemsIn) -> ImportOut:
     """Add texts."""
     sources = [Source(item.name, item.name, text=item.text, gold=item.gold) for item in body.items]
-    return _report(add_items(app.project, sources, strict=body.strict))
+    return _outcome(add_items(app.project, sources, strict=body.strict))
 
 
 @router.post("/items/gold")
 def more_gold(app: App, who: Admin, body: GoldIn) -> ImportOut:
-    """Make gold items of items that nobody was asked about yet."""
-    return _report(mark_gold(app.project, {one.item: one.gold for one in body.items}, strict=body.strict))
+    """Make items gold that nobody was asked about yet."""
+    return _outcome(mark_gold(app.project, {one.item: one.gold for one in body.items}, strict=body.strict))
 
 
 @router.post("/items/media", status_code=201)
@@ -117,24 +109,24 @@ def more_media(
     name: Annotated[Name, Query()],
     gold: Annotated[Name | None, Query(description="the known class name")] = None,
 ) -> ImportOut:
-    """Add one image or sound: its bytes are the body. The type is told by the bytes."""
-    known = None
+    """Add one image or sound: the body holds its bytes, which also tell the type."""
     if gold is not None:
         with app.project.store.read() as connection:
-            known = connection.execute(select(LabelClass.id).where(LabelClass.name == gold)).scalar()
-        if known is None:
-            raise Invalid("no_class", f"the gold answer {gold!r} is not a class")
-    store_media(app.project, name, body, known)
+            if gold not in class_ids(connection):
+                raise Invalid("no_class", f"the gold answer {gold!r} is not a class")
+    store_media(app.project, name, body, gold)
     return ImportOut(added=1, skipped=[])
 
 
 @router.get(
     "/export/{name}",
     response_class=FileResponse,
-    responses={200: {"content": {kind.split(";")[0]: {} for kind in MEDIA_TYPES.values()}}},
+    responses={200: {"content": {media_type(name).split(";")[0]: {} for name in EXPORTS}}},
 )
 def export(app: App, who: Admin, name: ExportName) -> FileResponse:
-    """The live answers as a file, or the waiting questions as Label Studio tasks."""
+    """The standing answers as a file, or the waiting questions as Label Studio tasks."""
+    if name not in EXPORTS:
+        raise Invalid("no_export", f"there is no export {name[:40]!r}: expected one of {', '.join(EXPORTS)}")
     handle, temporary = tempfile.mkstemp(prefix="shortlist-export-", suffix=FilePath(name).suffix)
     os.close(handle)
     path = FilePath(temporary)
@@ -144,7 +136,7 @@ def export(app: App, who: Admin, name: ExportName) -> FileResponse:
         path.unlink()
         raise
     clean_up = BackgroundTask(path.unlink)
-    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], filename=name, background=clean_up)
+    return FileResponse(path, media_type=media_type(name), filename=name, background=clean_up)
 
 
 @router.post("/import/label-studio")
@@ -152,11 +144,11 @@ def import_label_studio(
     app: App, who: Admin, body: RawBody, kind: Literal["json", "csv"] = "json", strict: bool = False
 ) -> AnswersImported:
     """Label Studio's answers: the body is its JSON, JSON_MIN or CSV export. Safe to send twice."""
-    report = import_answers(app.project, body, is_csv=kind == "csv", strict=strict)
-    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
-    return AnswersImported(added=report.added, known=report.known, skipped=skipped)
+    outcome = import_answers(app.project, body, is_csv=kind == "csv", strict=strict)
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in outcome.skipped]
+    return AnswersImported(added=outcome.added, known=outcome.known, skipped=skipped)
 
 
-def _report(report: Report) -> ImportOut:
-    skipped = [SkippedOut(item=item, reason=reason) for item, reason in report.skipped]
-    return ImportOut(added=report.added, skipped=skipped)
+def _outcome(outcome: ImportOutcome) -> ImportOut:
+    skipped = [SkippedOut(item=item, reason=reason) for item, reason in outcome.skipped]
+    return ImportOut(added=outcome.added, skipped=skipped)

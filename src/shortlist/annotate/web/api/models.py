@@ -11,7 +11,7 @@ MAX_ID = 2**63 - 1
 Id = Annotated[int, Field(ge=1, le=MAX_ID)]
 ClassId = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Attempt = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Hold = Annotated[int, Field(ge=0, le=4, description="open questions wanted: the shown one and those to prefetch")]
+Hold = Annotated[int, Field(ge=0, le=4, description="open questions wanted: the one shown and those to prefetch")]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(check_name)]
 Text = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(check_text)]
@@ -37,9 +37,9 @@ class SignIn(In):
 
 
 class Who(BaseModel):
-    """Who is signed in, to which project, with what annotators are told there (empty: nothing).
+    """Who is signed in, to which project, and its instructions for annotators (empty: none).
 
-    `outbox` tells apart what browsers keep for whom, on one address.
+    `outbox` names what a browser keeps for this person in this project.
     """
 
     role: Literal["admin", "annotator"]
@@ -68,7 +68,7 @@ class ShownItem(BaseModel):
 
 
 class QuestionOut(BaseModel):
-    """A question to show. Answer it by (id, attempt). `again`: other classes were refused before."""
+    """A question to show. Answer it with its id and attempt. `again`: other classes were refused before."""
 
     id: int
     attempt: int
@@ -80,14 +80,14 @@ class QuestionOut(BaseModel):
 
 
 class Progress(BaseModel):
-    """How many of the items (times the overlap) need no more asking, of the whole project; gold apart."""
+    """How many answers (items times overlap) the project has, and needs in total; without gold items."""
 
     done: int
     total: int
 
 
 class Questions(BaseModel):
-    """The annotator's open questions, oldest first; show the first."""
+    """The annotator's open questions, oldest first; show the first one."""
 
     questions: list[QuestionOut]
     progress: Progress
@@ -115,7 +115,7 @@ class AnswerIn(SkipIn):
 
 
 class UndoIn(In):
-    """Without a question: take back the latest."""
+    """What to take back; without a question, the latest answer or skip."""
 
     question: Id | None = None
     attempt: Attempt | None = None
@@ -136,13 +136,13 @@ class StoredOut(BaseModel):
 
 
 class Saved(Questions):
-    """What was stored, and the open questions if some were asked for."""
+    """What was stored, and the open questions, if `hold` asked for any."""
 
     saved: StoredOut
 
 
 class InstructionsIn(In):
-    """What annotators are told before they begin; empty: nothing."""
+    """What annotators read before they begin; empty: nothing."""
 
     text: Annotated[str, Field(max_length=MAX_INSTRUCTIONS), AfterValidator(check_instructions)]
 
@@ -173,11 +173,11 @@ class LinkOut(BaseModel):
 
 
 class AnnotatorOut(BaseModel):
-    """An annotator with what they did; what is counted on gold items is of the latest answers.
+    """An annotator and what they did.
 
-    `answers` are all, gold ones among them; `nones`, `none_share` and `median_seconds` are of the others alone. Where
-    the right class was shown (`gold_shown`), a wrong one picked is a slip and None a miss; where it was not, a class
-    picked is a stray.
+    `answers` counts all answers, including those on gold items; `nones`, `none_share` and `median_seconds` leave gold
+    items out. On gold items, among the latest answers: where the right class was shown (`gold_shown`), a wrong class
+    picked is a slip and None is a miss; where it was not, any class picked is a stray.
     """
 
     id: int
@@ -196,14 +196,14 @@ class AnnotatorOut(BaseModel):
 
 
 class Agreement(BaseModel):
-    """Of the pairs of answers about one item that could have disagreed."""
+    """The share that agree, of the pairs of people whose answers about an item could have differed."""
 
     pairs: int
     share: float | None
 
 
 class SizeSeconds(BaseModel):
-    """How long people take for a shortlist of this size."""
+    """How long people take to answer a shortlist of this size."""
 
     size: int
     median_seconds: float
@@ -219,14 +219,14 @@ class MeasureOut(BaseModel):
 
 
 class MeasureIn(In):
-    """A figure of now, such as the model's accuracy."""
+    """A current figure, such as the model's accuracy."""
 
     name: Name
     value: Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Status(BaseModel):
-    """The admin page. Gold items are in `answers`, `skips` and `hours`: what people did. In nothing else."""
+    """What the admin page shows. Only `answers`, `skips` and `hours`, the work done, include gold items."""
 
     title: str
     classes: int
@@ -244,14 +244,14 @@ class Status(BaseModel):
 
 
 class TokenIn(In):
-    """A token for a program: it acts as the annotator, or as an admin where none is given."""
+    """A token for a program, which acts as the annotator, or as an admin if none is given."""
 
     label: Name
     annotator: Id | None = None
 
 
 class TokenOut(BaseModel):
-    """The secret is shown this once."""
+    """The secret, shown only this once."""
 
     token: str
 
@@ -267,18 +267,18 @@ class TokenRow(BaseModel):
 
 
 class ClassesIn(In):
-    """Classes to add behind those there are, and what each means.
+    """Classes to add after the existing ones, and their descriptions.
 
-    With `descriptions`, one for each name, classes that are there already may be named as well: null leaves what is
-    said of a class as it is, an empty one takes it away.
+    With `descriptions`, one per name, existing classes may be named as well: null leaves a description as it is, an
+    empty one removes it.
     """
 
     names: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
     descriptions: list[Annotated[str, Field(max_length=500)] | None] | None = None
 
     @model_validator(mode="after")
-    def one_description_a_name(self) -> Self:
-        """Refuse what would go to the wrong class."""
+    def one_description_per_name(self) -> Self:
+        """Refuse lists of which a description could go to the wrong class."""
         if self.descriptions is not None:
             if len(self.descriptions) != len(self.names):
                 raise ValueError(f"{len(self.names)} names and {len(self.descriptions)} descriptions")
@@ -288,20 +288,20 @@ class ClassesIn(In):
 
 
 class ClassesOut(BaseModel):
-    """Every class name, and what it means where that is said; the index is the class id."""
+    """Every class name and its description, if it has one; the index is the class id."""
 
     names: list[str]
     descriptions: list[str | None]
 
 
 class RenameIn(In):
-    """What a class is called from now on."""
+    """The new name of a class."""
 
     name: Name
 
 
 class ClassCounts(BaseModel):
-    """How many answers picked each class, and None; gold items apart. Some seconds old at most."""
+    """How many answers picked each class, and None, without gold items; at most some seconds old."""
 
     names: list[str]
     answers: list[int]
@@ -309,7 +309,7 @@ class ClassCounts(BaseModel):
 
 
 class TextItem(In):
-    """A text to label; `gold` is the known class name, if it is one to measure annotators with."""
+    """A text to label; `gold` is the name of its class, if it is known and is to measure annotators."""
 
     name: Name
     text: Text
@@ -317,7 +317,7 @@ class TextItem(In):
 
 
 class ItemsIn(In):
-    """Texts to add. With `strict` one bad item refuses all."""
+    """Texts to add. With `strict`, one bad item refuses all."""
 
     items: Annotated[list[TextItem], Field(min_length=1, max_length=10_000)]
     strict: bool = False
@@ -331,14 +331,14 @@ class GoldAnswer(In):
 
 
 class GoldIn(In):
-    """Known answers for items that nobody was asked about yet. With `strict` one bad one refuses all."""
+    """Known answers for items that nobody was asked about yet. With `strict`, a bad one refuses all."""
 
     items: Annotated[list[GoldAnswer], Field(min_length=1, max_length=10_000)]
     strict: bool = False
 
     @model_validator(mode="after")
-    def one_answer_an_item(self) -> Self:
-        """Refuse two: gold is for good, and people are measured by it."""
+    def one_answer_per_item(self) -> Self:
+        """Refuse two for one item: gold cannot be changed later, and people are measured by it."""
         if len({answer.item for answer in self.items}) < len(self.items):
             raise ValueError("an item occurs twice")
         return self
@@ -359,7 +359,7 @@ class ImportOut(BaseModel):
 
 
 class AnswersImported(ImportOut):
-    """Of a file of answers; `known` were in already."""
+    """What an import of answers did; `known` ones were there already."""
 
     known: int
 

@@ -31,7 +31,7 @@ def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who
     try:
         secret, role = app.auth.sign_in(body.secret)
     except Unauthorized:
-        app.sign_ins.spend(client)  # only guessing costs: a class of people may sign in from one address
+        app.sign_ins.spend(client)  # only failures count: many people may sign in from one address
         raise
     response.set_cookie(
         cookie_name(app, role),
@@ -60,7 +60,7 @@ def sign_out(
     bearer: Bearer,
     role: Literal["annotator", "admin"] = "annotator",
 ) -> None:
-    """End the session; with both kinds in one browser, that of the role."""
+    """End the session; if the browser has one of each role, that of `role`."""
     who = identify(app, bearer, *((admin, annotator) if role == "admin" else (annotator, admin)))
     app.auth.sign_out(who.credential)
     response.delete_cookie(cookie_name(app, who.role), path="/", httponly=True, samesite="strict", secure=app.tls)

@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Classes that are there have none yet."""
+    """Existing classes have none yet."""
     op.add_column("classes", sa.Column("description", sa.String(), nullable=True))
 
 

@@ -1,4 +1,4 @@
-// The admin's page: a picture of the project, renewed every few seconds; invitations and exports.
+// The admin's page: the state of the project, renewed every few seconds; invitations and exports.
 import { ApiError, call } from "./api.js";
 import { refreshCounts } from "./counts.js";
 import { curve } from "./curve.js";
@@ -68,7 +68,7 @@ function link(name, made) {
     copy.textContent = "Copied";
   });
   at("link").replaceChildren(`Send this link to ${name}: `, element("code", { id: "made-link" }, made.link), " ");
-  if (navigator.clipboard) at("link").append(copy); // only there by TLS or on this machine
+  if (navigator.clipboard) at("link").append(copy); // exists only over TLS or on this machine
 }
 
 at("invite").addEventListener("submit", async (event) => {

@@ -1,8 +1,8 @@
 // The annotator's page: one item, its shortlist as numbered buttons, one key = answer and next.
 //
-// Everything that is sent goes through one loop, one request at a time: first what was decided, in order, then the wish
-// for questions. A reply therefore never overtakes another, and what is shown is the last reply with the waiting
-// decisions laid on top (questions.js).
+// Everything is sent by one loop, one request at a time: first the decisions, in order, then the request for questions.
+// So no reply overtakes another, and what is shown is the last reply with the waiting decisions applied to it
+// (questions.js).
 import { ApiError, call } from "./api.js";
 import { at, notice } from "./dom.js";
 import { History } from "./history.js";
@@ -35,7 +35,7 @@ let running = false;
 let failures = 0;
 let timer = null;
 let signedOut = false;
-let begun = false; // before it nothing is asked for: who still reads the instructions holds no question
+let begun = false; // until then nothing is asked for: nobody holds a question while reading the instructions
 
 // -- showing ---------------------------------------------------------------------------------------------------------
 
@@ -52,13 +52,13 @@ function render() {
     shown = null;
   } else if (!sameShowing(question, shown)) {
     shown = question;
-    scrollTo(0, 0); // a list may be longer than the screen: the next item would be out of sight
+    scrollTo(0, 0); // after a list longer than the screen, the next item would be out of sight
     present(question);
   }
   showProgress(progress, mine, pace.perMinute());
 }
 
-// Who skipped the last item, or has to wait for others, is not told that all is done.
+// Somebody who skipped the last item, or has to wait for others, must not read that all is done.
 function end() {
   if (progress.done >= progress.total) return "Nothing left to answer for now. Thank you!";
   return "Nothing left for you just now. The rest is for others: they have it, or you skipped it (Undo brings that back).";
@@ -96,7 +96,7 @@ function decide(path, body) {
 }
 
 function answer(choice) {
-  if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture still on its way
+  if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture that is still loading
   mine += 1;
   pace.add();
   decide("/answers", { answer: choice });
@@ -112,7 +112,7 @@ function undo() {
   send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
 }
 
-// In another browser, perhaps on another day. Without a name it must not be sent twice, so it does not go by the outbox.
+// Answered in another browser or on another day. Without a name it must not be sent twice, so it bypasses the outbox.
 async function undoLatest() {
   if (outbox.entries.length || running) return;
   running = true;
@@ -137,7 +137,7 @@ async function instruct() {
 }
 
 function send(entry) {
-  if (!failures) notice(null); // what was said of the last one has been read
+  if (!failures) notice(null); // the message about the last one has been read
   outbox.add(entry);
   saved();
   render();
@@ -164,7 +164,7 @@ async function run() {
   }
 }
 
-// The server answered, whatever it said.
+// The server replied, whatever it said.
 function connected() {
   if (failures) notice(null);
   failures = 0;
@@ -183,7 +183,7 @@ async function ask() {
 }
 
 async function submit(entry) {
-  await entry.stored; // first on this disk, then on the wire
+  await entry.stored; // to this disk first, then over the network
   let reply = null;
   try {
     reply = await call("POST", entry.path, { ...entry.body, hold: HOLD });
@@ -193,7 +193,7 @@ async function submit(entry) {
     if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
     connected();
     history.forget(entry.body.question);
-    notice(`Not taken: ${error.message}.`);
+    notice(`Not accepted: ${error.message}.`);
     wanted = true;
   }
   await outbox.remove(entry);
@@ -214,7 +214,7 @@ function failed(error) {
   }
   if (status === 403) return location.replace("/admin");
   const kept = outbox.kept ? "Your answers are kept in this browser and will be sent." : "Do not close this tab.";
-  notice(status === 429 ? "A little too fast for the server: one moment." : `No connection. ${kept}`);
+  notice(status === 429 ? "Too fast for the server: one moment." : `No connection. ${kept}`);
   later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   failures += 1;
 }
@@ -272,7 +272,7 @@ at("sign-out").addEventListener("click", async () => {
 addEventListener("online", run);
 document.addEventListener("visibilitychange", renew);
 addEventListener("beforeunload", (event) => {
-  // a moment passes before an entry is on the disk: that is not yet the time to close
+  // an entry takes a moment to reach the disk: too early to close
   const unstored = outbox.entries.some((entry) => entry.key === undefined);
   if (outbox.entries.length && (!outbox.kept || unstored)) event.preventDefault();
 });
@@ -294,7 +294,7 @@ async function start() {
     run();
   } catch (error) {
     failed(error);
-    clearTimeout(timer); // without a name there is nothing to send yet: start again instead
+    clearTimeout(timer); // without a name there is nothing to send yet: start again
     if (!signedOut) timer = setTimeout(start, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   }
 }

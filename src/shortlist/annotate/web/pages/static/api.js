@@ -1,6 +1,6 @@
 // The API as the pages use it. Every refusal becomes an ApiError with the server's code; no network is another error.
 
-const PATIENCE_MS = 15_000; // a request that hangs is given up and sent again: every one of them may be
+const PATIENCE_MS = 15_000; // a request that hangs is given up and sent again, which is always safe
 
 export class ApiError extends Error {
   constructor(status, code, message) {

@@ -1,4 +1,4 @@
-// How often each class was picked: asked for only while somebody looks, since every answer has to be counted.
+// How often each class was picked: requested only while somebody looks, since every answer is counted.
 import { call } from "./api.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";

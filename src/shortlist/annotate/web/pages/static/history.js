@@ -1,4 +1,4 @@
-// What was answered, the latest last: what Z takes back, also after a reload. Kept by name only; the content of a
+// What was answered, the latest last: what Z takes back, even after a reload. Only ids are kept; the content of a
 // question comes from memory or from the server.
 
 const MOST = 100;
@@ -30,7 +30,7 @@ export class History {
     return last && { ...this.#memory.get(last.id), ...last };
   }
 
-  // The server refused something: what we believe of these questions may be wrong.
+  // The server refused something: what we know about these questions may be wrong.
   forget(id) {
     this.#list = this.#list.filter((entry) => entry.id !== id);
     this.#save();

@@ -1,4 +1,4 @@
-// The admin's field for what annotators are told. It is loaded once: what is being written must not be overwritten.
+// The admin's field for the instructions. It is loaded once, so that what is being written is not overwritten.
 import { ApiError, call } from "./api.js";
 import { at } from "./dom.js";
 

@@ -1,7 +1,7 @@
-// What the owner says before the first question, and again on demand. Text only; addresses in it become links.
+// What annotators read before the first question, and on demand. Text only; addresses in it become links.
 import { at, element } from "./dom.js";
 
-const LINK = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]])/u; // the full stop behind an address is not part of it
+const LINK = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]])/u; // a full stop after an address is not part of it
 
 export const reading = () => at("instructions").open;
 
@@ -15,7 +15,7 @@ export function writeInstructions(text) {
   at("instructions-text").replaceChildren(...paragraphs.map((part) => element("p", { dir: "auto" }, ...linked(part))));
 }
 
-// Resolves when they were read.
+// Resolves when they have been read.
 export function showInstructions(text) {
   const dialog = at("instructions");
   writeInstructions(text);
@@ -24,7 +24,7 @@ export function showInstructions(text) {
   return new Promise((read) => dialog.addEventListener("close", read, { once: true }));
 }
 
-// Once a browser, and once more when they were changed.
+// Once per browser, and again after a change.
 export async function introduce({ instructions, outbox }) {
   const name = `shortlist-instructions-${outbox}`;
   at("instruct").hidden = !instructions;

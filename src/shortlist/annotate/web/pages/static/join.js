@@ -1,4 +1,4 @@
-// The secret is behind the #: it never reaches a log, and it leaves the address bar before anything else happens.
+// The secret follows the #: it never reaches a log, and it leaves the address bar before anything else happens.
 import { ApiError, call } from "./api.js";
 
 const secret = location.hash.slice(1);

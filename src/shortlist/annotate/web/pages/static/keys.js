@@ -12,7 +12,7 @@ export const keyOf = (place) => KEYS[place] ?? null;
 // The same in the words of aria-keyshortcuts.
 export const shortcut = (key) => key.replace(SHIFT, "Shift+").toLowerCase().replace("shift", "Shift");
 
-// A key press as it is written on the buttons ("1", "0", "A", "⇧A", "?"), or null where it is none of ours.
+// A key press as it is written on the buttons ("1", "0", "A", "⇧A", "?"), or null if it has no meaning here.
 export function pressed(event) {
   if (event.repeat || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return null;
   if (event.key === "?") return "?"; // on some keyboards it is above a digit

@@ -1,7 +1,7 @@
 // The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus.
 import { ApiError, call } from "./api.js";
 import { at, element } from "./dom.js";
-import { count, of, percent, seconds } from "./figures.js";
+import { count, outOf, percent, seconds } from "./figures.js";
 
 const rows = new Map();
 
@@ -19,7 +19,7 @@ export function showPeople(people, link) {
 function fill({ row, cells, button, remove, undo }, who) {
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
   const hidden = who.gold - who.gold_shown;
-  const gold = [count(who.gold), of(who.slips, who.gold_shown), of(who.misses, who.gold_shown), of(who.strays, hidden)];
+  const gold = [count(who.gold), outOf(who.slips, who.gold_shown), outOf(who.misses, who.gold_shown), outOf(who.strays, hidden)];
   [...figures, ...gold].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
@@ -28,10 +28,10 @@ function fill({ row, cells, button, remove, undo }, who) {
   const held = document.activeElement;
   remove.hidden = !who.active;
   undo.hidden = who.active || !who.answers;
-  if (held === remove && remove.hidden || held === undo && undo.hidden) button.focus(); // it would be lost with them
+  if (held === remove && remove.hidden || held === undo && undo.hidden) button.focus(); // or the focus would be lost
 }
 
-// What is read begins with what is written, so that whoever speaks to the page can say it; then whom it is about.
+// The accessible name begins with the visible words, so that voice control finds it; then comes the person's name.
 function name(button, words, who) {
   if (button.textContent === words) return;
   button.textContent = words;
@@ -57,7 +57,7 @@ function makeRow(who, link) {
   });
   const undo = makeButton("Take answers back", who);
   undo.addEventListener("click", () => {
-    if (!confirm(`Take all answers of ${who.name} back? What they answered is asked again, of others.`)) return;
+    if (!confirm(`Take back all answers of ${who.name}? Others will be asked instead.`)) return;
     const done = ({ answers }) => (at("link").textContent = `Answers of ${who.name} taken back: ${count(answers)}.`);
     act(() => call("DELETE", `/annotators/${who.id}/answers`), done);
   });

@@ -1,5 +1,5 @@
-// Single keys can be turned off: who dictates, or strikes keys unwittingly, would answer without meaning to (WCAG 2.1.4).
-// Remembered for the browser, not for the project: the need is the person's.
+// Single keys can be turned off: people who dictate, or press keys by accident, would answer unintentionally (WCAG
+// 2.1.4). Remembered per browser, not per project: it depends on the person.
 import { at } from "./dom.js";
 
 const NAME = "shortlist-keys";

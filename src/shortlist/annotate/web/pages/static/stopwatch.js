@@ -1,6 +1,6 @@
 // Seconds from the first paint of an item to the decision, not counting the time while it is out of sight.
 
-const SEEN_MS = 200; // nobody sees an item and decides in less: it was the second half of a double click, or a bounce
+const SEEN_MS = 200; // nobody decides in less: it was the second half of a double click, or a key that bounced
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 const broken = (item) => item instanceof HTMLMediaElement && item.error !== null;
@@ -18,7 +18,7 @@ export class Stopwatch {
     document.addEventListener("visibilitychange", () => this.look());
   }
 
-  // Stands still while another tab, or a dialog, is in front of the item; to be called when one comes or goes.
+  // Stops while another tab or a dialog is in front of the item; to be called when one comes or goes.
   look() {
     if (away()) this.#pause();
     else if (this.#painted) this.#since ??= performance.now();

@@ -34,9 +34,9 @@ export function showQuestion(question, choose) {
   at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
   markShortcuts();
   at("answers").hidden = false;
-  // an item that comes back after a None: without a word it looks as if the key had done nothing
+  // an item that comes back after None would look as if the key had done nothing
   at("again").hidden = !question.again;
-  // the button that had the focus is gone: the item has it next, so that Tab goes on from there
+  // the button that had the focus is gone: give it to the item, so that Tab goes on from there
   if (hadFocus) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
   if (item instanceof HTMLAudioElement) item.play().catch(() => {}); // browsers may want a click first
@@ -46,7 +46,7 @@ export function showQuestion(question, choose) {
 export function showBroken(question) {
   staged.delete(question.id);
   const what = question.item.kind === "audio" ? "This sound cannot be played." : "This picture cannot be shown.";
-  at("item").replaceChildren(element("p", {}, `${what} Trying again; it can be skipped.`));
+  at("item").replaceChildren(element("p", {}, `${what} Trying again; you can skip it.`));
 }
 
 function makeButton(choice, place, choose) {
@@ -67,7 +67,7 @@ function breakable(name) {
   return name.split(/(?<=[_/.-])(?=[^_/.-])/u).flatMap((part, place) => (place ? [element("wbr"), part] : [part]));
 }
 
-// For screen readers, who do not see that the page changed.
+// For screen readers: what has changed on the page.
 function announcement({ item, shortlist, again }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
   const key = (name) => (keysAnswer() && name !== null ? `${name} ` : "");
@@ -75,7 +75,7 @@ function announcement({ item, shortlist, again }) {
   return `${again ? `${at("again").textContent} ` : ""}${what}. ${names.join(", ")}, ${key("0")}none of these.`;
 }
 
-// Nobody is signed in: only words, nothing to press.
+// Nobody is signed in: only a message, nothing to press.
 export function showSignedOut(text) {
   showMessage(text);
   for (const id of ["tools", "sign-out", "bar"]) at(id).hidden = true;
@@ -94,7 +94,7 @@ export function showMessage(text) {
 export function showProgress({ done, total }, mine, perMinute) {
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
-  // "done", not "answered": a None that is asked again and a gold item are answers, too, but do not settle an item
+  // "done", not "answered": None that is asked again and gold items are answers, too, but do not settle an item
   const parts = total ? [`${count(done)} of ${count(total)} done`] : [];
   if (mine) parts.push(`${count(mine)} ${mine === 1 ? "answer" : "answers"} by you just now`);
   if (perMinute !== null) parts.push(`${perMinute} per minute`);

@@ -1,0 +1,154 @@
+"""Annotators, and the secrets that let people and programs in: invite links, the admin's one-time link, tokens.
+
+Secrets are random and long, so a plain digest of each is all that the database needs to keep. What a session is, is for
+the web server to say (`web.auth`).
+"""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+from sqlalchemy import Connection, delete, insert, select, update
+
+from shortlist.annotate.db.schema import Annotator, Credential, annotators
+from shortlist.annotate.db.statements import insert_id
+from shortlist.annotate.problems import Conflict, NotFound, Unauthorized
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import check_name
+
+DAY = 24 * 3600
+INVITE_SECONDS = 30 * DAY
+LINK_SECONDS = DAY
+
+
+class People:
+    """The annotators of one project, and what they and the admins come in with."""
+
+    def __init__(self, project: Project, clock: Callable[[], float] = time.time) -> None:
+        self.store = project.store
+        self.clock = clock
+        self.ended = 0
+        """How many times credentials were ended here: a remembered one holds only while this stays the same."""
+        self._signer = URLSafeTimedSerializer(project.secret, salt="shortlist.invite")
+
+    # -- annotators and their links ----------------------------------------------------------------------------------
+
+    def invite(self, name: str) -> tuple[int, str]:
+        """Add an annotator; returns their id and the secret part of their invite link."""
+        check_name(name, "annotator")
+        with self.store.write() as connection:
+            if find_annotator(connection, name) is not None:
+                raise Conflict("name_taken", f"there is already an annotator {name!r}: make a new link instead")
+            annotator_id = insert_annotator(connection, name, self.clock())
+        return annotator_id, self._sign(annotator_id, 0)
+
+    def ensure(self, name: str) -> int:
+        """The id of the annotator of this name, added if new."""
+        with self.store.read() as connection:
+            known = find_annotator(connection, name)
+        return self.invite(name)[0] if known is None else known
+
+    def renew_invite(self, annotator_id: int) -> str:
+        """A new link (the old one ends) that also lets a removed annotator in again."""
+        with self.store.write() as connection:
+            serial = connection.execute(
+                update(Annotator)
+                .where(Annotator.id == annotator_id)
+                .values(invite_serial=Annotator.invite_serial + 1, active=True)
+                .returning(Annotator.invite_serial)
+            ).scalar()
+        if serial is None:
+            raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
+        return self._sign(annotator_id, serial)
+
+    def invited(self, connection: Connection, secret: str) -> int:
+        """The annotator whose invite link has this secret."""
+        try:
+            annotator_id, serial = self._signer.loads(secret, max_age=INVITE_SECONDS)
+        except (BadData, ValueError, TypeError) as error:
+            raise Unauthorized("bad_link", "this link is not valid or has ended: ask for a new one") from error
+        named = (Annotator.id == annotator_id, Annotator.invite_serial == serial, Annotator.active)
+        if connection.execute(select(Annotator.id).where(*named)).scalar() is None:
+            raise Unauthorized("bad_link", "this link is not valid or has ended: ask for a new one")
+        return int(annotator_id)
+
+    def remove(self, annotator_id: int) -> None:
+        """End an annotator's link, sessions and tokens; their answers stay."""
+        with self.store.write() as connection:
+            gone = {"active": False, "invite_serial": Annotator.invite_serial + 1}
+            found = connection.execute(update(Annotator).where(Annotator.id == annotator_id).values(gone)).rowcount
+            connection.execute(delete(Credential).where(Credential.annotator_id == annotator_id))
+        self.ended += 1
+        if not found:
+            raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
+
+    # -- admins and programs -----------------------------------------------------------------------------------------
+
+    def admin_link(self) -> str:
+        """The secret part of a link that signs one admin in, once."""
+        with self.store.write() as connection:
+            return self.issue(connection, "link", "admin", None, "one-time link", LINK_SECONDS)
+
+    def make_token(self, label: str, annotator_id: int | None) -> str:
+        """A token for a program, which acts as the annotator, or as an admin if none is given. Shown once."""
+        check_name(label, "label")
+        with self.store.write() as connection:
+            if annotator_id is not None:
+                active = select(Annotator.id).where(Annotator.id == annotator_id, Annotator.active)
+                if connection.execute(active).scalar() is None:
+                    raise NotFound("no_annotator", f"there is no active annotator {annotator_id}")
+            role = "admin" if annotator_id is None else "annotator"
+            return self.issue(connection, "token", role, annotator_id, label, None)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Every token, without its secret."""
+        columns = (Credential.id, Credential.label, Credential.role, Credential.annotator_id, Credential.created_at)
+        with self.store.read() as connection:
+            statement = select(*columns).where(Credential.kind == "token").order_by(Credential.id)
+            return [dict(row) for row in connection.execute(statement).mappings()]
+
+    def remove_token(self, token_id: int) -> None:
+        """End a token."""
+        with self.store.write() as connection:
+            named = (Credential.id == token_id, Credential.kind == "token")
+            if not connection.execute(delete(Credential).where(*named)).rowcount:
+                raise NotFound("no_token", f"there is no token {token_id}")
+        self.ended += 1
+
+    def issue(
+        self, connection: Connection, kind: str, role: str, annotator_id: int | None, label: str, seconds: float | None
+    ) -> str:
+        """Store a new credential that is valid for `seconds` (None: until it is removed); returns its secret."""
+        secret, now = secrets.token_urlsafe(32), self.clock()
+        connection.execute(delete(Credential).where(Credential.expires_at <= now))
+        values: dict[str, Any] = {"digest": digest(secret), "kind": kind, "role": role, "annotator_id": annotator_id}
+        values |= {"label": label, "created_at": now, "expires_at": None if seconds is None else now + seconds}
+        connection.execute(insert(Credential).values(values))
+        return secret
+
+    def _sign(self, annotator_id: int, serial: int) -> str:
+        return str(self._signer.dumps([annotator_id, serial]))
+
+
+def find_annotator(connection: Connection, name: str) -> int | None:
+    """The id of the annotator of this name."""
+    return connection.execute(select(Annotator.id).where(Annotator.name == name)).scalar()
+
+
+def insert_annotator(connection: Connection, name: str, now: float, active: bool = True) -> int:
+    """Store a new annotator who has done nothing yet."""
+    zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0, "invite_serial": 0}
+    return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero})
+
+
+def digest(secret: str) -> str:
+    """What the database keeps of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def join_link(base: str, secret: str) -> str:
+    """A link to sign in with. The secret follows the #, so it reaches no log and no other site."""
+    return f"{base.rstrip('/')}/join#{secret}"
