@@ -43,6 +43,22 @@ class Person:
                 return
         raise AssertionError(f"Tab never reaches {selector}")
 
+    def settle(self) -> None:
+        """Wait until the page has handled what was done to it and painted the result."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def elapse(self, milliseconds: float) -> None:
+        """Wait until so much time has passed on the page's own clock: where time is what a test is about."""
+        end = self.page.evaluate("performance.now()") + milliseconds
+        self.page.wait_for_function("end => performance.now() >= end", arg=end)
+
+    def renewed(self, path: str) -> None:
+        """Wait until the page has asked for `path` once more, by itself, and shown the reply."""
+        with self.page.expect_response(f"**{path}") as reply:
+            pass
+        reply.value.finished()
+        self.settle()
+
     # -- the annotator's page ----------------------------------------------------------------------------------------
 
     def ready(self, after: str | None = None) -> str:

@@ -12,7 +12,8 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Answer, Item, Question
 from shortlist.annotate.demo import CLASSES as DIGITS
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.data import load

@@ -3,8 +3,8 @@
 import pytest
 
 from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.web.auth import Auth
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,7 @@ def check(who) -> None:
 def test_no_violation(run_project, person, scheme):
     site = run_project(items=3, kinds="text image audio", size=4, overlap=2, title="Animals")
     add_items(site.project, [Source("gold", "gold", text="Text", gold="cat")])
-    auth = Auth(site.project)
+    auth = People(site.project)
 
     ada = person(color_scheme=scheme).go(f"{site.url}/join#wrong")
     ada.page.wait_for_selector("h1:has-text('does not work')")
@@ -42,7 +42,8 @@ def test_no_violation(run_project, person, scheme):
     ada.context.set_offline(False)
     ada.wait_saved()
     ada.press("0")
-    ada.page.wait_for_timeout(200)
+    ada.settle()
+    ada.wait_saved()
     check(ada)
 
     admin = person(color_scheme=scheme).go(site.admin_link)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 from .projects import stored
 from .test_browser_axe import check
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 def test_how_often_each_of_a_thousand_classes_was_picked(run_project, person):
     site = run_project(classes=[f"class {k}" for k in range(1000)], size=3, items=12)
-    ada = Auth(site.project).invite("ada")[0]
+    ada = People(site.project).invite("ada")[0]
     queue = site.project.queue()
     picked: dict[str, int] = {}
     for turn in range(6):
@@ -35,9 +35,9 @@ def test_how_often_each_of_a_thousand_classes_was_picked(run_project, person):
     table = admin.page.get_by_role("region", name="Table of classes")
     assert table.evaluate("box => box.clientHeight < 600 && box.scrollHeight > 10000")
     assert table.get_by_role("rowheader", name="class 7", exact=True).count() == 1
-    admin.page.wait_for_timeout(3500)  # renewed: whoever scrolled stays where they were
+    admin.renewed("/api/v1/classes/counts")
     table.evaluate("box => box.scrollTo(0, 5000)")
-    admin.page.wait_for_timeout(3500)
+    admin.renewed("/api/v1/classes/counts")  # somebody who has scrolled stays where they are
     assert table.evaluate("box => box.scrollTop") == 5000
     check(admin)
     assert len(stored(site.project)) == 6

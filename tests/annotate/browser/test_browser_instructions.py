@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Question
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 from .projects import stored
 from .test_browser_axe import check
@@ -23,7 +23,7 @@ def asked(site) -> int:
 def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     site = run_project()
     set_instructions(site.project, TEXT)
-    ada = person(color_scheme=scheme).go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person(color_scheme=scheme).go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.page.wait_for_selector("#instructions[open]")
     paragraphs = ada.page.locator("#instructions-text p")
     assert [text.splitlines() for text in paragraphs.all_inner_texts()] == [
@@ -35,10 +35,13 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     assert hrefs == ["https://birds.example/guide?a=1", "https://x.example"]
     assert links.first.get_attribute("rel") == "noopener noreferrer"
     check(ada)
+    sent = []
+    ada.page.on("request", lambda request: sent.append(request.url))
     ada.press("0")
     ada.page.evaluate("dispatchEvent(new Event('online'))")
     ada.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as from a link they followed
-    ada.page.wait_for_timeout(500)
+    ada.settle()
+    assert not any(url.endswith("/next") for url in sent)
     assert asked(site) == 0, "nothing is leased while they read"
     ada.press("Enter")
     before = ada.ready()
@@ -47,7 +50,7 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     ada.page.wait_for_selector("#instructions[open]")
     for key in ("0", "1", "s", "z", "?"):
         ada.press(key)
-    ada.page.wait_for_timeout(1500)
+    ada.elapse(1500)
     ada.press("Escape")
     ada.page.wait_for_selector("#instructions:not([open])", state="attached")
     assert ada.ready() == before, "no key reached the question behind"
@@ -71,7 +74,7 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
 
 def test_without_any_there_is_no_dialog_and_no_key(run_project, person):
     site = run_project()
-    ada = person().go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.ready()
     ada.press("?")
     assert not ada.page.locator("#instruct").is_visible()
@@ -82,7 +85,7 @@ def test_a_long_text_on_a_phone_leaves_the_button_in_view(run_project, person):
     site = run_project()
     set_instructions(site.project, "\n\n".join(f"Paragraph {i} of many." for i in range(60)))
     phone = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
-    ada = person(**phone).go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person(**phone).go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.page.wait_for_selector("#instructions[open]")
     box = ada.page.locator("#instructions button").bounding_box()
     assert box["y"] + box["height"] <= 640
@@ -102,7 +105,7 @@ def test_an_admin_writes_them(run_project, person):
     admin.tab_to("#instructions")
     admin.press("Control+a")
     admin.page.keyboard.type("New words.\n\nAnd more. ")
-    admin.page.wait_for_timeout(3500)  # the figures are renewed, what is being written stays
+    admin.renewed("/api/v1/status")  # the figures, while what is being written stays
     admin.press("Tab")
     admin.press("Enter")
     admin.page.wait_for_selector("#instructed:has-text('Saved')")

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from shortlist.annotate.project.importing import add_classes, add_items
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.web.auth import Auth
 
 from .conftest import CHROMIUM, arguments
 from .person import Person
@@ -48,7 +49,7 @@ def test_the_item_stays_in_view_and_covers_nothing(run_project, reader, width, h
     if kind == "text":
         add_items(site.project, [Source("long", "long", text="A text of many words. " * 60)])
     options = {"viewport": {"width": width, "height": height}} | (TOUCH if width < 1000 else {})
-    ada = reader(**options).go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = reader(**options).go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     before = ada.ready()
     if kind == "text":
         ada.page.locator("#none").click()

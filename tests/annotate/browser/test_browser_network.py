@@ -2,15 +2,23 @@
 
 import pytest
 
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 from .projects import stored
 
 pytestmark = pytest.mark.browser
+ON_DISK = """count => new Promise((resolve) => {
+  const request = indexedDB.open("shortlist-outbox", 2);
+  request.onsuccess = () => {
+    const counting = request.result.transaction("entries").objectStore("entries").count();
+    counting.onsuccess = () => { request.result.close(); resolve(counting.result === count); };
+  };
+})"""
+"""Whether that many answers wait in the browser's own storage."""
 
 
 def invite(site, name: str) -> str:
-    return f"{site.url}/join#{Auth(site.project).invite(name)[1]}"
+    return f"{site.url}/join#{People(site.project).invite(name)[1]}"
 
 
 def answered(site) -> list[tuple[str, int | None]]:
@@ -66,7 +74,7 @@ def test_a_tab_closed_without_network_sends_when_it_is_opened_again(run_project,
     ada.press("0")
     ada.page.wait_for_function("before => document.getElementById('item')?.dataset.ready !== before", arg=before)
     ada.page.wait_for_selector("#saved[data-state=waiting]")
-    ada.page.wait_for_timeout(1000)  # closing by force skips the question whether to leave before all is on the disk
+    ada.page.wait_for_function(ON_DISK, arg=2)  # closing by force skips the question whether to leave before that
     ada.page.close()
     assert answered(site) == []
 
@@ -79,7 +87,7 @@ def test_a_tab_closed_without_network_sends_when_it_is_opened_again(run_project,
     with site.project.store.read() as connection:
         ada_id = connection.exec_driver_sql("SELECT id FROM annotators WHERE name = 'ada'").scalar()
     ada.go("about:blank")
-    ada.go(f"{site.url}/join#{Auth(site.project).renew_invite(ada_id)}")
+    ada.go(f"{site.url}/join#{People(site.project).renew_invite(ada_id)}")
     ada.ready()
     ada.wait_saved()
     assert [name for name, _ in answered(site)] == ["item 0", "item 1"]
@@ -117,7 +125,7 @@ def test_saved_is_said_only_after_the_reply(run_project, person):
     assert ada.page.locator("#saved").inner_text() == "Saving …"
     assert answered(site) == []
     while not waiting:  # the request is out; who holds it up is told a moment later
-        ada.page.wait_for_timeout(20)
+        ada.settle()
     waiting[0].continue_()
     ada.wait_saved()
     assert len(answered(site)) == 1
@@ -133,9 +141,9 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused(run_project, person)
     ada.page.wait_for_selector("#saved[data-state=waiting]")
     queue = site.project.queue()
     queue.release(1)  # as if the lease had run out, and ben had been given the item
-    ben, _ = Auth(site.project).invite("ben")
+    ben, _ = People(site.project).invite("ben")
     queue.next(ben, hold=4)
-    queue.next(Auth(site.project).invite("carl")[0], hold=4)
+    queue.next(People(site.project).invite("carl")[0], hold=4)
     ada.context.set_offline(False)
-    ada.page.wait_for_function("() => document.getElementById('notice').textContent.startsWith('Not taken')")
+    ada.page.wait_for_function("() => document.getElementById('notice').textContent.startsWith('Not accepted')")
     assert answered(site) == []

@@ -2,7 +2,7 @@
 
 from PIL import Image
 
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 WIDTH = "image => image.naturalWidth"
 
@@ -13,7 +13,7 @@ def test_two_projects_on_one_machine_do_not_sign_each_other_out(run_project, per
     me = person()
     for site in (one, two):
         me.go(site.admin_link).page.wait_for_url("**/admin")
-        me.go(f"{site.url}/join#{Auth(site.project).invite('me')[1]}").ready()
+        me.go(f"{site.url}/join#{People(site.project).invite('me')[1]}").ready()
     for site, title in ((one, "One"), (two, "Two")):
         me.go(f"{site.url}/admin").page.locator("#title", has_text=title).wait_for()
         assert me.page.title() == f"{title} · Admin · Shortlist"
@@ -34,6 +34,6 @@ def test_a_picture_of_another_project_at_the_same_address_is_not_shown(run_proje
             running.kill()
         site.port = one.port
         site.start()
-        me.go(f"{site.url}/join#{Auth(site.project).invite('me')[1]}").ready()
+        me.go(f"{site.url}/join#{People(site.project).invite('me')[1]}").ready()
         widths.append(me.page.locator("#item img").evaluate(WIDTH))
     assert widths == [320, 100]

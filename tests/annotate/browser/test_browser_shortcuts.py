@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.project.people import People
 
 from .projects import stored
 from .test_browser_axe import check
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 def test_single_keys_are_turned_off_by_keyboard_and_stay_off(run_project, person):
     site = run_project(items=8)
-    ada = person().go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.ready()
     assert ada.page.get_by_role("checkbox", name="Single keys answer, undo and skip").is_checked()
     assert ada.page.locator("[aria-keyshortcuts]:visible").count() == 6, "three classes, None, undo and skip"
@@ -55,10 +55,10 @@ def strike(who, key: str, code: str, **more) -> None:
 
 def test_keys_of_other_alphabets_and_of_the_number_pad(run_project, person):
     site = run_project(classes=[f"class {k}" for k in range(12)], size=11)
-    ada = person().go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     before, tenth = ada.ready(), ada.choices()[9]
     strike(ada, "ArrowDown", "Numpad2")  # without Num Lock: somebody scrolls
-    ada.page.wait_for_timeout(200)
+    ada.settle()
     assert ada.ready() == before
     strike(ada, "ф", "KeyA")  # Cyrillic: the key of A
     before = ada.ready(before)
@@ -83,14 +83,14 @@ def no_key_answers(ada, site) -> None:
     rows, before = stored(site.project), ada.ready()
     for key in ("1", "0", "s", "z"):
         ada.press(key)
-    ada.page.wait_for_timeout(300)
+    ada.settle()
     assert ada.ready() == before
     assert stored(site.project) == rows
 
 
 def test_space_stops_no_sound_where_single_keys_are_off(run_project, person):
     site = run_project(kinds="audio", items=2)
-    ada = person().go(f"{site.url}/join#{Auth(site.project).invite('ada')[1]}")
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.ready()
     ada.page.evaluate("() => { document.querySelector('#item audio').loop = true; }")
     playing = "() => !document.querySelector('#item audio').paused"
@@ -98,7 +98,7 @@ def test_space_stops_no_sound_where_single_keys_are_off(run_project, person):
     ada.page.locator("#keys").uncheck()
     ada.page.evaluate("document.activeElement.blur()")
     ada.press("Space")
-    ada.page.wait_for_timeout(200)
+    ada.settle()
     assert ada.page.evaluate(playing)
     ada.page.locator("#keys").check()
     ada.page.evaluate("document.activeElement.blur()")

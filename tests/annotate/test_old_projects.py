@@ -1,0 +1,86 @@
+"""Projects of earlier versions open, serve and export as they did.
+
+data/project_of_1eba82b.zip holds a project made by that commit (SQLite; gold, answers, an undo, a skip, a model),
+its backup, its exports, and the links and the token that were given out.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from itsdangerous import TimestampSigner
+
+from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.live.chooser import LiveChooser
+from shortlist.annotate.live.plan import live_plan
+from shortlist.annotate.live.trainer import Trainer
+from shortlist.annotate.project.backup import restore_backup
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.stats import Stats
+
+from .conftest import Site
+
+MADE_BY = Path(__file__).parent / "data" / "project_of_1eba82b.zip"
+COMPARED = ("answers.csv", "answers.jsonl", "gold-answers.csv", "labels.csv", "crowd-kit.csv", "label-studio.xml")
+
+
+@pytest.fixture
+def old(tmp_path):
+    with zipfile.ZipFile(MADE_BY) as packed:
+        packed.extractall(tmp_path)
+    (tmp_path / "project" / "secret.key").chmod(0o600)
+    return tmp_path
+
+
+@pytest.fixture
+def secrets(old, monkeypatch):
+    """What was given out, at the time when it was: invite links end after a month."""
+    given = json.loads((old / "secrets.json").read_text())
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: given["made_at"] + 60)
+    return given
+
+
+def test_the_exports_are_those_of_the_version_that_made_it(old):
+    with Project.open(old / "project") as project:
+        assert project.store.check() == []
+        for name in COMPARED:
+            EXPORTS[name](project, old / "now")
+            assert (old / "now").read_bytes() == (old / name).read_bytes(), name
+
+
+def test_it_is_served_and_its_links_and_tokens_work(old, secrets):
+    with Project.open(old / "project") as project:
+        site = Site(project)
+        ada = site.signed_in(secrets["ada"])
+        assert ada.get("/api/v1/session").json()["instructions"] == "Look at the beak first."
+        ended = site.client().post("/api/v1/session", json={"secret": secrets["ended_link"]})
+        assert ended.status_code == 401, "a newer link took its place"
+        robot = site.client(headers={"Authorization": f"Bearer {secrets['token']}"})
+        for client in (ada, robot):
+            (question,) = client.post("/api/v1/next", json={}).json()["questions"]
+            body = {"question": question["id"], "attempt": question["attempt"], "answer": None}
+            assert client.post("/api/v1/answers", json=body).status_code == 200
+        people = {row["name"]: row["answers"] for row in Stats(project.store).status()["annotators"]}
+        assert people == {"ada": 9, "ben": 6}
+
+
+def test_its_model_goes_on_choosing(old):
+    """Settings that a plan no longer has are in its project.json; what its trainer published is made anew."""
+    with Project.open(old / "project") as project:
+        plan = live_plan(project.settings)
+        assert (plan.policy, plan.size, plan.epsilon, plan.mistakes) == ("adaptive", 2, 0.1, True)
+        chooser = LiveChooser(project.live, plan)
+        assert chooser.refresh(), "the old publication serves until the first new one"
+        version = chooser.loaded.snapshot.version
+        assert Trainer(project, plan).step()
+        assert chooser.refresh()
+        assert chooser.loaded.snapshot.version > version
+        assert chooser.choose(1, 4, [], 7).policy == "adaptive"
+
+
+def test_its_backup_is_restored(old):
+    assert restore_backup(old / "backup.zip", old / "again") > 50
+    with Project.open(old / "again") as project:
+        EXPORTS["answers.csv"](project, old / "now.csv")
+    assert (old / "now.csv").read_bytes() == (old / "answers.csv").read_bytes()
