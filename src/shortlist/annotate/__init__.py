@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shortlist.annotate.demo import run_demo
     from shortlist.annotate.formats.label_studio_answers import import_file
-    from shortlist.annotate.live.items import check_live
-    from shortlist.annotate.live.plan import live_plan
     from shortlist.annotate.project.backup import restore_backup, write_backup
     from shortlist.annotate.project.project import Project
     from shortlist.annotate.project.stats import Stats
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
         make_invitation,
         rename_by_name,
     )
-    from shortlist.annotate.web.serve import Address, admin_url, listen, serve
+    from shortlist.annotate.web.serve import Address, serve_project
 
 __all__ = [
     "Additions",
@@ -37,18 +35,14 @@ __all__ = [
     "Project",
     "Stats",
     "add_to_project",
-    "admin_url",
-    "check_live",
     "export_file",
     "import_file",
     "init_project",
-    "listen",
-    "live_plan",
     "make_invitation",
     "rename_by_name",
     "restore_backup",
     "run_demo",
-    "serve",
+    "serve_project",
     "write_backup",
 ]
 
@@ -56,13 +50,11 @@ __all__ = [
 _MODULES = {
     "demo": ("run_demo",),
     "formats.label_studio_answers": ("import_file",),
-    "live.items": ("check_live",),
-    "live.plan": ("live_plan",),
     "project.backup": ("restore_backup", "write_backup"),
     "project.project": ("Project",),
     "project.stats": ("Stats",),
     "setup": ("Additions", "add_to_project", "export_file", "init_project", "make_invitation", "rename_by_name"),
-    "web.serve": ("Address", "admin_url", "listen", "serve"),
+    "web.serve": ("Address", "serve_project"),
 }
 
 

@@ -155,16 +155,11 @@ def serve(
 
     Example: shortlist annotate serve birds --policy adaptive
     """
-    from shortlist.annotate import Address, Project, admin_url, check_live, listen, live_plan
-    from shortlist.annotate import serve as run
+    from shortlist.annotate import Address, Project, serve_project
 
-    wanted = Address(host, port, certificate, key, allow_plain_http, public_url)
+    address = Address(host, port, certificate, key, allow_plain_http, public_url)
     with Project.open(project) as opened:
-        live = live_plan(opened.settings, policy, epsilon, test)
-        check_live(opened, live)
-        listener, address = listen(wanted)
-        typer.echo(f"Admin (works once): {admin_url(opened, address)}")
-        run(opened, address, listener, live)
+        serve_project(opened, address, typer.echo, policy=policy, epsilon=epsilon, test=test)
 
 
 @app.command()

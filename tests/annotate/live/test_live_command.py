@@ -44,7 +44,7 @@ def test_a_size_above_the_classes_is_one_line_and_leaves_nothing(birds):
     made = ("init", "p", "--items", "texts.csv", "--classes", "classes.txt", "--size")
     found = shortlist(*made, "4", folder=birds)
     assert found.returncode == 2
-    assert found.stderr == "shortlist: --size 4: expected at most the 3 classes of classes.txt\n"
+    assert found.stderr == "shortlist: size 4: expected at most the 3 classes of classes.txt\n"
     assert not (birds / "p").exists()
     assert shortlist(*made, "3", folder=birds).returncode == 0
 
@@ -119,7 +119,7 @@ def test_pictures_do_not_join_texts_that_a_model_chooses_lists_for(birds):
         assert found.returncode == 2
         assert found.stderr == (
             "shortlist: a model chooses this project's lists and needs items of one kind; they are text, "
-            f"these image: make another project of these{more}\n"
+            f"these image: make another project for these{more}\n"
         )
         with Project.open(birds / name) as project, project.store.read() as connection:
             assert connection.execute(select(func.count()).select_from(LabelClass)).scalar_one() == 3
@@ -141,7 +141,7 @@ def test_init_says_when_random_lists_would_mostly_be_none(birds):
     made = ("--items", "texts.csv", "--classes")
     said = shortlist("init", "p", *made, "many.txt", folder=birds).stderr.splitlines()
     assert said[-2:] == [
-        "Random lists of 5 of 50 classes: some 90% of answers will be None.",
+        "Random lists of 5 of 50 classes: about 90% of answers will be None.",
         "Next: shortlist annotate serve p --policy adaptive",
     ]
     for place, rest in enumerate((("classes.txt",), ("many.txt", "--policy", "top"))):

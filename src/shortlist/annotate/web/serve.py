@@ -2,12 +2,14 @@
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastapi import FastAPI
 
-from shortlist.annotate.live.plan import LivePlan
+from shortlist.annotate.live.items import check_live
+from shortlist.annotate.live.plan import LivePlan, live_plan
 from shortlist.annotate.live.supervisor import supervising
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
@@ -81,6 +83,23 @@ def listen(address: Address) -> tuple[socket.socket, Address]:
     except OSError as error:
         raise InputError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
     return listener, replace(address, port=listener.getsockname()[1])
+
+
+def serve_project(
+    project: Project,
+    address: Address,
+    say: Callable[[str], None],
+    *,
+    policy: str | None = None,
+    epsilon: float | None = None,
+    test: str | None = None,
+) -> None:
+    """Serve until told to stop; `say` is given the admin's one-time link. The options are those of `live_plan`."""
+    live = live_plan(project.settings, policy, epsilon, test)
+    check_live(project, live)
+    listener, address = listen(address)
+    say(f"Admin (works once): {admin_url(project, address)}")
+    serve(project, address, listener, live)
 
 
 def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
