@@ -29,8 +29,7 @@ from shortlist.losses import cross_entropy
 from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_entropy
 from shortlist.risks import likelihood_risk, nonnegative_risk
 from shortlist.study.run.provenance import provenance
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.many import train_fleet
+from shortlist.training import Engine, RunConfig, mean_of_last, train_fleet
 
 SPLIT_SEED = 7
 
@@ -137,13 +136,13 @@ def main() -> None:
                 )
                 began = time.perf_counter()
                 [result] = train_fleet(data, [config], engine=Engine(device="cpu"), score_every=1000)
-                scores = [row.test_accuracy for row in result.history[-10:] if row.test_accuracy is not None]
+                last = result.history[-1].test_accuracy or 0.0
                 rows.append({
-                    "candidate": name, "size": size, "seed": seed, "last": round(scores[-1], 4),
-                    "mean_of_last_ten": round(float(np.mean(scores)), 4),
+                    "candidate": name, "size": size, "seed": seed, "last": round(last, 4),
+                    "mean_of_last_ten": round(mean_of_last(result.history) or 0.0, 4),
                     "seconds": round(time.perf_counter() - began, 1), "config": config.to_dict(),
                 })  # fmt: skip
-                print(f"size {size} seed {seed} {name:40} {100 * scores[-1]:.2f} {rows[-1]['seconds']} s", flush=True)
+                print(f"size {size} seed {seed} {name:40} {100 * last:.2f} {rows[-1]['seconds']} s", flush=True)
                 content = {**provenance("cpu"), "table": table(rows), "rows": rows}
                 atomic_write(path, json.dumps(content, indent=1) + "\n")
     print("\n".join(f"{key:60} {value}" for key, value in table(rows).items()))

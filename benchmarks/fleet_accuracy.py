@@ -21,12 +21,7 @@ import torch
 
 from shortlist.data import load
 from shortlist.files import atomic_write
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.history import EpochScores, mean_of_last
-from shortlist.training.inputs import Inputs
-from shortlist.training.loop import fit
-from shortlist.training.many import train_fleet
-from shortlist.training.prepared import prepare
+from shortlist.training import Engine, EpochScores, Inputs, RunConfig, fit, mean_of_last, prepare, train_fleet
 
 
 def summary(histories: list[list[EpochScores]], seconds: float) -> dict[str, object]:

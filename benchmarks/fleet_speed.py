@@ -29,9 +29,8 @@ import torch
 from shortlist.data import Dataset, Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
-from shortlist.training.config import Engine, RunConfig
+from shortlist.training import Engine, RunConfig, prepare
 from shortlist.training.fleet.packs import build_tasks, fleet_of
-from shortlist.training.prepared import prepare
 from train_speed import reference
 
 SHAPES = {"lenet": (60_000, (1, 28, 28)), "resnet32": (50_000, (3, 32, 32))}

@@ -25,12 +25,7 @@ import torch
 
 from shortlist.data import load
 from shortlist.files import atomic_write
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.history import mean_of_last
-from shortlist.training.job.defaults import defaults_for
-from shortlist.training.loop import fit
-from shortlist.training.prepared import prepare
-from shortlist.training.selection import tune
+from shortlist.training import Engine, RunConfig, defaults_for, fit, mean_of_last, prepare, tune
 
 METHODS = ("ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw")
 """All but `propensity`, which for lists drawn uniformly is `ol` at another learning rate."""

@@ -38,8 +38,7 @@ from shortlist.data import Split
 from shortlist.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.risks import likelihood_risk
-from shortlist.training.config import Engine, RunConfig
-from shortlist.training.prepared import prepare
+from shortlist.training import Engine, RunConfig, prepare
 
 SHAPES = {"lenet": (60_000, (1, 28, 28)), "resnet32": (50_000, (3, 32, 32))}
 CPU_BATCHES = {"lenet": 60, "resnet32": 12}

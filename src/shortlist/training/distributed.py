@@ -55,7 +55,7 @@ class Processes:
     def check(self, batch_size: int) -> None:
         """Refuse batches that cannot be cut into equal parts."""
         if batch_size % self.world:
-            raise InputError(f"batch size {batch_size} cannot be cut into {self.world} equal parts, one a process")
+            raise InputError(f"batch size {batch_size} cannot be cut into {self.world} equal parts, one per process")
 
     def all_sum(self, sums: Tensor) -> Tensor:
         """The sums over all processes, with gradients."""

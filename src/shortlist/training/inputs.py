@@ -103,7 +103,7 @@ class Normalise(nn.Module):
     def __init__(self, x: Any, rows: Any = None, weight: Any = None) -> None:
         """Measure the inputs `x` (of the training rows): by channel for images, by feature for features.
 
-        With `weight`, one number a row, a row counts like that many copies of itself.
+        With `weight`, one number per row, a row counts like that many copies of itself.
         """
         super().__init__()
         if hasattr(x, "tocsr"):

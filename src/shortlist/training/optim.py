@@ -70,7 +70,7 @@ class Adam:
     def __init__(self, value: Tensor, weight_decay: Tensor | float) -> None:
         self.weight_decay = weight_decay
         self.mean, self.square = torch.zeros_like(value), torch.zeros_like(value)
-        # one a run; double, as 1 - 0.999 has lost half its digits in float32
+        # one per run; double, as 1 - 0.999 has lost half its digits in float32
         self.count = torch.zeros_like(value[..., :1], dtype=torch.float64)
 
     def step(self, value: Tensor, grad: Tensor, lr: Tensor) -> None:

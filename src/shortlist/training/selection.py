@@ -128,24 +128,14 @@ def tune(
     data = replace(dataset, test=None)
     inputs: Inputs | None = None
     results = []
-    for settings, point in points:
-        prepared = prepare(
-            data,
-            replace(point, classes=config.classes, holdout=share),
-            labels=labels,
-            rows=rows,
-            weight=train_weight,
-            engine=engine,
-            inputs=inputs,
-        )
+    for settings, config_of_point in points:
+        point = replace(config_of_point, classes=config.classes, holdout=share)
+        prepared = prepare(data, point, labels=labels, rows=rows, weight=train_weight, engine=engine, inputs=inputs)
         inputs = prepared.run.inputs  # on the device once, for all points
         results.append(_train(prepared, settings, weight_of))
         if on_point:
             on_point(results[-1])
-    # max keeps the first of equals, as promised
-    best = max(range(len(results)), key=lambda i: _rank(results[i], score))
-    if results[best].problem is not None:
-        raise InputError(f"every point of the grid failed, the first with: {results[0].problem}")
+    best = _best(results, score)
     answered = int(labels.answered[held].sum())
     return TuneResult(tuple(results), points[best][1], results[best], score, len(held), answered)
 
@@ -201,6 +191,14 @@ def _train(prepared: Prepared, settings: dict[str, Any], weight: torch.Tensor | 
     logits = predict_logits(run.model, run.inputs, prepared.held_rows, bool(run.engine.amp))
     scores: Scores = score_answers(logits, held, lambda z: loop.probabilities(prepared, z), weight)
     return TuneRow(settings, scores.accuracy, scores.log_likelihood, sum(row.seconds for row in history))
+
+
+def _best(results: Sequence[TuneRow], score: Score) -> int:
+    # max keeps the first of equals, as promised
+    best = max(range(len(results)), key=lambda i: _rank(results[i], score))
+    if results[best].problem is not None:
+        raise InputError(f"every point of the grid failed, the first with: {results[0].problem}")
+    return best
 
 
 def _rank(row: TuneRow, score: Score) -> tuple[bool, float, float]:

@@ -23,7 +23,7 @@ SMALL_SIDE, LARGE_SIDE = 16, 32
 """Images below the first are treated as features; grey ones up to the second go through LeNet, whose first fully
 connected layer grows with the image; all others through ResNet-32, which averages over the image."""
 HOLDOUT, FEWEST = 0.1, 100
-"""Held out where there is no test set to score on, from so many labels on."""
+"""Held out where there is no test set to score on, and there are this many labels at least."""
 
 
 def defaults_for(dataset: Dataset, labels: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def defaults_for(dataset: Dataset, labels: int) -> dict[str, Any]:
     settings = dict(_by_kind(dataset))
     tested = dataset.test is not None and dataset.test.y is not None
     settings["holdout"] = 0.0 if tested or labels < FEWEST else HOLDOUT
-    # a few steps an epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items
+    # a few steps per epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items
     settings["batch_size"] = min(int(settings["batch_size"]), max(2, labels // 8))
     return settings
 

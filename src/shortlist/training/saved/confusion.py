@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 SIDE = 560
 """Pixels of the matrix, whatever K."""
 NAMED = 40
-"""Up to so many classes have their names at the sides."""
+"""At most this many classes have their names at the sides."""
 NUMBERED = 12
-"""Up to so many classes have the counts in the cells."""
+"""At most this many classes have the counts in the cells."""
 LONGEST = 22
 
 

@@ -116,7 +116,7 @@ def _images(trained: Trained, files: Sequence[str]) -> Items:
 
 
 def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | None]) -> Items:
-    """Texts one a line, or a CSV whose first line names the text column; paths of images for a model of images."""
+    """Texts, one per line, or a CSV whose first line names the text column; paths of images for a model of images."""
     lines = text.split("\n")  # not splitlines: U+2028 or a form feed may stand inside a text
     if trained.kind == "features":
         raise InputError("a model of features takes .npz files with an array x, not lines of text")

@@ -47,7 +47,7 @@ class Predictions:
         return cls(items.names, names, np.take_along_axis(p, top, 1))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain record an item."""
+        """One plain record per item."""
         return [
             {
                 "item": item,
@@ -70,7 +70,7 @@ class Predictions:
         return text.getvalue()
 
     def to_jsonl(self) -> str:
-        """One JSON object a line."""
+        """One JSON object per line."""
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows())
 
     def write(self, path: Path) -> None:
