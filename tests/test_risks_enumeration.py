@@ -10,8 +10,7 @@ import naive
 from shortlist import losses, risks, theory
 from shortlist.labels import NONE
 
-EVERY = [(K, size) for K in range(2, 8) for size in range(1, K + 1)]
-PROPER = [(K, size) for K, size in EVERY if size < K]
+CLASSES = range(2, 8)
 LOSSES = tuple(losses.LOSSES)
 
 
@@ -24,8 +23,9 @@ def true_risk(world, L):
     return (world.share[:, None] * world.posterior * L).sum()
 
 
-def test_the_population_is_one():
-    for K, size in EVERY:
+@pytest.mark.parametrize("K", CLASSES)
+def test_the_population_is_one(K):
+    for size in range(1, K + 1):
         world = naive.population(K, size)
         assert world.weight.sum().item() == pytest.approx(1, abs=1e-12)
         assert len(world.weight) == 3 * K * math.comb(K, size)
@@ -33,50 +33,51 @@ def test_the_population_is_one():
         assert world.prior[-1].item() == pytest.approx(1 - size / K, abs=1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("K", "size"), EVERY)
-def test_unbiased_risk_is_the_true_risk(K, size, loss):
-    world = naive.population(K, size)
-    L = losses.get(loss)(world.logits)
-    close(risks.unbiased_risk(L[world.point], world.shown, world.answer, weight=world.weight), true_risk(world, L))
+@pytest.mark.parametrize("K", CLASSES)
+def test_unbiased_risk_is_the_true_risk(K):
+    for size, loss in itertools.product(range(1, K + 1), LOSSES):
+        world = naive.population(K, size)
+        L = losses.get(loss)(world.logits)
+        close(risks.unbiased_risk(L[world.point], world.shown, world.answer, weight=world.weight), true_risk(world, L))
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("K", "size"), EVERY)
-def test_total_risk_is_the_smoothed_risk(K, size, loss):
-    world = naive.population(K, size)
-    L = losses.get(loss)(world.logits)
-    epsilon = 1 - size / (K - 1) if size < K else 0  # at l = K there is no None, and it is the plain risk
-    smoothed = (1 - epsilon) * true_risk(world, L) + epsilon * (world.share @ L.mean(-1))
-    close(risks.total_risk(L[world.point], world.shown, world.answer, weight=world.weight), smoothed)
-    assert theory.smoothing(K, size) == pytest.approx(epsilon, abs=1e-15)
+@pytest.mark.parametrize("K", CLASSES)
+def test_total_risk_is_the_smoothed_risk(K):
+    for size, loss in itertools.product(range(1, K + 1), LOSSES):
+        world = naive.population(K, size)
+        L = losses.get(loss)(world.logits)
+        epsilon = 1 - size / (K - 1) if size < K else 0  # at l = K there is no None, and it is the plain risk
+        smoothed = (1 - epsilon) * true_risk(world, L) + epsilon * (world.share @ L.mean(-1))
+        close(risks.total_risk(L[world.point], world.shown, world.answer, weight=world.weight), smoothed)
+        assert theory.smoothing(K, size) == pytest.approx(epsilon, abs=1e-15)
 
 
-@pytest.mark.parametrize(("K", "size"), PROPER)
-def test_total_risk_is_biased_unless_one_class_is_hidden(K, size):
-    world = naive.population(K, size)
-    L = losses.cross_entropy(world.logits)
-    gap = risks.total_risk(L[world.point], world.shown, world.answer, weight=world.weight) - true_risk(world, L)
-    assert (gap.abs() < 1e-10) == (size == K - 1)
+@pytest.mark.parametrize("K", CLASSES)
+def test_total_risk_is_biased_unless_one_class_is_hidden(K):
+    for size in range(1, K):
+        world = naive.population(K, size)
+        L = losses.cross_entropy(world.logits)
+        gap = risks.total_risk(L[world.point], world.shown, world.answer, weight=world.weight) - true_risk(world, L)
+        assert (gap.abs() < 1e-10) == (size == K - 1)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("K", "size"), EVERY)
-def test_paper_risk_has_its_own_expectation(K, size, loss):
+@pytest.mark.parametrize("K", CLASSES)
+def test_paper_risk_has_its_own_expectation(K):
     """sum_j L_j [p_j P(s=j) + p_j/K + (1-p_j)(K-l-1)/(K(K-1))].
 
     Exact for a whole population: under uniform shortlists of one size, whether an item is answered depends neither on
     x nor on y, so dividing each group by its own share does not tilt the x in it.
     """
-    world = naive.population(K, size)
-    L = losses.get(loss)(world.logits)
-    prior = world.prior
-    none_part = world.posterior / K + (1 - world.posterior) * (K - size - 1) / (K * (K - 1)) if size < K else 0
-    weights = world.posterior * prior[:-1] + none_part
-    got = risks.paper_risk(L[world.point], world.shown, world.answer, prior, weight=world.weight)
-    close(got, (world.share[:, None] * weights * L).sum())
-    for p, want in zip(world.posterior, weights, strict=True):
-        close(theory.paper_weights(p.numpy(), prior.numpy(), size), want)
+    for size, loss in itertools.product(range(1, K + 1), LOSSES):
+        world = naive.population(K, size)
+        L = losses.get(loss)(world.logits)
+        prior = world.prior
+        none_part = world.posterior / K + (1 - world.posterior) * (K - size - 1) / (K * (K - 1)) if size < K else 0
+        weights = world.posterior * prior[:-1] + none_part
+        got = risks.paper_risk(L[world.point], world.shown, world.answer, prior, weight=world.weight)
+        close(got, (world.share[:, None] * weights * L).sum())
+        for p, want in zip(world.posterior, weights, strict=True):
+            close(theory.paper_weights(p.numpy(), prior.numpy(), size), want)
 
 
 @pytest.mark.parametrize(("K", "size"), [(2, 1), (3, 1), (3, 2)])
@@ -105,27 +106,29 @@ def test_paper_risk_can_change_the_best_class():
     assert theory.paper_weights(p, prior, 2).argmax() == 0
 
 
-@pytest.mark.parametrize(("K", "size"), EVERY)
-def test_likelihood_risk_is_minus_log_the_probability_of_the_answer(K, size):
-    world = naive.population(K, size)
-    p = torch.softmax(world.logits, -1)[world.point]
-    got = -risks.log_candidates(world.logits[world.point], risks.candidates(world.shown, world.answer))
-    for row, shown, answer, value in zip(p, world.shown, world.answer, got, strict=True):
-        probability = row[answer] if answer != NONE else 1 - row[shown].sum()
-        assert value.item() == pytest.approx(-math.log(probability), abs=1e-10)
-    whole = risks.likelihood_risk(world.logits[world.point], world.shown, world.answer, weight=world.weight)
-    close(whole, (world.weight * got).sum())
+@pytest.mark.parametrize("K", CLASSES)
+def test_likelihood_risk_is_minus_log_the_probability_of_the_answer(K):
+    for size in range(1, K + 1):
+        world = naive.population(K, size)
+        p = torch.softmax(world.logits, -1)[world.point]
+        got = -risks.log_candidates(world.logits[world.point], risks.candidates(world.shown, world.answer))
+        for row, shown, answer, value in zip(p, world.shown, world.answer, got, strict=True):
+            probability = row[answer] if answer != NONE else 1 - row[shown].sum()
+            assert value.item() == pytest.approx(-math.log(probability), abs=1e-10)
+        whole = risks.likelihood_risk(world.logits[world.point], world.shown, world.answer, weight=world.weight)
+        close(whole, (world.weight * got).sum())
 
 
-@pytest.mark.parametrize(("K", "size"), EVERY)
-def test_the_probabilities_of_all_answers_to_a_list_sum_to_one(K, size):
-    logits = naive.sample(items=1, K=K).logits
-    for shortlist in itertools.combinations(range(K), size):
-        answers = [*shortlist, NONE] if size < K else list(shortlist)
-        shown = torch.zeros(len(answers), K, dtype=torch.bool)
-        shown[:, list(shortlist)] = True
-        possible = risks.candidates(shown, torch.tensor(answers))
-        close(risks.log_candidates(logits.expand(len(answers), K), possible).exp().sum(), 1.0)
+@pytest.mark.parametrize("K", CLASSES)
+def test_the_probabilities_of_all_answers_to_a_list_sum_to_one(K):
+    for size in range(1, K + 1):
+        logits = naive.sample(items=1, K=K).logits
+        for shortlist in itertools.combinations(range(K), size):
+            answers = [*shortlist, NONE] if size < K else list(shortlist)
+            shown = torch.zeros(len(answers), K, dtype=torch.bool)
+            shown[:, list(shortlist)] = True
+            possible = risks.candidates(shown, torch.tensor(answers))
+            close(risks.log_candidates(logits.expand(len(answers), K), possible).exp().sum(), 1.0)
 
 
 @pytest.mark.parametrize(("K", "size"), [(3, 1), (5, 2), (6, 4)])
@@ -149,10 +152,11 @@ def test_mixed_sizes_stay_unbiased():
     close(got, (true_risk(few, L_few) + true_risk(many, L_many)) / 2)
 
 
-@pytest.mark.parametrize(("K", "size"), PROPER)
-def test_the_linear_family_of_unbiased_forms(K, size):
-    """FINDINGS 2: ours (a = 1, d = e = 0, b = -(K-1)/l, c = 1) satisfies the two conditions."""
-    r, q = size / K, (size - 1) / (K - 1)
-    a, d, e, b, c = 1, 0, 0, -(K - 1) / size, 1
-    assert r * (a - e * q) - (1 - r) * b * size / (K - 1) == pytest.approx(1)
-    assert r * (d + e * q) + (1 - r) * (b * size / (K - 1) + c) == pytest.approx(0)
+@pytest.mark.parametrize("K", CLASSES)
+def test_the_linear_family_of_unbiased_forms(K):
+    """Ours (a = 1, d = e = 0, b = -(K-1)/l, c = 1) satisfies the two conditions."""
+    for size in range(1, K):
+        r, q = size / K, (size - 1) / (K - 1)
+        a, d, e, b, c = 1, 0, 0, -(K - 1) / size, 1
+        assert r * (a - e * q) - (1 - r) * b * size / (K - 1) == pytest.approx(1)
+        assert r * (d + e * q) + (1 - r) * (b * size / (K - 1) + c) == pytest.approx(0)
