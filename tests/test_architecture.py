@@ -49,7 +49,6 @@ def test_folders_are_small() -> None:
     assert {name: count for name, count in modules.items() if count > 20} == {}
 
 
-@pytest.mark.xfail(strict=False, reason="being mended")
 def test_no_cycle_even_through_imports_inside_functions() -> None:
     grimp = pytest.importorskip("grimp")
     graph = grimp.build_graph("shortlist", cache_dir=None)
@@ -62,7 +61,6 @@ def test_no_cycle_even_through_imports_inside_functions() -> None:
     assert "\n".join(" -> ".join((name, *chain)) for name, chain in cycles) == ""
 
 
-@pytest.mark.xfail(strict=False, reason="being mended")
 def test_every_room_says_what_others_may_use() -> None:
     assert "\n".join(name for name, names in facades().items() if names is None) == ""
 
@@ -83,7 +81,6 @@ def imported(path: Path) -> Iterator[str]:
             yield from (full if (full := f"{node.module}.{name.name}") in known else node.module for name in node.names)
 
 
-@pytest.mark.xfail(strict=False, reason="being mended")
 def test_rooms_import_each_other_through_facades() -> None:
     allowed = facades()
     past = {

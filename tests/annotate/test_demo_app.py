@@ -31,6 +31,7 @@ def test_robots_err_as_often_as_they_are_told():
     assert {decide(LIST, "fox", manner, dice) for _ in range(50)} == {None}
 
 
+@pytest.mark.slow
 def test_the_demo_learns_from_robots(tmp_path: Path):
     command = [*COMMAND, "demo", "--robots", "6", "--think", "0.05", "--port", "0", "--folder", str(tmp_path / "p")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

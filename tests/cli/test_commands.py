@@ -21,6 +21,7 @@ def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.slow
 def test_a_folder_of_images(tmp_path):
     """Trained, evaluated and predicted through the command line, in processes of their own."""
     train = image_folder(tmp_path / "train", per_class=40)
@@ -49,6 +50,7 @@ def test_a_folder_of_images(tmp_path):
         assert shares[0] == float(row["probability"]) >= shares[1]
 
 
+@pytest.mark.slow
 def test_one_colour_picture_is_told_and_what_to_do(tmp_path):
     from PIL import Image
 
@@ -67,6 +69,7 @@ def test_one_colour_picture_is_told_and_what_to_do(tmp_path):
         assert done.err.splitlines() == lines
 
 
+@pytest.mark.slow
 def test_a_table_of_texts(tmp_path):
     """Trained, evaluated and predicted through the command line, in processes of their own."""
     train = text_table(tmp_path / "train.csv", text_rows(90), ("id", "question", "intent"))

@@ -17,6 +17,7 @@ def needs(name):
         pytest.skip(f"needs the real {name} under SHORTLIST_DATA")
 
 
+@pytest.mark.slow
 def test_a_part_of_mnist(shortlist, tmp_path):
     needs("mnist")
     data = load("mnist")

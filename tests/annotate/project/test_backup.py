@@ -172,6 +172,7 @@ def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp
 
 
 @pytest.mark.parametrize("files", [1, 100, 250])
+@pytest.mark.kill
 def test_a_restore_that_is_killed_leaves_no_project_and_can_be_run_again(make_project, tmp_path, files):
     folder = tmp_path / "images"
     folder.mkdir()

@@ -131,6 +131,7 @@ def test_as_features_fits_on_the_training_texts_alone():
         as_features(turned)
 
 
+@pytest.mark.slow
 def test_full_labels_of_banking77_reach_87_percent():
     """The default features carry enough: a linear softmax model on full labels, last epoch, no choice made on test."""
     real_folder("banking77")
