@@ -44,7 +44,7 @@ def test_runs_of_a_group_are_about_as_long():
     ours = sum(RunBatch(tuple(group)).cost() for group in found)
     assert ours < cost(lambda r: (r.config.classes, items_of(r)))
     assert ours < cost(lambda r: r.cell.num_classes)
-    spent = sum(items_of(r) * r.config.epochs * step_cost(r.config.method) for r in FASHION)
+    spent = sum(items_of(r) * r.config.epochs * step_cost(r.config) for r in FASHION)
     assert ours < 1.35 * spent
     for group in found:
         assert items_of(group[0]) == max(map(items_of, group))

@@ -7,8 +7,9 @@ from typing import Any, Self
 from shortlist import methods
 from shortlist.errors import InputError, unknown_name
 from shortlist.methods import METHODS, Method, Protocol
+from shortlist.training import RunConfig
 
-EXTRAS = ("aug", "ema")
+EXTRAS = ("aug", "strong", "ema")
 EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
@@ -19,6 +20,7 @@ TITLES = {
     "sl": "SL",
     "likelihood": "likelihood",
     "sl_unbiased": "SL, unbiased form",
+    "teacher": "teacher",
 }
 
 
@@ -30,10 +32,12 @@ class MethodVariant:
     protocol: Protocol = "fair"
     augment: bool = False
     ema: bool = False
+    strong: bool = False
+    """Whether a second, strongly changed view of every image is trained on."""
 
     @classmethod
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
-        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `likelihood+aug+ema`, `my_module:MyMethod`."""
+        """From the command line: `sl`, `ol-ovr`, `likelihood+aug`, `teacher+aug+strong+ema`, `my_module:MyMethod`."""
         name, *extras = text.split("+")
         if name not in METHODS and name not in NAMED and ":" not in name:
             raise unknown_name("method", name, [*METHODS, *NAMED])
@@ -42,17 +46,17 @@ class MethodVariant:
                 raise unknown_name("addition to a method", extra, EXTRAS)
         if ":" in name:
             methods.find(name)  # a module of one's own that cannot be had is told of now
-        return cls(name, protocol, "aug" in extras, "ema" in extras)
+        return cls(name, protocol, "aug" in extras, "ema" in extras, "strong" in extras)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of the ledger; the oldest know no averages."""
-        return cls(row["line"], row["protocol"], row["augment"], row.get("ema", False))
+        """From a row of the ledger; the oldest know no averages, older ones no strong views."""
+        return cls(row["line"], row["protocol"], row["augment"], row.get("ema", False), row.get("strong", False))
 
     def to_dict(self) -> dict[str, Any]:
         """For a row of the ledger."""
         shared = {"line": self.name, "protocol": self.protocol, "augment": self.augment}
-        return {**shared, "ema": True} if self.ema else shared
+        return {**shared, **{name: True for name in ("ema", "strong") if getattr(self, name)}}
 
     @property
     def method(self) -> str:
@@ -82,18 +86,21 @@ class MethodVariant:
     @property
     def text(self) -> str:
         """As `parse` reads it."""
-        return "+".join([self.name, *(["aug"] if self.augment else []), *(["ema"] if self.ema else [])])
+        present = zip(EXTRAS, (self.augment, self.strong, self.ema), strict=True)
+        return "+".join([self.name, *(extra for extra, there in present if there)])
 
     @property
     def title(self) -> str:
         """For tables."""
-        extras = (", augmented" if self.augment else "") + (", averaged weights" if self.ema else "")
+        views = ", two views" if self.strong else ""
+        extras = (", augmented" if self.augment else "") + views + (", averaged weights" if self.ema else "")
         _, own, last = self.name.rpartition(":")
         return TITLES.get(self.name, last if own else self.name.upper()) + extras
 
     def plainer(self) -> list[Self]:
-        """This variant, then without averaged weights, then without augmentation."""
-        return list(dict.fromkeys([self, replace(self, ema=False), replace(self, ema=False, augment=False)]))
+        """This variant, then without averaged weights, then without strong views, then without augmentation."""
+        single, plain = replace(self, ema=False), replace(self, ema=False, strong=False)
+        return list(dict.fromkeys([self, single, plain, replace(plain, augment=False)]))
 
     def canonical(self) -> Self:
         """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
@@ -116,9 +123,10 @@ def trained_share(variant: MethodVariant, size: int | None, num_classes: int) ->
     return 1 - size / num_classes
 
 
-def step_cost(method: str) -> float:
-    """Forward and backward passes of a step, as a multiple of the usual ones (a second forward pass is a third)."""
-    return 4 / 3 if methods.find(method).refresh == "after" else 1.0
+def step_cost(config: RunConfig) -> float:
+    """Forward and backward passes of a step, as a multiple of the usual ones (another forward pass is a third)."""
+    method = methods.get(config.method, **config.method_options)
+    return (2 if config.strong else 1) + ((method.refresh == "after") + (method.teacher is not None)) / 3
 
 
 def default_options(method: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class RunBatch:
         """
         longest = max(items_of(run) for run in self.runs)
         beside = self.beside * max(run.config.epochs for run in self.runs) if cuda else 0.0
-        return longest * (beside + sum(run.config.epochs * step_cost(run.config.method) for run in self.runs))
+        return longest * (beside + sum(run.config.epochs * step_cost(run.config) for run in self.runs))
 
 
 def items_of(run: PlannedRun) -> float:
