@@ -47,7 +47,7 @@ from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies.features import loop_data
 from shortlist.policies.loop import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, mark

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from shortlist import methods
 from shortlist.data import Dataset, load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.losses import cross_entropy
 from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_entropy
 from shortlist.risks import likelihood_risk, nonnegative_risk

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.training import Engine, EpochScores, Inputs, RunConfig, fit, mean_of_last, prepare, train_fleet
 
 

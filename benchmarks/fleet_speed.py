@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from shortlist.data import Dataset, Split
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.training import Engine, RunConfig, prepare
 from shortlist.training.fleet.packs import build_tasks, fleet_of

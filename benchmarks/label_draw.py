@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist import StochasticLabels, __version__
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 
 ITEMS, CLASSES, SIZE, SEED = 1_000_000, 10_000, 10, 0
 RESULT = Path(__file__).parents[1] / "results" / "label_draw.json"

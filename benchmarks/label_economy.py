@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.loop import LoopSettings

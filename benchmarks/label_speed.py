@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies import loop
 from shortlist.policies.features import loop_data
 from shortlist.policies.simulation import economy, simulate

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.linear import Linear, chunks
 from shortlist.policies.loop import Loop, LoopSettings

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.training import Engine, RunConfig, defaults_for, fit, mean_of_last, prepare, tune
 
 METHODS = ("ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import loop_data
 from shortlist.policies.loop import LoopSettings

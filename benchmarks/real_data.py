@@ -31,7 +31,7 @@ from typing import Any
 
 import torch
 
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 
 SOURCE = Path(__file__).parents[1] / "src"
 CLAIMS: dict[str, tuple[list[str], float, float]] = {

@@ -35,7 +35,7 @@ from torch.utils.data import DataLoader, Dataset
 from shortlist import models
 from shortlist.data import Dataset as ImageSet
 from shortlist.data import Split
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.labels import StochasticLabels
 from shortlist.risks import likelihood_risk
 from shortlist.training import Engine, RunConfig, prepare

@@ -18,7 +18,7 @@ from shortlist import methods, theory
 from shortlist.methods import Batch
 
 ROOMS = [
-    *("arguments", "errors", "files", "losses", "risks", "theory"),
+    *("internal.arguments", "errors", "internal.files", "losses", "risks", "theory"),
     *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "joining", "names", "stochastic")),
 ]
 METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]

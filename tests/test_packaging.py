@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import shortlist
-from shortlist.extras import EXTRAS
+from shortlist.internal.extras import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -5,8 +5,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from shortlist.internal.version import __version__
 from shortlist.labels import NONE, StochasticLabels
-from shortlist.version import __version__
 
 if TYPE_CHECKING:
     from shortlist.classifier import ShortlistClassifier

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 
 with named_extra():
     import torch

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from shortlist.errors import unknown_name
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 from shortlist.labels import NONE
 
 with named_extra():

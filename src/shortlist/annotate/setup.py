@@ -17,7 +17,7 @@ from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 
 USUAL_SIZE = 5
 

@@ -1,6 +1,6 @@
 """The scikit-learn face: `ShortlistClassifier`, and scores that know NONE."""
 
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 
 with named_extra():
     from shortlist.classifier.estimator import ShortlistClassifier

@@ -11,7 +11,7 @@ from shortlist import __version__
 from shortlist.cli.annotate import app as annotate_app
 from shortlist.cli.listing import datasets, methods, models
 from shortlist.errors import InputError
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 
 __all__ = ["main"]
 

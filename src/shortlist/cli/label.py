@@ -110,7 +110,7 @@ def _folder(out: Path | None) -> Path | None:
 def _write(folder: Path, curves: list[Any], result: dict[str, Any]) -> None:
     import json
 
-    from shortlist.files import atomic_write
+    from shortlist.internal.files import atomic_write
     from shortlist.policies.simulation import curves_csv, draw_curves
 
     atomic_write(folder / "curve.csv", curves_csv(curves))

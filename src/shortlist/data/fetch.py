@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shortlist.data.source import RemoteFile
 from shortlist.errors import InputError
-from shortlist.files import cache_folder
+from shortlist.internal.files import cache_folder
 
 
 def folders(source: str) -> list[Path]:

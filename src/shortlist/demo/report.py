@@ -15,7 +15,7 @@ from shortlist.demo.grid import Outcome, deviation, train_rows
 from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
 from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, demo_rows
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.study import provenance
 
 

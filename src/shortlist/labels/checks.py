@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.arguments import whole
 from shortlist.errors import InputError
+from shortlist.internal.arguments import whole
 
 NONE: Final = -1
 """The answer "None of these": the true class was not on the shortlist."""

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of
 from shortlist.labels.names import join_names, split_names

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import InputError
-from shortlist.files import allow_long_fields
+from shortlist.internal.files import allow_long_fields
 from shortlist.labels.names import join_names
 
 COLUMNS = ("item", "shortlist", "answer")

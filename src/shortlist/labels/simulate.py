@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shortlist.arguments import integers, whole
 from shortlist.errors import InputError
+from shortlist.internal.arguments import integers, whole
 from shortlist.labels.checks import NONE, LabelArrays
 from shortlist.labels.draw import answer_shortlists, draw_shortlists
 

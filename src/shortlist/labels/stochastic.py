@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.arguments import integers, whole
 from shortlist.errors import InputError
+from shortlist.internal.arguments import integers, whole
 from shortlist.labels.checks import (
     NONE,
     IntArray,

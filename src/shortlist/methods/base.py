@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 from shortlist.labels import StochasticLabels
 
 with named_extra():

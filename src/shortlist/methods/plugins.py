@@ -1,8 +1,8 @@
 """Methods from a module of one's own, named `package.module:Class` as models are."""
 
 from shortlist.errors import InputError
+from shortlist.internal.plugins import own_object
 from shortlist.methods.base import Method
-from shortlist.plugins import own_object
 
 
 def own_method(path: str) -> type[Method]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from shortlist.arguments import whole
 from shortlist.errors import InputError
+from shortlist.internal.arguments import whole
 
 
 def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Module:

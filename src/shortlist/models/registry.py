@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shortlist.errors import InputError, first_line, unknown_name
-from shortlist.extras import named_extra
-from shortlist.plugins import own_object
+from shortlist.internal.extras import named_extra
+from shortlist.internal.plugins import own_object
 
 if TYPE_CHECKING:
     from torch import nn

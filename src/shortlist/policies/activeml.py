@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 from shortlist.policies.loop import Loop
 
 

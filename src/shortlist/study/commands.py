@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.methods import Protocol
 from shortlist.study.choose import sl_search, tuning
 from shortlist.study.choose.sl_search import Point, Scored

@@ -12,7 +12,7 @@ Names are loaded when they are first used: drawing shortlists (`draw_labels`) ne
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 
 if TYPE_CHECKING:
     from shortlist.training.answers import draw_labels

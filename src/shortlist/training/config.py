@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, get_args
 
 import torch
 
-from shortlist.arguments import number, whole
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import number, whole
 from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam"]

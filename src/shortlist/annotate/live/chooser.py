@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.queue.chooser import MOST_HELD, Choice, Front, UniformChooser
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 from shortlist.policies import Snapshot, choose_one, current_snapshot
 
 SURE = 0.999

@@ -29,7 +29,7 @@ from shortlist.annotate.project.project import (
     remove_files,
 )
 from shortlist.errors import InputError
-from shortlist.files import sync_directory
+from shortlist.internal.files import sync_directory
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 READABLE = ("0001", REVISION)  # columns added since may be empty, so older rows still fit

@@ -21,7 +21,7 @@ from shortlist.annotate.db.store import Store, sqlite_url
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
 from shortlist.annotate.queue.queue import Queue
 from shortlist.errors import InputError
-from shortlist.files import sync_directory
+from shortlist.internal.files import sync_directory
 
 SETTINGS, SECRET, DATABASE, MEDIA, LIVE = "project.json", "secret.key", "annotations.db", "media", "live"
 INSTRUCTIONS = "instructions.txt"

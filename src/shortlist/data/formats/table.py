@@ -15,7 +15,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import RawSplit, assemble
 from shortlist.data.formats.images import read_images
 from shortlist.errors import InputError
-from shortlist.files import allow_long_fields
+from shortlist.internal.files import allow_long_fields
 
 Table = dict[str, list[Any]]
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")

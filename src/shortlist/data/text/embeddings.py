@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.text.saved import check_texts, read_saved, write_saved
 from shortlist.errors import InputError
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

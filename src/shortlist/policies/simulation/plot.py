@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 from shortlist.policies.simulation.curves import Axis, band, by_way
 from shortlist.policies.simulation.simulate import Curve
 

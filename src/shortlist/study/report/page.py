@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.study.report import markdown
 from shortlist.study.report.content import Content, gather
 from shortlist.study.report.template import render

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, Protocol
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.extras import named_extra
+from shortlist.internal.extras import named_extra
 from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.ledger import Row
 from shortlist.study.run.worker import train_batch

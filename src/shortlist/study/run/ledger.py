@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import InputError
-from shortlist.files import sync_directory
+from shortlist.internal.files import sync_directory
 
 Row = dict[str, Any]
 FOLDER = "ledger"

@@ -12,7 +12,7 @@ import numpy as np
 
 from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.training.answers import Answers, check_classes, collected, simulated
 from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 
 FORMAT = "shortlist-1"
 KEY = "shortlist"

@@ -29,7 +29,8 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.data import Features, as_inputs, load_features
 from shortlist.errors import InputError
-from shortlist.files import atomic_write, sync_directory
+from shortlist.internal.files import atomic_write, sync_directory
+from shortlist.internal.version import __version__
 from shortlist.methods import Method
 from shortlist.training.config import RunConfig, resolve_device
 from shortlist.training.evaluation import class_probabilities, predict_logits
@@ -40,7 +41,6 @@ from shortlist.training.saved.card import card_text
 from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.confusion import confusion_svg
 from shortlist.training.saved.measures import Measures
-from shortlist.version import __version__
 
 FORMAT = "shortlist-model-1"
 WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"

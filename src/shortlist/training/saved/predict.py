@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, read_images
 from shortlist.errors import InputError, unknown_name
-from shortlist.files import allow_long_fields
+from shortlist.internal.files import allow_long_fields
 from shortlist.training.saved.folder import Trained
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.predictions import Items

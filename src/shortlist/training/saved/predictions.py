@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
-from shortlist.files import atomic_path
+from shortlist.internal.files import atomic_path
 from shortlist.labels import join_names
 from shortlist.training.saved.folder import Trained
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.files import atomic_write, cache_folder
+from shortlist.internal.files import atomic_write, cache_folder
 
 PRELUDE = "tensor_cores.cuh"
 INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)

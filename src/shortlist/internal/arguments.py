@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
 
-__all__ = ["integers", "number", "whole"]
-
 
 def whole(name: str, value: Any) -> int:
     """`value` as an int, refusing what is none: int(10 * 0.3) is how off-by-ones are made."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from shortlist.errors import InputError, first_line
 
-__all__ = ["own_object"]
-
 
 def own_object(kind: str, path: str, what: str) -> Any:
     """What `path` names in its module, which may lie in the current folder; None where it has nothing of that name.

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from shortlist.errors import InputError
 
-__all__ = ["named_extra"]
-
 EXTRAS = {
     "train": ("safetensors", "torch"),
     "annotate": ("alembic", "fastapi", "itsdangerous", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"),

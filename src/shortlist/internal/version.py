@@ -3,8 +3,6 @@
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 
-__all__ = ["__version__"]
-
 try:
     __version__ = installed("shortlist")
 except PackageNotFoundError:  # run from a source tree that was never installed (PYTHONPATH=src)

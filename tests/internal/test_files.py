@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from shortlist import files
-from shortlist.files import atomic_path, atomic_write
+from shortlist.internal import files
+from shortlist.internal.files import atomic_path, atomic_write
 
 
 def test_written_whole(tmp_path):
