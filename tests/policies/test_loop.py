@@ -123,7 +123,7 @@ def test_strategies_of_scikit_activeml_choose_open_items(blobs, name):
     assert len(set(chosen.tolist())) == 9
     assert set(chosen.tolist()) <= set(loop.open_items().tolist())
     if name == "UncertaintySampling":
-        p = loop.model.probabilities(blobs.x, loop.temperature).max(axis=1)
+        p = loop.model.probabilities(blobs.x, loop.pool.temperature).max(axis=1)
         assert p[chosen].mean() < p[loop.open_items()].mean()
 
 

@@ -34,7 +34,7 @@ def next_items(loop: Loop, strategy: Any, count: int) -> NDArray[np.int64]:
             return self
 
         def predict_proba(self, X: Any) -> NDArray[np.float32]:
-            return loop.model.probabilities(np.asarray(X, np.float32), loop.temperature)
+            return loop.model.probabilities(np.asarray(X, np.float32), loop.pool.temperature)
 
         def predict(self, X: Any) -> NDArray[np.int64]:
             best: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)

@@ -23,6 +23,8 @@ class LoopData:
     x_test: Matrix
     y_test: NDArray[np.int64]
     class_names: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    """Of the items, where they are texts."""
 
     @property
     def num_classes(self) -> int:
@@ -43,7 +45,8 @@ def loop_data(dataset: Dataset, *, size: int = 400, seed: int = 0) -> LoopData:
     x, x_test = make_features(dataset.kind, train.x, test.x, size=size, seed=seed)
     assert train.y is not None
     assert test.y is not None
-    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names)
+    texts = tuple(train.x) if dataset.kind == "text" else ()
+    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names, texts)
 
 
 def make_features(kind: str, x: Any, x_test: Any, *, size: int = 400, seed: int = 0) -> tuple[Matrix, Matrix]:

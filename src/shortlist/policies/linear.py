@@ -71,6 +71,7 @@ def fit(
     start: Linear | None = None,
     max_iterations: int = 60,
     tolerance: float = 1e-4,
+    match: bool = False,
 ) -> Linear:
     """Minimise mean_i -log sum_y w_iy p_iy + (l2 / 2) |W|^2 by L-BFGS.
 
@@ -83,6 +84,7 @@ def fit(
         start: where to start; zeros (uniform probabilities) otherwise.
         max_iterations: of L-BFGS.
         tolerance: stop when no entry of the gradient is larger, relative to 1 / K.
+        match: the weights are probabilities to be matched, mean_i -sum_y w_iy log p_iy, instead of answers.
     """
     from scipy.optimize import minimize
 
@@ -96,7 +98,7 @@ def fit(
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         table = flat.astype(np.float32).reshape(num_features + 1, num_classes)
-        loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]))
+        loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]), match)
         gradient[:-1] += l2 * table[:-1]
         penalty = 0.5 * l2 * float(np.square(table[:-1], dtype=np.float64).sum())
         return loss + penalty, gradient.ravel().astype(np.float64)
@@ -108,7 +110,9 @@ def fit(
     return Linear(table[:-1], table[-1])
 
 
-def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear) -> tuple[float, Matrix]:
+def _loss(
+    x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear, match: bool = False
+) -> tuple[float, Matrix]:
     """The mean loss and its (D + 1, K) gradient, chunk by chunk."""
     n = len(weights)
     total = 0.0
@@ -120,15 +124,19 @@ def _loss(x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear)
         scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
         normaliser = scores.sum(axis=1)
         scores /= normaliser[:, None]
-        joint = scores * weights[rows]
-        evidence = joint.sum(axis=1)
-        joint /= evidence[:, None]
-        surprise = np.log(evidence, dtype=np.float64)
-        lost = np.nonzero(evidence < FAINT)[0]
-        if len(lost):
-            joint[lost], surprise[lost] = _faint(model.logits(x[rows][lost]), weights[rows][lost])
-        total -= float(surprise.sum())
-        scores -= joint
+        if match:
+            total -= float((weights[rows] * np.log(scores)).sum(dtype=np.float64))
+            scores -= weights[rows]
+        else:
+            joint = scores * weights[rows]
+            evidence = joint.sum(axis=1)
+            joint /= evidence[:, None]
+            surprise = np.log(evidence, dtype=np.float64)
+            lost = np.nonzero(evidence < FAINT)[0]
+            if len(lost):
+                joint[lost], surprise[lost] = _faint(model.logits(x[rows][lost]), weights[rows][lost])
+            total -= float(surprise.sum())
+            scores -= joint
         gradient[:-1] += transposed[:, rows] @ scores
         gradient[-1] += scores.sum(axis=0)
     gradient /= np.float32(n)

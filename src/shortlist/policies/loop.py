@@ -3,6 +3,7 @@
 The same object is driven by the simulation and, in a process of its own, by the web app (`snapshot`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,14 @@ from shortlist.errors import InputError
 from shortlist.labels import NONE
 from shortlist.policies.beliefs import (
     FEW,
+    FORGOTTEN,
+    MEMORY,
+    HeldOut,
+    Pool,
     background,
+    fit_pool,
     fit_temperature,
+    knowledge,
     log_chance,
     softmax,
     stray,
@@ -22,6 +29,7 @@ from shortlist.policies.beliefs import (
     update,
 )
 from shortlist.policies.choose import Policy, Questions, choose
+from shortlist.policies.experts import Expert, weighted_scores
 from shortlist.policies.items import DIVERSITY, check_order, get_order, representatives
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import (
@@ -46,6 +54,10 @@ RARE = 1e-3
 """A rate of exactly 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
 """Answers of any kind that the rates need at least."""
+TRIED = 50
+"""Answers after which it is decided whether experts make typical items first superfluous."""
+WORTHWHILE = 0.1
+"""Nats per answer that experts must know for that."""
 
 
 @dataclass(frozen=True)
@@ -109,30 +121,43 @@ class Loop:
         num_classes: K.
         settings: what is fixed.
         seed: decides everything that is drawn.
+        experts: what else knows something about the classes of these items.
     """
 
-    def __init__(self, x: Any, num_classes: int, settings: LoopSettings, seed: int = 0) -> None:
-        self.x, self.settings, self.seed = x, settings, seed
+    def __init__(
+        self, x: Any, num_classes: int, settings: LoopSettings, seed: int = 0, experts: Sequence[Expert] = ()
+    ) -> None:
+        self.x, self.settings, self.seed, self.experts = x, settings, seed, tuple(experts)
         self.state = LabelState(x.shape[0], num_classes, settings.mistakes, settings.time)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.model = Linear.zeros(x.shape[1], num_classes)
-        self.temperature = 1.0
+        self.pool = Pool(1.0, tuple(expert.weight for expert in self.experts))
         self.version = 0
         self.share = 0.0
         """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
         self._log_model = np.zeros(x.shape[0])
         count = 2 * num_classes if settings.representatives is None else settings.representatives
-        self.first: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
+        self._typical: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
+        self.first = self._typical
+        """The items to ask first: typical ones, unless something is known already."""
+        self._undecided = False
         self._spare: IntArray | None = None
         self._gold, self._truth = joined([], num_classes), np.empty(0, np.int64)
-        self._surprises: list[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]] = []
+        self._new: list[HeldOut] = []
+        self._rounds: list[tuple[HeldOut, float]] = []
+        if self.experts:
+            self._begin_informed()
+
+    def _begin_informed(self) -> None:
+        """No typical items first, until `TRIED` answers have told whether what is known is worth something."""
+        self.first, self._undecided = np.empty(0, np.int64), True
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def beliefs(self, rows: IntArray) -> NDArray[np.float32]:
         """(B, K) the posterior of some items: the model or the background, times the item's own answers."""
         likelihoods = self.state.answer_likelihood[rows]
-        posterior = self._model_posterior(self.model.logits(self.x[rows]), likelihoods)
+        posterior = update(self._prior(rows, self.model.logits(self.x[rows])), likelihoods)
         if self.share > 0:
             rare = background(self.state.counts)
             own = stray(self._log_model[rows], np.log(likelihoods @ rare + FEW), self.share).astype(np.float32)[:, None]
@@ -140,13 +165,15 @@ class Loop:
             posterior += own * update(rare[None], likelihoods)
         return posterior
 
-    def _model_posterior(self, logits: NDArray[np.float32], likelihoods: NDArray[np.float32]) -> NDArray[np.float32]:
-        return update(softmax(logits / np.float32(self.temperature)), likelihoods)
+    def _prior(self, rows: IntArray, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(B, K) what the model and the experts believe, the item's own answers aside."""
+        known = weighted_scores(self.experts, self.pool.weights, rows)
+        return softmax(logits / np.float32(self.pool.temperature) + known)
 
     def open_items(self) -> IntArray:
         """The rows still worth a question."""
         state, settings = self.state, self.settings
-        worth = (state.asked < settings.most_questions) & ~state.broken
+        worth = (state.asked < settings.most_questions) & ~state.broken & ~state.known
         if not state.mistakes:
             worth &= ~state.certain
             return np.nonzero(worth)[0]
@@ -162,7 +189,7 @@ class Loop:
         if not self.state.mistakes:
             return self.state.certain & ~self.state.broken
         sure: NDArray[np.bool_] = beliefs.max(axis=1) >= self.settings.sure
-        return sure & (self.state.asked > 0)
+        return (sure & (self.state.asked > 0)) | self.state.known
 
     def batch_size(self) -> int:
         """How many questions to ask before the next training."""
@@ -233,12 +260,18 @@ class Loop:
 
     def record(self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
         """Take in answers; until the next training they are held out, and tell how sure the model may be."""
-        if self.version:
+        if self.version or self.experts:
             each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes)
             logits, before = self.model.logits(self.x[rows]), self.state.answer_likelihood[rows]
-            self._surprises.append((logits, before, each))
-            self._log_model[rows] += log_chance(self._model_posterior(logits, before), each)
+            self._new.append(HeldOut(logits, tuple(expert.scores(rows) for expert in self.experts), before, each))
+            self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
         self.state.record(rows, lists, sizes, answer)
+
+    def know(self, rows: IntArray, classes: IntArray) -> None:
+        """Start from classes that are known without asking, one per row; the model is trained on them."""
+        self.state.know(rows, classes)
+        self.retrain()
+        self._begin_informed()
 
     def record_gold(self, log: Log, truth: IntArray) -> None:
         """Take in answers on items of known class, which say how often people err; they are not trained on."""
@@ -247,12 +280,9 @@ class Loop:
 
     def retrain(self) -> None:
         """Calibrate on the answers the model has not seen, then train on all of them."""
-        if self._surprises and self.settings.calibrate:
-            held_out = [np.concatenate(parts) for parts in zip(*self._surprises, strict=True)]
-            fitted = fit_temperature(held_out[0], held_out[1], held_out[2])
-            # half way in log space: a round of answers is a small sample
-            self.temperature = float(np.sqrt(self.temperature * fitted))
-        self._surprises = []
+        if self._new and self.settings.calibrate:
+            self._calibrate(HeldOut.joined(self._new))
+        self._new = []
         if self.settings.learn_mistakes:
             self._learn_mistakes()
         if self.settings.explore:
@@ -268,6 +298,21 @@ class Loop:
                 max_iterations=self.settings.iterations,
             )
         self.version += 1
+
+    def _calibrate(self, new: HeldOut) -> None:
+        """How sure the model may be, and how much each expert counts, by answers that they had not seen."""
+        if self.experts:
+            kept = [(held, count * MEMORY) for held, count in self._rounds if count * MEMORY >= FORGOTTEN]
+            self._rounds = [*kept, (new, 1.0)]
+            self.pool = fit_pool(self._rounds, self.pool)
+        else:
+            fitted = fit_temperature(new.logits, new.before, new.answer_likelihood)
+            # half way in log space: a round of answers is a small sample
+            self.pool = Pool(float(np.sqrt(self.pool.temperature * fitted)), ())
+        if self._undecided and self.state.questions >= TRIED:
+            self._undecided = False
+            if knowledge(new, self.pool) < WORTHWHILE:
+                self.first = self._typical
 
     def _learn_share(self) -> None:
         """How many items the model knows nothing about."""
@@ -286,7 +331,7 @@ class Loop:
         if len(log) + len(self._gold) < ENOUGH:
             return
         asked, position = np.unique(log.items, return_inverse=True)
-        beliefs = softmax(self.model.logits(self.x[asked]) / np.float32(self.temperature))
+        beliefs = self._prior(asked, self.model.logits(self.x[asked]))
         known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
         both = joined([replace(log, items=position), known], K)
         beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])

@@ -29,6 +29,7 @@ class LabelState:
         asked: (N,) questions so far.
         answer: (N,) the class picked last, or NONE.
         broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
+        known: (N,) the class was known without asking.
     """
 
     num_items: int
@@ -43,6 +44,7 @@ class LabelState:
         self.asked: IntArray = np.zeros(self.num_items, np.int64)
         self.answer: IntArray = np.full(self.num_items, NONE, np.int64)
         self.broken: BoolArray = np.zeros(self.num_items, np.bool_)
+        self.known: BoolArray = np.zeros(self.num_items, np.bool_)
         self.questions = 0
         self.reads = 0
         self.seconds = 0.0
@@ -68,6 +70,16 @@ class LabelState:
         self.seconds += float(self.time.seconds(looked_at(lists, sizes, answer)).sum())
         self._log.append(Log(items, lists, sizes, answer))
 
+    def know(self, items: IntArray, classes: IntArray) -> None:
+        """Take in classes that are known without asking: these items are settled, and learned from."""
+        self.known[items] = True
+        self.answer[items] = classes
+        self._settle_known()
+
+    def _settle_known(self) -> None:
+        self.answer_likelihood[self.known] = 0
+        self.answer_likelihood[self.known, self.answer[self.known]] = 1
+
     def remodel(self, mistakes: Mistakes) -> None:
         """Weigh all answers anew under other rates of mistakes."""
         self.mistakes = mistakes
@@ -76,6 +88,7 @@ class LabelState:
         for part in self._log:
             each = likelihood(mistakes, part.lists, part.sizes, part.answer, self.num_classes)
             self.answer_likelihood[part.items] = self._merged(self.answer_likelihood[part.items] * each, part.items)
+        self._settle_known()
 
     def log(self) -> Log:
         """All questions asked so far, in order."""
@@ -92,8 +105,8 @@ class LabelState:
 
     @property
     def informative(self) -> IntArray:
-        """The rows that say something about a class: asked, and not contradicting themselves."""
-        return np.nonzero((self.asked > 0) & ~self.broken)[0]
+        """The rows that say something about a class: known or asked, and not contradicting themselves."""
+        return np.nonzero(((self.asked > 0) & ~self.broken) | self.known)[0]
 
     @property
     def certain(self) -> BoolArray:

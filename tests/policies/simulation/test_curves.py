@@ -44,7 +44,7 @@ def test_summary_in_shares_of_full_labels():
 
 def test_files(tmp_path):
     lines = curves_csv(FULL + CHOSEN).splitlines()
-    assert lines[0] == "way,seed,questions,reads,seconds,accuracy,resolved,correct"
+    assert lines[0] == "way,seed,questions,reads,seconds,accuracy,resolved,correct,hits"
     assert len(lines) == 1 + 4 + 6
     assert list(by_way(FULL + CHOSEN)) == ["full labels", "adaptive"]
     written = draw_curves(FULL + CHOSEN, tmp_path / "curve", title="test")

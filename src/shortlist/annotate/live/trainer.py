@@ -124,7 +124,7 @@ class Trainer:
             "accuracy": self._accuracy(),
             "scored_on": self.items.scored_on,
             "resolved": 1 - len(self.loop.open_items()) / state.num_items,
-            "temperature": self.loop.temperature,
+            "temperature": self.loop.pool.temperature,
             "begun": begun,
             "ended": time.time(),
         }

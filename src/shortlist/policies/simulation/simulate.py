@@ -1,14 +1,16 @@
 """The loop on labelled data, its answers simulated: accuracy against reads and seconds, beside its rivals."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
+from shortlist.labels import NONE
 from shortlist.policies.choose import Policy
+from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop, LoopSettings
@@ -33,6 +35,17 @@ class Point:
     """Share of the items whose class is settled."""
     correct: float
     """Share of the items whose most likely class (model and answers) is the true one."""
+    hits: int = 0
+    """Questions so far that were answered with a class."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is known before the first question."""
+
+    experts: tuple[Expert, ...] = ()
+    known: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """The items whose class is known."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,7 @@ def run_loop(
     budget: int | None = None,
     mistakes: Mistakes | None = None,
     gold: int = 0,
+    start: Start | None = None,
     tick: Tick | None = None,
 ) -> Curve:
     """Drive the loop until nothing is worth asking or the budget of reads is spent.
@@ -73,10 +87,11 @@ def run_loop(
         budget: reads at most.
         mistakes: of the simulated annotators.
         gold: the number of questions on items of known class, asked first to measure the mistakes; their reads count.
+        start: what is known before the first question.
         tick: told the reads so far.
     """
     with few_threads(_work(data)):
-        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, tick)
+        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, start or Start(), tick)
 
 
 def _run_loop(
@@ -87,6 +102,7 @@ def _run_loop(
     budget: int | None,
     makes: Mistakes,
     gold: int,
+    start: Start,
     tick: Tick | None,
 ) -> Curve:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
@@ -95,7 +111,9 @@ def _run_loop(
         measured, spent_reads = measure_gold(data, makes, gold, rng)
         spent_seconds = gold * settings.time.base + spent_reads * settings.time.per_class
         settings = replace(settings, mistakes=measured)
-    loop = Loop(data.x, data.num_classes, settings, seed)
+    loop = Loop(data.x, data.num_classes, settings, seed, start.experts)
+    if len(start.known):
+        loop.know(start.known, data.y[start.known])
     points: list[Point] = []
     while True:
         rows, questions = loop.ask()
@@ -183,6 +201,7 @@ def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
         _accuracy(loop.model, data),
         float(loop.settled(beliefs).mean()),
         float((beliefs.argmax(axis=1) == data.y).mean()),
+        int((state.log().answer != NONE).sum()),
     )
 
 

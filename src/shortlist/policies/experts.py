@@ -1,0 +1,94 @@
+"""Experts: what knows something about the classes beside the model, before or while people answer. Needs numpy only.
+
+The belief in a class is log-linear: logits / temperature + the sum of weight x score over the experts. Temperature and
+weights are fitted together on answers that nobody had seen (`beliefs.fit_pool`), so an expert that knows nothing goes
+to weight 0, and every expert fades as the model learns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist.errors import InputError
+from shortlist.policies.linear import Linear
+
+Matrix = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+LEAST_PROBABILITY = 1e-4
+"""A model that is sure of the wrong class must not rule out the right one."""
+
+
+class Expert(Protocol):
+    """Scores the classes of items."""
+
+    @property
+    def weight(self) -> float:
+        """How much its scores count before any answer has tested them."""
+
+    def scores(self, rows: IntArray) -> Matrix:
+        """(B, K) the larger, the likelier; a constant row says nothing."""
+
+
+@dataclass(frozen=True)
+class LinearExpert:
+    """Scores that are linear in the items' features: nothing of size N x K is kept."""
+
+    x: Any
+    """(N, D) float32, dense or scipy CSR."""
+    model: Linear
+    weight: float = 1.0
+
+    def scores(self, rows: IntArray) -> Matrix:
+        """(B, K)."""
+        return self.model.logits(self.x[rows])
+
+
+@dataclass(frozen=True)
+class TableExpert:
+    """Scores from elsewhere: a zero-shot model, a language model, a model trained before."""
+
+    table: Matrix
+    """(N, K), finite."""
+    weight: float = 1.0
+
+    @classmethod
+    def of(cls, scores: ArrayLike) -> "TableExpert":
+        """From numbers of any scale, NaN where there is none.
+
+        Rows of numbers from 0 to 1 that add up to at most 1 are probabilities, and their logarithms are scores. Other
+        numbers are scores already; they are divided by their spread within a row. A missing number is taken for the
+        row's mean: it speaks neither for the class nor against it.
+        """
+        given = np.array(scores, np.float32)
+        if given.ndim != 2:
+            raise InputError(f"scores: expected a table of items by classes, got shape {given.shape}")
+        if np.isinf(given).any():
+            row, column = (int(place[0]) for place in np.nonzero(np.isinf(given)))
+            raise InputError(f"scores: item {row}, class {column} is infinite, expected a number or nothing")
+        there = ~np.isnan(given)
+        sums = np.where(there, given, 0).sum(axis=1)
+        if not (given[there] < 0).any() and (sums <= 1 + 1e-3).all():
+            given = np.log(np.maximum(given, LEAST_PROBABILITY))
+        count = np.maximum(there.sum(axis=1, keepdims=True), 1)
+        mean = np.where(there, given, 0).sum(axis=1, keepdims=True) / count
+        table = np.where(there, given - mean, 0).astype(np.float32)
+        spread = float(np.sqrt(np.square(table[there]).mean())) if there.any() else 0.0
+        return cls(table / np.float32(max(spread, 1e-6)))
+
+    def scores(self, rows: IntArray) -> Matrix:
+        """(B, K)."""
+        found: Matrix = self.table[rows]
+        return found
+
+
+def weighted_scores(experts: Sequence[Expert], weights: Sequence[float], rows: IntArray) -> Matrix | float:
+    """(B, K) the sum of weight x score; 0 where there is no expert of any weight."""
+    total: Matrix | float = 0.0
+    for expert, weight in zip(experts, weights, strict=True):
+        if weight > 0:
+            total = total + np.float32(weight) * expert.scores(rows)
+    return total

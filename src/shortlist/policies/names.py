@@ -1,0 +1,102 @@
+"""What class names say about texts, before anybody has answered: an expert for the loop (`experts`)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.policies.beliefs import softmax
+from shortlist.policies.experts import LinearExpert
+from shortlist.policies.linear import fit
+from shortlist.policies.threads import few_threads
+
+Matrix = NDArray[np.float32]
+
+# Chosen on four fifths of BANKING77's training texts, true classes used to look at the result only: the right class is
+# among the 8 likeliest for 84 % of the texts (by similarity alone, without the linear model, for 80 %).
+SHARPNESS = 8.0
+"""Of the similarities, made into probabilities."""
+WEIGHT = 1.2
+"""Of the expert before the first answer; similarities promise too little."""
+L2 = 1e-4
+DIRECTIONS = 200
+MOST_TERMS = 50_000
+MOST_TEXTS = 20_000
+"""Texts that the names are learned on; the rest follow by their features."""
+
+
+def names_expert(
+    texts: Sequence[str],
+    class_names: Sequence[str],
+    x: Any,
+    *,
+    descriptions: Sequence[str] | None = None,
+    seed: int = 0,
+) -> LinearExpert:
+    """An expert that knows the classes' names.
+
+    Each text is compared with each class name (and its description) by shared pieces of words, directly and in the
+    directions in which the texts differ most. These similarities, as probabilities, are what a linear model on the
+    items' features is trained to say: what is shared by texts that look like one name then counts for it too.
+
+    Args:
+        texts: of all N items.
+        class_names: of the K classes; a name that shares nothing with any text says nothing.
+        x: (N, D) the features of the items.
+        descriptions: a sentence on each class, where there is one.
+        seed: of the texts that are learned on, where there are many.
+    """
+    if len(texts) != x.shape[0]:
+        raise InputError(f"{x.shape[0]} items need as many texts, got {len(texts)}")
+    spoken = [
+        f"{spoken_name(name)} {text}".strip()
+        for name, text in zip(class_names, descriptions or [""] * len(class_names), strict=True)
+    ]
+    rows = np.sort(np.random.Generator(np.random.PCG64(seed)).permutation(len(texts))[:MOST_TEXTS])
+    with few_threads():
+        similar = similarities([texts[row] for row in rows], spoken, seed=seed)
+        guesses = softmax(SHARPNESS * similar)
+        model = fit(x[rows], guesses, l2=L2, max_iterations=40, match=True)
+    return LinearExpert(x, model, WEIGHT)
+
+
+def spoken_name(name: str) -> str:
+    """A class name as words.
+
+    >>> spoken_name("card_payment-wrongCharge")
+    'card payment wrong Charge'
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\W_]+", " ", name))
+    return words.strip()
+
+
+def similarities(texts: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Matrix:
+    """(N, K) cosine by TF-IDF of pieces of words, plus the same in the main directions of the texts; 0 to 2."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    nothing: Matrix = np.zeros((len(texts), len(names)), np.float32)
+    terms = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True, max_features=MOST_TERMS, dtype=np.float32
+    )
+    try:
+        of_texts = terms.fit_transform(texts)
+    except ValueError:  # scikit-learn's word for no terms at all
+        return nothing
+    of_names = terms.transform(names)
+    direct = np.asarray((of_texts @ of_names.T).todense(), np.float32)
+    directions = min(DIRECTIONS, *(size - 1 for size in of_texts.shape))
+    if directions < 1:
+        return direct
+    reduce = TruncatedSVD(directions, n_iter=3, random_state=seed)
+    indirect = _unit(reduce.fit_transform(of_texts)) @ _unit(reduce.transform(of_names)).T
+    return direct + indirect.astype(np.float32)
+
+
+def _unit(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    scaled: NDArray[np.floating] = x / np.where(length > 0, length, 1)
+    return scaled
