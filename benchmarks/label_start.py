@@ -1,0 +1,168 @@
+"""What it is worth to start with something: class names, labels and scores that one has, alone and together.
+
+    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/label_start.py --seeds 5
+    python benchmarks/label_start.py --table            # prints the committed figures
+
+BANKING77 (77 classes, 10,003 texts), the loop and the time model of label_economy.py, answers simulated. Each start is
+paired with the loop that knows nothing by seed. `names shuffled` gives every class the name of another: what a useless
+expert costs. `scores`: the likeliest class is right in half of the cases, the numbers are far too sure of themselves
+and a fifth of them is missing (`scores_like_a_poor_model`). Defaults were chosen on held-out training data
+(`--held-out` scores there). Writes results/label_start_banking77.json.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from label_economy import L2, SIZE, held_out
+from shortlist.data import load
+from shortlist.files import atomic_write
+from shortlist.policies import LoopSettings, Policy, loop_data
+from shortlist.policies.experts import TableExpert
+from shortlist.policies.features import LoopData
+from shortlist.policies.names import names_expert
+from shortlist.policies.simulation.curves import summarise
+from shortlist.policies.simulation.simulate import Curve, Start, full_labels, run_loop
+
+RESULTS = Path(__file__).parent.parent / "results" / "label_start_banking77.json"
+KNOWN = 5
+"""Labels per class that one has."""
+BASE = "nothing"
+
+
+def starts(data: LoopData) -> dict[str, Callable[[int], Start]]:
+    """What is known before the first question, by seed."""
+    names = names_expert(data.texts, data.class_names, data.x)
+    nothing = np.empty(0, np.int64)
+
+    def shuffled(seed: int) -> Start:
+        order = np.random.Generator(np.random.PCG64([seed, 3])).permutation(data.num_classes)
+        return Start((names_expert(data.texts, [data.class_names[i] for i in order], data.x),))
+
+    def scores(seed: int) -> TableExpert:
+        return TableExpert.of(scores_like_a_poor_model(data.y, data.num_classes, seed))
+
+    def known(seed: int) -> NDArray[np.int64]:
+        rng = np.random.Generator(np.random.PCG64([seed, 4]))
+        rows = [rng.permutation(np.nonzero(data.y == k)[0])[:KNOWN] for k in range(data.num_classes)]
+        return np.sort(np.concatenate(rows))
+
+    return {
+        BASE: lambda seed: Start(),
+        "names": lambda seed: Start((names,)),
+        "names shuffled": shuffled,
+        f"{KNOWN} labels per class": lambda seed: Start((), known(seed)),
+        "scores": lambda seed: Start((scores(seed),), nothing),
+        f"names, {KNOWN} labels per class": lambda seed: Start((names,), known(seed)),
+        "names, scores": lambda seed: Start((names, scores(seed)), nothing),
+        "names, labels, scores": lambda seed: Start((names, scores(seed)), known(seed)),
+    }
+
+
+def scores_like_a_poor_model(y: NDArray[np.int64], num_classes: int, seed: int) -> NDArray[np.float32]:
+    """(N, K) probabilities whose largest is the right class's in half of the rows, overconfident, a fifth missing."""
+    rng = np.random.Generator(np.random.PCG64([seed, 5]))
+    logits = rng.standard_normal((len(y), num_classes))
+    favourite = np.where(rng.random(len(y)) < 0.5, y, rng.integers(0, num_classes, len(y)))
+    logits[np.arange(len(y)), favourite] = logits.max(axis=1) + 1.0
+    logits *= 4.0  # a calibrated model with one chance in two would not be nearly as sure
+    table = np.exp(logits - logits.max(axis=1, keepdims=True))
+    table /= table.sum(axis=1, keepdims=True)
+    table[rng.random(table.shape) < 0.2] = np.nan
+    return table.astype(np.float32)
+
+
+def run(data: LoopData, seeds: int, wanted: str | None) -> dict[str, Any]:
+    settings = LoopSettings(
+        policy=Policy("adaptive", max_size=SIZE["banking77"]), l2=L2["banking77"], retrain_every=1000
+    )
+    full = [full_labels(data, settings, seed=0, shares=(0.5, 1.0))]
+    curves: dict[str, list[Curve]] = {}
+    for way, start in starts(data).items():
+        if wanted is not None and way not in (BASE, *wanted.split(";")):
+            continue
+        curves[way] = [run_loop(data, settings, way=way, seed=seed, start=start(seed)) for seed in range(seeds)]
+        print(row(figures(curves[way], curves[BASE], full)), flush=True)
+    return {
+        "data": data.name,
+        "items": len(data.y),
+        "classes": data.num_classes,
+        "seeds": seeds,
+        "full_label_accuracy": full[0].points[-1].accuracy,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}",
+        "starts": [figures(runs, curves[BASE], full) for runs in curves.values()],
+    }
+
+
+def figures(runs: list[Curve], base: list[Curve], full: list[Curve]) -> dict[str, Any]:
+    """The marks of one start, and its paired difference to the start that knows nothing, in percent of that."""
+    each = [(summarise([own], full), summarise([other], full)) for own, other in zip(runs, base, strict=True)]
+    ratios = np.array(
+        [own.mark_reads / other.mark_reads - 1 for own, other in each if own.mark_reads and other.mark_reads]
+    )
+    return {
+        **asdict(summarise(runs, full)),
+        "mark_reads_by_seed": [own.mark_reads for own, _ in each],
+        "relative_to_nothing": float(ratios.mean()),
+        "standard_error": float(ratios.std(ddof=1) / np.sqrt(len(ratios))) if len(ratios) > 1 else None,
+        "hits_of_100": share_of_hits(runs, 100),
+        "hits_of_500": share_of_hits(runs, 500),
+    }
+
+
+def share_of_hits(runs: list[Curve], questions: int) -> float:
+    """Of the first questions, how many named a class; trainings come after exactly 100 and 500."""
+    return float(
+        np.mean([point.hits / questions for run in runs for point in run.points if point.questions == questions])
+    )
+
+
+def row(way: dict[str, Any]) -> str:
+    error = "" if way["standard_error"] is None else f" ± {way['standard_error']:.1%}"
+    return (
+        f"| {way['way']} | {way['mark_reads']:.2%} | {way['mark_seconds']:.2%} | {way['reads']:.2%} "
+        f"| {way['relative_to_nothing']:+.1%}{error} | {way['hits_of_100']:.0%} | {way['hits_of_500']:.0%} |"
+    )
+
+
+def table(result: dict[str, Any]) -> str:
+    head = [
+        f"{result['data']}, {result['classes']} classes, {result['seeds']} seeds; costs as shares of full labels",
+        "",
+        "| known at the start | 99 % mark: reads | seconds | all resolved: reads | mark against nothing known "
+        "| hits of the first 100 | of 500 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *(row(way) for way in result["starts"])])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", help="some starts, separated by ;")
+    parser.add_argument("--held-out", action="store_true", help="score on held-out training data, write nothing")
+    parser.add_argument("--table", action="store_true", help="print the committed figures")
+    options = parser.parse_args()
+    if options.table:
+        print(table(json.loads(RESULTS.read_text())))
+        return
+    data = held_out("banking77") if options.held_out else loop_data(load("banking77"))
+    started = time.perf_counter()
+    result = run(data, options.seeds, options.only)
+    result["run_seconds"] = round(time.perf_counter() - started)
+    print(table(result))
+    if not options.held_out and options.only is None:
+        atomic_write(RESULTS, json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
