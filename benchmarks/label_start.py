@@ -27,7 +27,7 @@ from label_economy import L2, SIZE, held_out
 from shortlist.data import load
 from shortlist.files import atomic_write
 from shortlist.policies import LoopSettings, Policy, loop_data
-from shortlist.policies.experts import TableExpert
+from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation.curves import summarise
@@ -42,29 +42,29 @@ BASE = "nothing"
 def starts(data: LoopData) -> dict[str, Callable[[int], Start]]:
     """What is known before the first question, by seed."""
     names = names_expert(data.texts, data.class_names, data.x)
-    nothing = np.empty(0, np.int64)
 
     def shuffled(seed: int) -> Start:
         order = np.random.Generator(np.random.PCG64([seed, 3])).permutation(data.num_classes)
         return Start((names_expert(data.texts, [data.class_names[i] for i in order], data.x),))
 
-    def scores(seed: int) -> TableExpert:
-        return TableExpert.of(scores_like_a_poor_model(data.y, data.num_classes, seed))
+    def scores(seed: int) -> tuple[Expert, Expert]:
+        return experts_from_scores(scores_like_a_poor_model(data.y, data.num_classes, seed))
 
-    def known(seed: int) -> NDArray[np.int64]:
+    def known(seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         rng = np.random.Generator(np.random.PCG64([seed, 4]))
-        rows = [rng.permutation(np.nonzero(data.y == k)[0])[:KNOWN] for k in range(data.num_classes)]
-        return np.sort(np.concatenate(rows))
+        each = [rng.permutation(np.nonzero(data.y == k)[0])[:KNOWN] for k in range(data.num_classes)]
+        rows = np.sort(np.concatenate(each))
+        return rows, data.y[rows]
 
     return {
         BASE: lambda seed: Start(),
         "names": lambda seed: Start((names,)),
         "names shuffled": shuffled,
         f"{KNOWN} labels per class": lambda seed: Start((), known(seed)),
-        "scores": lambda seed: Start((scores(seed),), nothing),
+        "scores": lambda seed: Start(scores(seed)),
         f"names, {KNOWN} labels per class": lambda seed: Start((names,), known(seed)),
-        "names, scores": lambda seed: Start((names, scores(seed)), nothing),
-        "names, labels, scores": lambda seed: Start((names, scores(seed)), known(seed)),
+        "names, scores": lambda seed: Start((names, *scores(seed))),
+        "names, labels, scores": lambda seed: Start((names, *scores(seed)), known(seed)),
     }
 
 
@@ -78,7 +78,8 @@ def scores_like_a_poor_model(y: NDArray[np.int64], num_classes: int, seed: int) 
     table = np.exp(logits - logits.max(axis=1, keepdims=True))
     table /= table.sum(axis=1, keepdims=True)
     table[rng.random(table.shape) < 0.2] = np.nan
-    return table.astype(np.float32)
+    overconfident: NDArray[np.float32] = table.astype(np.float32)
+    return overconfident
 
 
 def run(data: LoopData, seeds: int, wanted: str | None) -> dict[str, Any]:

@@ -126,3 +126,33 @@ def test_the_commands_of_the_page_run(table, tmp_path, monkeypatch):
         extra = ["--seeds", "1"] if words[0] == "label" else []
         result = CliRunner().invoke(app, [*words, *extra])
         assert result.exit_code == 0, (command, result.output, result.exception)
+
+
+def test_names_labels_and_scores_are_known_from_the_start(table, tmp_path):
+    """Each is read, told to the loop, and bad files are one line."""
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    classes = sorted({row["intent"] for row in rows})
+    known, scores = tmp_path / "known.csv", tmp_path / "scores.csv"
+    known.write_text("item,class\n" + "".join(f"{i},{row['intent']}\n" for i, row in enumerate(rows[::9])))
+    lines = [",".join(["item", *classes])]
+    lines += [",".join([str(i), *(str(int(row["intent"] == name)) for name in classes)]) for i, row in enumerate(rows)]
+    scores.write_text("\n".join(lines) + "\n")
+    base = [
+        str(table),
+        "--text-column",
+        "question",
+        "--label-column",
+        "intent",
+        "--size",
+        "2",
+        "--seeds",
+        "1",
+        "--json",
+    ]
+    plain = json.loads(_run(*base, "--no-names").stdout)["ways"][1]
+    told = json.loads(_run(*base, "--scores", str(scores)).stdout)["ways"][1]
+    assert told["reads"] < plain["reads"]
+    known.write_text("item,class\n0,nothing\n")
+    result = _run(*base, "--known", str(known))
+    assert "unknown class 'nothing'" in str(result.exception)

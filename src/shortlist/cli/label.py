@@ -32,6 +32,15 @@ def label(
     retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
     seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     out: Annotated[Path | None, typer.Option(help="A folder for curve.csv, curve.json, curve.svg, curve.png.")] = None,
+    names: Annotated[
+        bool, typer.Option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
+    ] = True,
+    known: Annotated[
+        Path | None, typer.Option(help="A table of item and class: labels known from the start; they cost nothing.")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Scores of any model: a table of item and one column per class, or .npz.")
+    ] = None,
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -56,17 +65,30 @@ def label(
     time = TimeModel(*seconds)
     how = Policy(policy, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
-    wanted = Comparison(settings, budget, seeds, size, Mistakes(miss, slip))
+    mistakes = Mistakes(miss, slip)
     folder = _folder(out)
     features = loop_data(load(data, test=test, text_column=text_column, label_column=label_column))
     if size >= features.num_classes:
         raise InputError(
             f"size: expected 1 to {features.num_classes - 1} for {features.num_classes} classes, got {size}"
         )
+    start = _start(features, names, known, scores)
+    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start)
     runs = seeds * (len(ways(features, wanted)) + 1)
     with progress(runs, "labelling") as bar:
         curves = compare(features, wanted, _teller(bar, runs, quiet=sys.stderr.isatty()))
     _finish(report(features, wanted, curves), curves, folder, as_json)
+
+
+def _start(data: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
+    """What the loop knows before the first question."""
+    from shortlist.policies import names_expert, read_known, read_scores
+    from shortlist.policies.simulation import Start
+
+    experts: list[Any] = [names_expert(data.texts, data.class_names, data.x)] if names and data.texts else []
+    if scores is not None:
+        experts += read_scores(scores, data.items, data.class_names)
+    return Start(tuple(experts), None if known is None else read_known(known, data.items, data.class_names))
 
 
 def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], None]:

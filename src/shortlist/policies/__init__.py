@@ -5,7 +5,9 @@ Importing this loads numpy only; training loads scipy, features of items scikit-
 
 from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.features import loop_data, make_features
+from shortlist.policies.given import read_known, read_scores
 from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.names import names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
 from shortlist.policies.snapshot import Snapshot, current_snapshot, publish_snapshot
@@ -23,9 +25,12 @@ __all__ = [
     "current_snapshot",
     "loop_data",
     "make_features",
+    "names_expert",
     "plan_labelling",
     "plan_limits",
     "publish_snapshot",
+    "read_known",
+    "read_scores",
     "read_time_log",
     "rectangle",
 ]

@@ -55,34 +55,52 @@ class TableExpert:
     """(N, K), finite."""
     weight: float = 1.0
 
-    @classmethod
-    def of(cls, scores: ArrayLike) -> "TableExpert":
-        """From numbers of any scale, NaN where there is none.
-
-        Rows of numbers from 0 to 1 that add up to at most 1 are probabilities, and their logarithms are scores. Other
-        numbers are scores already; they are divided by their spread within a row. A missing number is taken for the
-        row's mean: it speaks neither for the class nor against it.
-        """
-        given = np.array(scores, np.float32)
-        if given.ndim != 2:
-            raise InputError(f"scores: expected a table of items by classes, got shape {given.shape}")
-        if np.isinf(given).any():
-            row, column = (int(place[0]) for place in np.nonzero(np.isinf(given)))
-            raise InputError(f"scores: item {row}, class {column} is infinite, expected a number or nothing")
-        there = ~np.isnan(given)
-        sums = np.where(there, given, 0).sum(axis=1)
-        if not (given[there] < 0).any() and (sums <= 1 + 1e-3).all():
-            given = np.log(np.maximum(given, LEAST_PROBABILITY))
-        count = np.maximum(there.sum(axis=1, keepdims=True), 1)
-        mean = np.where(there, given, 0).sum(axis=1, keepdims=True) / count
-        table = np.where(there, given - mean, 0).astype(np.float32)
-        spread = float(np.sqrt(np.square(table[there]).mean())) if there.any() else 0.0
-        return cls(table / np.float32(max(spread, 1e-6)))
-
     def scores(self, rows: IntArray) -> Matrix:
         """(B, K)."""
         found: Matrix = self.table[rows]
         return found
+
+
+@dataclass(frozen=True)
+class FavouriteExpert:
+    """The one class that somebody holds likeliest: 1 for it, 0 for the others."""
+
+    favourite: IntArray
+    """(N,) a class, or -1 where there is none."""
+    num_classes: int
+    weight: float = 2.0
+
+    def scores(self, rows: IntArray) -> Matrix:
+        """(B, K)."""
+        found: Matrix = (self.favourite[rows, None] == np.arange(self.num_classes)).astype(np.float32)
+        return found
+
+
+def experts_from_scores(scores: ArrayLike) -> tuple[Expert, Expert]:
+    """What numbers of any scale say, NaN where there is none: the scores themselves, and which class is their largest.
+
+    Two experts, because how far the first is ahead of the rest is what models misjudge most; each finds its own weight.
+    Rows of numbers from 0 to 1 that add up to at most 1 are probabilities, and their logarithms are scores. Other
+    numbers are scores already. They are divided by their spread within a row. A missing number is taken for the row's
+    mean: it speaks neither for the class nor against it.
+    """
+    given = np.array(scores, np.float32)
+    if given.ndim != 2:
+        raise InputError(f"scores: expected a table of items by classes, got shape {given.shape}")
+    if np.isinf(given).any():
+        row, column = (int(place[0]) for place in np.nonzero(np.isinf(given)))
+        raise InputError(f"scores: item {row}, class {column} is infinite, expected a number or nothing")
+    there = ~np.isnan(given)
+    sums = np.where(there, given, 0).sum(axis=1)
+    if not (given[there] < 0).any() and (sums <= 1 + 1e-3).all():
+        given = np.log(np.maximum(given, LEAST_PROBABILITY))
+    count = np.maximum(there.sum(axis=1, keepdims=True), 1)
+    mean = np.where(there, given, 0).sum(axis=1, keepdims=True) / count
+    table = np.where(there, given - mean, 0).astype(np.float32)
+    spread = float(np.sqrt(np.square(table[there]).mean())) if there.any() else 0.0
+    table /= np.float32(max(spread, 1e-6))
+    best = np.where(there, given, -np.inf).argmax(axis=1)
+    return TableExpert(table), FavouriteExpert(np.where(there.any(axis=1), best, -1), given.shape[1])
 
 
 def weighted_scores(experts: Sequence[Expert], weights: Sequence[float], rows: IntArray) -> Matrix | float:

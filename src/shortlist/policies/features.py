@@ -25,6 +25,8 @@ class LoopData:
     class_names: tuple[str, ...]
     texts: tuple[str, ...] = ()
     """Of the items, where they are texts."""
+    items: tuple[str, ...] = ()
+    """Names of the items."""
 
     @property
     def num_classes(self) -> int:
@@ -46,7 +48,7 @@ def loop_data(dataset: Dataset, *, size: int = 400, seed: int = 0) -> LoopData:
     assert train.y is not None
     assert test.y is not None
     texts = tuple(train.x) if dataset.kind == "text" else ()
-    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names, texts)
+    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names, texts, tuple(train.items.tolist()))
 
 
 def make_features(kind: str, x: Any, x_test: Any, *, size: int = 400, seed: int = 0) -> tuple[Matrix, Matrix]:

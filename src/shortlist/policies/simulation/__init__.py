@@ -3,5 +3,6 @@
 from shortlist.policies.simulation.curves import curves_csv
 from shortlist.policies.simulation.economy import Comparison, compare, report, ways
 from shortlist.policies.simulation.plot import draw_curves
+from shortlist.policies.simulation.simulate import Start
 
-__all__ = ["Comparison", "compare", "curves_csv", "draw_curves", "report", "ways"]
+__all__ = ["Comparison", "Start", "compare", "curves_csv", "draw_curves", "report", "ways"]

@@ -9,7 +9,7 @@ from shortlist.policies.features import LoopData
 from shortlist.policies.loop import LoopSettings
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.simulation.curves import by_way, summarise
-from shortlist.policies.simulation.simulate import FULL, Curve, Tick, full_labels, random_shortlists, run_loop
+from shortlist.policies.simulation.simulate import FULL, Curve, Start, Tick, full_labels, random_shortlists, run_loop
 
 Progress = Callable[[str, int, int], None]
 """Told the way, the seed and the reads so far, after every training."""
@@ -27,6 +27,8 @@ class Comparison:
     size: int = 8
     mistakes: Mistakes = field(default_factory=Mistakes)
     rivals: bool = True
+    start: Start = field(default_factory=Start)
+    """What the policy's own loops know before the first question; its rivals know nothing."""
 
 
 def compare(data: LoopData, wanted: Comparison, progress: Progress | None = None) -> list[Curve]:
@@ -48,6 +50,7 @@ def compare(data: LoopData, wanted: Comparison, progress: Progress | None = None
                     budget=wanted.budget,
                     mistakes=wanted.mistakes,
                     gold=gold,
+                    start=None if settings.policy.kind == "uniform" else wanted.start,
                     tick=tick(way, seed),
                 )
             )

@@ -1,7 +1,7 @@
 """The loop on labelled data, its answers simulated: accuracy against reads and seconds, beside its rivals."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Start:
     """What is known before the first question."""
 
     experts: tuple[Expert, ...] = ()
-    known: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    """The items whose class is known."""
+    known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Items whose class is known, and their classes."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def _run_loop(
         spent_seconds = gold * settings.time.base + spent_reads * settings.time.per_class
         settings = replace(settings, mistakes=measured)
     loop = Loop(data.x, data.num_classes, settings, seed, start.experts)
-    if len(start.known):
-        loop.know(start.known, data.y[start.known])
+    if start.known is not None:
+        loop.know(*start.known)
     points: list[Point] = []
     while True:
         rows, questions = loop.ask()

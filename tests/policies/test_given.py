@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from shortlist.errors import InputError
+from shortlist.policies.given import read_known, read_scores
+
+ITEMS, CLASSES = ["a", "b", "c"], ["cat", "dog"]
+
+
+def test_known_classes_are_matched_by_name(tmp_path):
+    path = tmp_path / "known.csv"
+    path.write_text("item,class\nc,dog\nelsewhere,cat\na,cat\na,cat\n")
+    rows, classes = read_known(path, ITEMS, CLASSES)
+    assert (rows.tolist(), classes.tolist()) == ([0, 2], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("item,class\na,cow\n", "row 1: unknown class 'cow'"),
+        ("item,class\na,cat\na,dog\n", "row 2: item 'a' has another class further up"),
+        ("name,class\na,cat\n", "expected the columns item and class, found name, class"),
+        ("item,class\nx,cat\n", "none of its items is in the data, whose first is 'a'"),
+    ],
+)
+def test_bad_labels_are_one_line(tmp_path, content, message):
+    path = tmp_path / "known.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_known(path, ITEMS, CLASSES)
+
+
+def scores_of(experts):
+    return experts[0].table, experts[1].favourite.tolist()
+
+
+def test_scores_come_from_a_table_or_an_archive_with_gaps(tmp_path):
+    table, archive = tmp_path / "scores.csv", tmp_path / "scores.npz"
+    table.write_text("item,dog,cat,unrelated\nb,3,1,9\nelsewhere,5,5,5\na,,2,0\n")
+    np.savez(archive, scores=[[3.0, 1.0], [np.nan, 2.0]], items=["b", "a"], classes=["dog", "cat"])
+    first, second = (scores_of(read_scores(path, ITEMS, CLASSES)) for path in (table, archive))
+    assert first[0] == pytest.approx(second[0])
+    assert first[1] == second[1] == [0, 1, -1]
+    assert (first[0][2] == 0).all()  # nothing is said of c
+    assert first[0][1, 1] > 0 > first[0][1, 0]
+
+
+def test_an_archive_without_names_is_in_the_order_of_the_data(tmp_path):
+    path = tmp_path / "scores.npz"
+    np.savez(path, scores=np.arange(6.0).reshape(3, 2))
+    assert scores_of(read_scores(path, ITEMS, CLASSES))[1] == [1, 1, 1]
+    np.savez(path, scores=np.arange(6.0).reshape(2, 3))
+    with pytest.raises(InputError, match=r"shape \(2, 3\) without items, expected 3 items"):
+        read_scores(path, ITEMS, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("item,cat\na,much\n", "row 1, column cat: expected a number or nothing, got 'much'"),
+        ("item,cow\na,1\n", "none of its columns is a class"),
+        ("item,cat\nx,1\n", "none of its items is in the data"),
+        ("cat,dog\n1,2\n", "expected a column item"),
+        ("item,cat\na,inf\n", "item 0, class 0 is infinite"),
+    ],
+)
+def test_bad_scores_are_one_line(tmp_path, content, message):
+    path = tmp_path / "scores.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_scores(path, ITEMS, CLASSES)
