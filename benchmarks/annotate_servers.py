@@ -25,7 +25,7 @@ from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
-from shortlist.study import provenance
+from shortlist.internal.provenance import provenance
 
 CLASSES = 20
 

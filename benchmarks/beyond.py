@@ -25,10 +25,10 @@ from torch import Tensor
 from shortlist import methods
 from shortlist.data import Dataset, load
 from shortlist.internal.files import atomic_write
+from shortlist.internal.provenance import provenance
 from shortlist.losses import cross_entropy
 from shortlist.methods import Batch, Method, restricted_softmax, weighted_cross_entropy
 from shortlist.risks import likelihood_risk, nonnegative_risk
-from shortlist.study.run.provenance import provenance
 from shortlist.training import Engine, RunConfig, mean_of_last, train_fleet
 
 SPLIT_SEED = 7

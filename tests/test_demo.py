@@ -16,7 +16,7 @@ from shortlist.demo.page import labels_of, percent
 from shortlist.demo.report import Demo, run_demo, total_epochs
 from shortlist.demo.rows import CHOSEN, DemoRow, Settings, demo_rows
 from shortlist.errors import InputError
-from shortlist.study.run.provenance import commit
+from shortlist.internal.provenance import commit
 from shortlist.training.loop import Interrupted
 
 ROOT = Path(__file__).parents[1]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist.internal.streams import generator, stream_seed
 from shortlist.labels import StochasticLabels
 from shortlist.study.plan.run_keys import RESULTS_VERSION
 from shortlist.training.answers import draw_labels
 from shortlist.training.config import RunConfig
 from shortlist.training.loop import fit
 from shortlist.training.prepared import prepare
-from shortlist.training.streams import generator, stream_seed
 from shortlist.training.task import hold_out
 
 from .conftest import CPU, blobs

@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import loop
 from shortlist.training.config import RunConfig
 from shortlist.training.history import mean_of_last
 from shortlist.training.loop import Interrupted, fit
 from shortlist.training.prepared import prepare
-from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 
 from .conftest import CPU, blobs
 from .test_run import Dropping, same

@@ -11,6 +11,7 @@ import generators
 from shortlist import methods, models
 from shortlist.data import load
 from shortlist.errors import InputError
+from shortlist.internal.streams import generator, stream_seed
 from shortlist.training.answers import draw_labels
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
@@ -18,7 +19,6 @@ from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import fit
 from shortlist.training.prepared import _run, prepare
 from shortlist.training.run import Run
-from shortlist.training.streams import generator, stream_seed
 from shortlist.training.task import build_task
 
 from .conftest import CPU, blobs

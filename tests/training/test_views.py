@@ -11,12 +11,12 @@ from shortlist import methods
 from shortlist.data import load
 from shortlist.data.dataset import Dataset
 from shortlist.errors import InputError
+from shortlist.internal.streams import generator
 from shortlist.methods import Batch
 from shortlist.training.augment import PADDING, STAY, draw_moves, move_images
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.prepared import prepare
 from shortlist.training.schedules import learning_rates
-from shortlist.training.streams import generator
 from shortlist.training.views import change_images, draw_changes, objective_of, two_views
 
 CPU = Engine(device="cpu").resolve(1)

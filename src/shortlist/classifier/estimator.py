@@ -20,6 +20,7 @@ from shortlist.classifier.features import check_features, check_weight
 from shortlist.classifier.passes import dataset_of, detached, one_pass
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.streams import stream_seed
 from shortlist.training import (
     Engine,
     Inputs,
@@ -31,7 +32,6 @@ from shortlist.training import (
     fit,
     predict_logits,
     prepare,
-    stream_seed,
 )
 
 FloatArray = NDArray[np.float64]

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from shortlist import models
 from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.errors import InputError
-from shortlist.training import Normalise, read_checkpoint, write_checkpoint
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.training import Normalise
 
 FILE = "classifier.safetensors"
 KIND = "ShortlistClassifier"

@@ -1,7 +1,6 @@
 """The demo: the idea in two minutes on scikit-learn's digits, a table and a page with two pictures.
 
-`rows` says what is compared, `grid` trains it, `choose` chose the settings, and `report` writes the page with the
-pictures, the template and the provenance of `shortlist.study`.
+`rows` says what is compared, `grid` trains it, `choose` chose the settings, and `report` writes the page.
 """
 
 from shortlist.demo.report import run_demo, total_epochs

@@ -18,7 +18,7 @@ from shortlist.data import Dataset, load
 from shortlist.demo.grid import one_thread, prepare_row
 from shortlist.demo.rows import EPOCHS, DemoRow, Settings, demo_rows
 from shortlist.errors import InputError
-from shortlist.study import provenance
+from shortlist.internal.provenance import provenance
 from shortlist.training import fit, mean_of_last
 
 GRID = [Settings(lr, weight_decay) for lr in (0.003, 0.01, 0.03, 0.1, 0.3) for weight_decay in (1e-4, 1e-3, 1e-2)]

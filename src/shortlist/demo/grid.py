@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from shortlist.data import Dataset, load
 from shortlist.demo.rows import BATCH_SIZE, CHOSEN, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, Settings, demo_rows
 from shortlist.errors import InputError
+from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels
-from shortlist.training import Engine, EpochScores, Prepared, RunConfig, fit, mean_of_last, prepare, stream_seed
+from shortlist.training import Engine, EpochScores, Prepared, RunConfig, fit, mean_of_last, prepare
 
 
 @dataclass(frozen=True)

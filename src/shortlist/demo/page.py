@@ -4,7 +4,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shortlist.study import render
+from shortlist.internal.template import render
 
 
 def render_page(figures: dict[str, Any], by_epoch: str, by_reads: str) -> str:

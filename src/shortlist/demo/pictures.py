@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from shortlist.demo.grid import Outcome, deviation
 from shortlist.demo.rows import DemoRow
-from shortlist.study import LOOKS, drawing_style, svg_text
+from shortlist.internal.drawing import LOOKS, drawing_style, svg_text
 
 FONT_SIZE = 11
 

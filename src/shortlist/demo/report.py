@@ -16,7 +16,7 @@ from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
 from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, demo_rows
 from shortlist.internal.files import atomic_write
-from shortlist.study import provenance
+from shortlist.internal.provenance import provenance
 
 
 @dataclass(frozen=True)

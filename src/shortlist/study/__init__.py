@@ -11,14 +11,10 @@ if TYPE_CHECKING:
     from shortlist.study.commands import Study
     from shortlist.study.plan.grid import PARTS, PlannedRun, Wanted
     from shortlist.study.plan.variants import checked_protocols
-    from shortlist.study.report.drawing import LOOKS, drawing_style, svg_text
     from shortlist.study.report.page import write_report
-    from shortlist.study.report.template import render
     from shortlist.study.run.driver import Budget, DriveOutcome, open_engine
-    from shortlist.study.run.provenance import provenance
 
 __all__ = [
-    "LOOKS",
     "PARTS",
     "Budget",
     "DriveOutcome",
@@ -26,11 +22,7 @@ __all__ = [
     "Study",
     "Wanted",
     "checked_protocols",
-    "drawing_style",
     "open_engine",
-    "provenance",
-    "render",
-    "svg_text",
     "write_report",
 ]
 
@@ -38,11 +30,8 @@ _MODULES = {
     "commands": ("Study",),
     "plan.grid": ("PARTS", "PlannedRun", "Wanted"),
     "plan.variants": ("checked_protocols",),
-    "report.drawing": ("LOOKS", "drawing_style", "svg_text"),
     "report.page": ("write_report",),
-    "report.template": ("render",),
     "run.driver": ("Budget", "DriveOutcome", "open_engine"),
-    "run.provenance": ("provenance",),
 }
 
 

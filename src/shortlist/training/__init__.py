@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from shortlist.training.method_check import check_method
     from shortlist.training.prepared import Prepared, prepare
     from shortlist.training.run import Run
-    from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
     from shortlist.training.saved.folder import Trained, load_folder
     from shortlist.training.saved.predict import evaluate_on, read_items
     from shortlist.training.saved.predictions import Predictions
     from shortlist.training.saved.source import DataSource
     from shortlist.training.selection import TuneRow, tune
-    from shortlist.training.streams import stream_seed
     from shortlist.training.task import build_task
 
 _MODULES = {
@@ -53,13 +51,11 @@ _MODULES = {
     "method_check": ("check_method",),
     "prepared": ("Prepared", "prepare"),
     "run": ("Run",),
-    "saved.checkpoint": ("read_checkpoint", "write_checkpoint"),
     "saved.folder": ("Trained", "load_folder"),
     "saved.predict": ("evaluate_on", "read_items"),
     "saved.predictions": ("Predictions",),
     "saved.source": ("DataSource",),
     "selection": ("TuneRow", "tune"),
-    "streams": ("stream_seed",),
     "task": ("build_task",),
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
@@ -97,14 +93,11 @@ __all__ = [
     "pack_key",
     "predict_logits",
     "prepare",
-    "read_checkpoint",
     "read_items",
     "score_answers",
-    "stream_seed",
     "train",
     "train_fleet",
     "tune",
-    "write_checkpoint",
 ]
 
 

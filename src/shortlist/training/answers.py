@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
+from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels, join
-from shortlist.training.streams import stream_seed
 
 
 @dataclass(frozen=True)

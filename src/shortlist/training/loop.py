@@ -13,10 +13,10 @@ import numpy as np
 from torch import Tensor
 
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
 from shortlist.training.history import EpochScores, check_score_every, score_due
 from shortlist.training.prepared import Prepared
-from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
 
 CHECKPOINT_SECONDS = 1.0

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shortlist.errors import InputError
+from shortlist.internal.streams import generator, stream_seed
 from shortlist.losses import at_least_float32
 from shortlist.methods import Batch, Feed, Method
 from shortlist.training.augment import STAY, draw_moves, move_images
@@ -24,7 +25,6 @@ from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-from shortlist.training.streams import generator, stream_seed
 from shortlist.training.views import COLUMNS, change_images, draw_changes, objective_of, two_views
 
 

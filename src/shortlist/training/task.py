@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.data import Dataset
 from shortlist.errors import InputError
+from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method
 from shortlist.training.answers import draw_labels
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Normalise
 from shortlist.training.method_check import check_method
-from shortlist.training.streams import stream_seed
 
 
 @dataclass

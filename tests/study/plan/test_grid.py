@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
+from shortlist.internal import provenance
 from shortlist.methods import METHODS
 from shortlist.study.plan import paper, run_keys, variants
 from shortlist.study.plan.datasets import study_dataset
@@ -16,7 +17,6 @@ from shortlist.study.plan.grid import TABLES, Cell, Wanted, cells, config_of, pl
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes, default_recipe
 from shortlist.study.plan.run_keys import canonical, key_of, settings_key
 from shortlist.study.plan.variants import MethodVariant, trained_share
-from shortlist.study.run import provenance
 from shortlist.training.config import RunConfig
 
 NONE_CHOSEN = Recipes()

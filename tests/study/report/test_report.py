@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
+from shortlist.internal import drawing
 from shortlist.study.plan.grid import Cell, Wanted, cells, plan_run, planned
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report import claims, curves, drawing, overview, size_curves, tables
+from shortlist.study.report import claims, curves, overview, size_curves, tables
 from shortlist.study.report.content import TABLES, settings_rows
 from shortlist.study.report.page import MARKS, RESULTS_PAGE, write_report
 from shortlist.study.report.results import Results, over_trials

@@ -11,11 +11,11 @@ from scipy.sparse import csr_matrix
 
 from shortlist.data import Split
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.config import RunConfig
 from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit
 from shortlist.training.prepared import prepare
-from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.fingerprint import inputs_checksum
 from shortlist.training.saved.source import DataSource
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import InputError
+from shortlist.internal.provenance import short
 from shortlist.study.choose.tuning import TRIED
 from shortlist.study.plan.datasets import QUICK, names, study_dataset
 from shortlist.study.plan.recipes import CHOICE, Recipes
@@ -20,7 +21,6 @@ from shortlist.study.report.results import Results
 from shortlist.study.report.size_curves import by_size
 from shortlist.study.report.tables import Table, build_table, problem
 from shortlist.study.run.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
-from shortlist.study.run.provenance import short
 
 REASONS = "not-run.json"
 """Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""

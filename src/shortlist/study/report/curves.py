@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
 from shortlist.study.report.results import CellResult, Results
 from shortlist.study.report.tables import PROTOCOLS, added
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from shortlist.internal.files import atomic_write
+from shortlist.internal.provenance import short
+from shortlist.internal.template import render
 from shortlist.study.report import markdown
 from shortlist.study.report.content import Content, gather
-from shortlist.study.report.template import render
-from shortlist.study.run.provenance import short
 
 STUDY, RESULTS_PAGE = "results", Path("docs", "results.md")
 """The study's own folder, and the page beside it that shows its main tables between the marks."""

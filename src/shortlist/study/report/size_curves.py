@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
+from shortlist.internal.drawing import COLLAPSED, LOOKS, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report.drawing import COLLAPSED, LOOKS, drawing_style, svg_text
 from shortlist.study.report.results import Results
 
 SIZES_SHOWN = SIZES["table1"]

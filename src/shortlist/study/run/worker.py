@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from shortlist.internal.provenance import provenance
 from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.ledger import RUN, Row
-from shortlist.study.run.provenance import provenance
 from shortlist.training import Engine, EpochScores, FleetResult, Interrupted, mean_of_last, train_fleet
 
 DIGITS, MEAN_DIGITS = 4, 6

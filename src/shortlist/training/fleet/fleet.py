@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import InputError
+from shortlist.internal.streams import generator
 from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import RunConfig
@@ -29,7 +30,6 @@ from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risk
 from shortlist.training.fleet.scoring import accuracies, held_logits
 from shortlist.training.history import EpochScores, score_due
 from shortlist.training.schedules import learning_rates
-from shortlist.training.streams import generator
 from shortlist.training.task import Task
 from shortlist.training.views import COLUMNS, draw_changes, two_views
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint
 from shortlist.internal.files import atomic_write
 from shortlist.training.answers import Answers, check_classes, collected, simulated
 from shortlist.training.config import Engine, RunConfig, resolve_device
@@ -22,7 +23,6 @@ from shortlist.training.job.defaults import defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
-from shortlist.training.saved.checkpoint import read_checkpoint
 from shortlist.training.saved.fingerprint import Fingerprint
 from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
 from shortlist.training.saved.measures import Measures, measure

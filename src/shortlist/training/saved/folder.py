@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.data import Features, as_inputs, load_features
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.internal.files import atomic_write, sync_directory
 from shortlist.internal.version import __version__
 from shortlist.methods import Method
@@ -38,7 +39,6 @@ from shortlist.training.history import EpochScores
 from shortlist.training.inputs import Inputs, Normalise
 from shortlist.training.optim import FlatParameters
 from shortlist.training.saved.card import card_text
-from shortlist.training.saved.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.saved.confusion import confusion_svg
 from shortlist.training.saved.measures import Measures
 

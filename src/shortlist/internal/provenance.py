@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import shortlist
+from shortlist.internal.version import __version__
 
-PACKAGE = Path(shortlist.__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 COMMIT = "SHORTLIST_COMMIT"
 """Names the commit where the source was copied without its repository."""
 
@@ -51,7 +51,7 @@ def cpu_name() -> str:
 
 def versions(*packages: str) -> dict[str, str | None]:
     """Of this package, Python and others; None for one that is not installed."""
-    own = {"shortlist": shortlist.__version__, "python": platform.python_version()}
+    own = {"shortlist": __version__, "python": platform.python_version()}
     return {**own, **{name: _version(name) for name in packages}}
 
 
