@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from label_economy import L2, SIZE, held_out
 from shortlist.data import load
-from shortlist.files import atomic_write
+from shortlist.internal.files import atomic_write
 from shortlist.policies import LoopSettings, Policy, loop_data
 from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features import LoopData
