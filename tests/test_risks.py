@@ -10,6 +10,7 @@ import torch
 import naive
 from shortlist import losses, risks
 from shortlist.errors import InputError
+from shortlist.internal.tensors import single_process
 from shortlist.labels import NONE
 
 LOSS = losses.ovr_square
@@ -18,7 +19,7 @@ NONNEGATIVE = {c: partial(risks.nonnegative_risk, correction=c) for c in ("none"
 NAMES = ["paper", *LINEAR, *NONNEGATIVE, "likelihood"]
 
 
-def risk(name, sample, all_sum=risks.single_process, half=False):
+def risk(name, sample, all_sum=single_process, half=False):
     """The risk of a sample, from its logits."""
     rest = {"weight": sample.weight, "all_sum": all_sum}
     if name == "likelihood":

@@ -18,10 +18,11 @@ with named_extra():
     import torch.nn.functional as F
     from torch import Tensor
 
+from shortlist.internal.tensors import at_least_float32
+
 __all__ = [
     "LOSSES",
     "Normalisation",
-    "at_least_float32",
     "cross_entropy",
     "get",
     "ovr_square",
@@ -89,11 +90,6 @@ def _one_versus_rest(positive: Tensor, negative: Tensor, normalisation: Normalis
         case "negatives":
             return positive + others / max(K - 1, 1)
     raise unknown_name("normalisation", normalisation, ("sum", "mean", "negatives"))
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """The same in float32, or in float64 where it was: sums and squares need the range and the digits."""
-    return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
 LOSSES: dict[str, Loss] = {

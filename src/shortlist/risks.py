@@ -10,7 +10,6 @@ in a distributed run it adds them up over the processes, so that every process g
 """
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 from shortlist.errors import unknown_name
@@ -22,10 +21,9 @@ with named_extra():
     import torch.nn.functional as F
     from torch import Tensor
 
-from shortlist.losses import at_least_float32
+from shortlist.internal.tensors import AllSum, at_least_float32, single_process
 
 __all__ = [
-    "AllSum",
     "Correction",
     "batch_mean",
     "candidates",
@@ -36,19 +34,12 @@ __all__ = [
     "picked_loss",
     "propensity_loss",
     "propensity_weight",
-    "single_process",
     "total_risk",
     "unbiased_risk",
     "unseen_loss",
 ]
 
-AllSum = Callable[[Tensor], Tensor]
 Correction = Literal["none", "relu", "abs"]
-
-
-def single_process(sums: Tensor) -> Tensor:
-    """The `all_sum` of a single process: the sums as they are."""
-    return sums
 
 
 def paper_risk(

@@ -7,9 +7,9 @@ import torch
 
 import naive
 from shortlist import methods
+from shortlist.internal.tensors import single_process
 from shortlist.labels import NONE
 from shortlist.methods import Batch
-from shortlist.risks import single_process
 
 CASES = {
     "ol": ("ol", {}),

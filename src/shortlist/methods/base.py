@@ -21,8 +21,9 @@ with named_extra():
     import torch
     from torch import Tensor
 
-from shortlist.losses import at_least_float32, cross_entropy
-from shortlist.risks import AllSum, batch_mean, candidates, single_process
+from shortlist.internal.tensors import AllSum, at_least_float32, single_process
+from shortlist.losses import cross_entropy
+from shortlist.risks import batch_mean, candidates
 
 Protocol = Literal["paper", "fair"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.losses import at_least_float32
+from shortlist.internal.tensors import at_least_float32
 from shortlist.methods.base import Batch, Method, restricted_softmax
 
 

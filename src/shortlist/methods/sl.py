@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist import losses, theory
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.tensors import at_least_float32
 from shortlist.labels import StochasticLabels
 from shortlist.methods.base import Batch, Method
 from shortlist.risks import paper_risk, total_risk
@@ -51,7 +52,7 @@ class SL(Method):
     def probabilities(self, logits: Tensor) -> Tensor:
         """By the link of the loss; still smoothed."""
         if self.normalisation == "negatives":  # a negative counts 1 / (K - 1): the odds are that much too high
-            yes = ((1 + losses.at_least_float32(logits)) / 2).clamp(0, 1)
+            yes = ((1 + at_least_float32(logits)) / 2).clamp(0, 1)
             logits = 2 * yes / (yes + (logits.shape[-1] - 1) * (1 - yes)) - 1
         return losses.probabilities(self.loss, logits)
 

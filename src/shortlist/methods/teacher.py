@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import InputError
-from shortlist.losses import at_least_float32, cross_entropy
+from shortlist.internal.tensors import at_least_float32
+from shortlist.losses import cross_entropy
 from shortlist.methods.base import Batch, Method, restricted_softmax
 from shortlist.risks import log_candidates
 

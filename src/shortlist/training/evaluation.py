@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from shortlist.internal.tensors import at_least_float32
 from shortlist.labels import StochasticLabels
-from shortlist.losses import at_least_float32
 from shortlist.methods import Method
 from shortlist.theory import unsmooth
 from shortlist.training.inputs import Inputs

@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from shortlist.errors import InputError
 from shortlist.internal.streams import generator, stream_seed
-from shortlist.losses import at_least_float32
+from shortlist.internal.tensors import at_least_float32
 from shortlist.methods import Batch, Feed, Method
 from shortlist.training.augment import STAY, draw_moves, move_images
 from shortlist.training.average import Average
