@@ -25,7 +25,8 @@ import torch
 
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
-from shortlist.training import Engine, RunConfig, defaults_for, fit, mean_of_last, prepare, tune
+from shortlist.training import Engine, RunConfig, fit, mean_of_last, prepare, tune
+from shortlist.training.job.defaults import defaults_for
 
 METHODS = ("ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw")
 """All but `propensity`, which for lists drawn uniformly is `ol` at another learning rate."""

@@ -8,8 +8,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from shortlist import NONE, ShortlistClassifier, StochasticLabels
-from shortlist.classifier.passes import one_pass
 from shortlist.errors import InputError
+from shortlist.training import one_pass
 from shortlist.training.run import Run
 
 X, Y = load_digits(return_X_y=True)

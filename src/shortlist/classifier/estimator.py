@@ -1,5 +1,6 @@
 """ShortlistClassifier: training from shortlists, as scikit-learn has it."""
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,23 +17,11 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.classifier.answers import Shown, answers_in, read_answers
 from shortlist.classifier.classes import Classes, stated_classes
-from shortlist.classifier.features import check_features, check_weight
-from shortlist.classifier.passes import dataset_of, detached, one_pass
+from shortlist.classifier.features import check_features, check_weight, dataset_of
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.streams import stream_seed
-from shortlist.training import (
-    Engine,
-    Inputs,
-    Interrupted,
-    Normalise,
-    Run,
-    RunConfig,
-    class_probabilities,
-    fit,
-    predict_logits,
-    prepare,
-)
+from shortlist.training import Engine, Interrupted, Normalise, RunConfig, fit, logits_of, one_pass, prepare
 
 FloatArray = NDArray[np.float64]
 AUTO_BATCHES = 32
@@ -157,7 +146,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.history_ = [asdict(row) for row in history]
             self.smoothing_ = prepared.smoothing
             self._items = len(labels)
-            return self._keep(prepared.run)
+            return self._keep(prepared.run.model, prepared.run.optimiser_state())
 
     def partial_fit(
         self,
@@ -197,7 +186,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
         self._items = before + now
         self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
-        return self._keep(run)
+        return self._keep(run.model, run.optimiser_state())
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -209,9 +198,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = before
             raise
 
-    def _keep(self, run: Run) -> Self:
-        self.network_ = detached(run.model)
-        self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in run.optimiser_state().items()}
+    def _keep(self, network: nn.Module, optimiser: Mapping[str, Tensor]) -> Self:
+        self.network_ = _detached(network)
+        self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in optimiser.items()}
         return self
 
     def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:
@@ -267,10 +256,10 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "network_")
         x = check_features(self, X, reset=False)
         device = Engine(device=self.device).resolve(0).device
-        network = detached(self.network_).to(device)
+        network = _detached(self.network_).to(device)
         if x.ndim == 2:  # in float64: what an item gets must not depend on the items it comes with, not by a digit
             network = network.double()
-        return predict_logits(network, Inputs(x, device)).cpu().double()
+        return logits_of(network, x, device).cpu().double()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,) the class label with the highest decision."""
@@ -287,7 +276,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(N, K) class probabilities: by the method's link, with the smoothing it suffers undone."""
         logits = self._logits(X)
         method = methods.get(self.method, **dict(self.method_options or {}))
-        p: FloatArray = class_probabilities(method, logits, self.smoothing_).numpy()
+        p: FloatArray = method.class_probabilities(logits, self.smoothing_).numpy()
         return p
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -339,3 +328,12 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _detached(network: nn.Module) -> nn.Module:
+    """A copy on the CPU, in evaluation mode, whose tensors belong to nothing else."""
+    free = copy.deepcopy(network).cpu().eval()
+    for parameter in free.parameters():
+        parameter.grad = None
+        parameter.data = parameter.data.contiguous().clone()
+    return free

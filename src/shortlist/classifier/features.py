@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
+
+
+def dataset_of(x: Any, num_classes: int) -> Dataset:
+    """Checked `X` as a dataset of training items."""
+    names = tuple(str(k) for k in range(num_classes))
+    return Dataset("X", Split(x), None, names, "image" if x.ndim == 4 else "features")
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:

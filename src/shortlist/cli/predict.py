@@ -37,14 +37,14 @@ def predict(
 
     Example: echo "my card is lost" | shortlist predict runs/banking -
     """
-    from shortlist.training import Predictions, load_folder, read_items
+    from shortlist.training import load_folder, predict_files
 
     with progress(None, "predicting"):
         trained = load_folder(folder, device)
-        items = read_items(trained, files, text_column=text_column, image_column=image_column, item_column=item_column)
-        found = Predictions.of(trained, items, top_k)
+        columns = {"text_column": text_column, "image_column": image_column, "item_column": item_column}
+        found = predict_files(trained, files, top_k, **columns)
     if out is None:
         typer.echo(found.to_jsonl() if json else found.to_csv(), nl=False)
     else:
         found.write(out)
-        note(f"{out}: {len(items.names):,} predictions")
+        note(f"{out}: {len(found.items):,} predictions")

@@ -24,6 +24,7 @@ with named_extra():
 from shortlist.internal.tensors import AllSum, at_least_float32, single_process
 from shortlist.losses import cross_entropy
 from shortlist.risks import batch_mean, candidates
+from shortlist.theory import unsmooth
 
 Protocol = Literal["paper", "fair"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
@@ -113,6 +114,11 @@ class Method(ABC):
     def probabilities(self, logits: Tensor) -> Tensor:
         """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
         return torch.softmax(at_least_float32(logits), -1)
+
+    def class_probabilities(self, logits: Tensor, smoothing: float) -> Tensor:
+        """(N, K) `probabilities` with the label smoothing that the method suffered undone."""
+        p = self.probabilities(logits)
+        return torch.from_numpy(unsmooth(p.double().cpu().numpy(), smoothing)) if smoothing else p
 
     def smoothing(self, labels: StochasticLabels) -> float:
         """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""

@@ -17,83 +17,68 @@ from shortlist.internal.extras import named_extra
 if TYPE_CHECKING:
     from shortlist.training.answers import draw_labels
     from shortlist.training.config import Engine, Optimiser, RunConfig, Schedule
-    from shortlist.training.evaluation import calibration_error, class_probabilities, predict_logits, score_answers
+    from shortlist.training.evaluation import calibration_error, logits_of, score_answers
     from shortlist.training.fleet.fleet import FleetResult
     from shortlist.training.fleet.packs import pack_key
-    from shortlist.training.history import LAST, EpochScores, mean_of_last
-    from shortlist.training.inputs import Inputs, Normalise
-    from shortlist.training.job.defaults import defaults_for
+    from shortlist.training.history import EpochScores, mean_of_last
+    from shortlist.training.inputs import Normalise
     from shortlist.training.job.job import Finished, Job, Listeners, train
     from shortlist.training.loop import Interrupted, fit
     from shortlist.training.many import train_fleet
-    from shortlist.training.method_check import check_method
+    from shortlist.training.passes import one_pass
     from shortlist.training.prepared import Prepared, prepare
-    from shortlist.training.run import Run
     from shortlist.training.saved.folder import Trained, load_folder
-    from shortlist.training.saved.predict import evaluate_on, read_items
-    from shortlist.training.saved.predictions import Predictions
+    from shortlist.training.saved.predict import evaluate_on, predict_files
     from shortlist.training.saved.source import DataSource
     from shortlist.training.selection import TuneRow, tune
-    from shortlist.training.task import build_task
 
 _MODULES = {
     "answers": ("draw_labels",),
     "config": ("Engine", "Optimiser", "RunConfig", "Schedule"),
-    "evaluation": ("calibration_error", "class_probabilities", "predict_logits", "score_answers"),
+    "evaluation": ("calibration_error", "logits_of", "score_answers"),
     "fleet.fleet": ("FleetResult",),
     "fleet.packs": ("pack_key",),
-    "history": ("LAST", "EpochScores", "mean_of_last"),
-    "inputs": ("Inputs", "Normalise"),
-    "job.defaults": ("defaults_for",),
+    "history": ("EpochScores", "mean_of_last"),
+    "inputs": ("Normalise",),
     "job.job": ("Finished", "Job", "Listeners", "train"),
     "loop": ("Interrupted", "fit"),
     "many": ("train_fleet",),
-    "method_check": ("check_method",),
+    "passes": ("one_pass",),
     "prepared": ("Prepared", "prepare"),
-    "run": ("Run",),
     "saved.folder": ("Trained", "load_folder"),
-    "saved.predict": ("evaluate_on", "read_items"),
-    "saved.predictions": ("Predictions",),
+    "saved.predict": ("evaluate_on", "predict_files"),
     "saved.source": ("DataSource",),
     "selection": ("TuneRow", "tune"),
-    "task": ("build_task",),
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "LAST",
     "DataSource",
     "Engine",
     "EpochScores",
     "Finished",
     "FleetResult",
-    "Inputs",
     "Interrupted",
     "Job",
     "Listeners",
     "Normalise",
     "Optimiser",
-    "Predictions",
     "Prepared",
-    "Run",
     "RunConfig",
     "Schedule",
     "Trained",
     "TuneRow",
-    "build_task",
     "calibration_error",
-    "check_method",
-    "class_probabilities",
-    "defaults_for",
     "draw_labels",
     "evaluate_on",
     "fit",
     "load_folder",
+    "logits_of",
     "mean_of_last",
+    "one_pass",
     "pack_key",
-    "predict_logits",
+    "predict_files",
     "prepare",
-    "read_items",
     "score_answers",
     "train",
     "train_fleet",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,8 +11,6 @@ from torch import Tensor, nn
 
 from shortlist.internal.tensors import at_least_float32
 from shortlist.labels import StochasticLabels
-from shortlist.methods import Method
-from shortlist.theory import unsmooth
 from shortlist.training.inputs import Inputs
 
 EVALUATION_BATCH = 2000
@@ -31,6 +30,11 @@ def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None,
     return torch.cat(parts)
 
 
+def logits_of(model: nn.Module, x: Any, device: str) -> Tensor:
+    """(N, K) the model's logits of items that are not on a device yet: images, features or a CSR matrix."""
+    return predict_logits(model, Inputs(x, device))
+
+
 @dataclass(frozen=True)
 class Scores:
     """How well a model does on held-out items, from their answers alone."""
@@ -45,14 +49,6 @@ class Scores:
     def known_accuracy(self) -> float | None:
         """The accuracy, or None where no item was answered: what is stored, as JSON has no NaN."""
         return None if np.isnan(self.accuracy) else self.accuracy
-
-
-def class_probabilities(method: Method, logits: Tensor, smoothing: float) -> Tensor:
-    """(N, K) class probabilities: by the method's link, its smoothing undone."""
-    p = method.probabilities(logits)
-    if smoothing == 0:
-        return p
-    return torch.from_numpy(unsmooth(p.double().cpu().numpy(), smoothing))
 
 
 def score_answers(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, class_probabilities, predict_logits, score_answers
+from shortlist.training.evaluation import accuracy, predict_logits, score_answers
 from shortlist.training.history import EpochScores, check_score_every, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
@@ -37,7 +37,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
 
 def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
     """(N, K) class probabilities: by the method's link, its smoothing undone."""
-    return class_probabilities(prepared.method, logits, prepared.smoothing)
+    return prepared.method.class_probabilities(logits, prepared.smoothing)
 
 
 def fit(

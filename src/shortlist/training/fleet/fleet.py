@@ -23,7 +23,7 @@ from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
-from shortlist.training.evaluation import class_probabilities, score_answers
+from shortlist.training.evaluation import score_answers
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
@@ -258,7 +258,7 @@ class Fleet:
         for run, task in enumerate(self.tasks):
             scores = None
             if due[run] and task.held is not None and held is not None:
-                link = partial(class_probabilities, task.method, smoothing=task.smoothing)
+                link = partial(task.method.class_probabilities, smoothing=task.smoothing)
                 scores = score_answers(held[run, : len(task.held)], task.held, link)
             self.results[self.places[run]].history.append(
                 EpochScores(

@@ -34,9 +34,9 @@ from shortlist.internal.files import atomic_write, sync_directory
 from shortlist.internal.version import __version__
 from shortlist.methods import Method
 from shortlist.training.config import RunConfig, resolve_device
-from shortlist.training.evaluation import class_probabilities, predict_logits
+from shortlist.training.evaluation import logits_of
 from shortlist.training.history import EpochScores
-from shortlist.training.inputs import Inputs, Normalise
+from shortlist.training.inputs import Normalise
 from shortlist.training.optim import FlatParameters
 from shortlist.training.saved.card import card_text
 from shortlist.training.saved.confusion import confusion_svg
@@ -90,7 +90,7 @@ class Trained:
 
     def logits(self, inputs: Any) -> Tensor:
         """(N, K) logits of raw inputs."""
-        return predict_logits(self.model, Inputs(self._checked(inputs), self.device))
+        return logits_of(self.model, self._checked(inputs), self.device)
 
     def predict(self, inputs: Any) -> NDArray[np.float64]:
         """(N, K) class probabilities of raw inputs.
@@ -102,7 +102,7 @@ class Trained:
         if not (len(inputs) if isinstance(inputs, list) else inputs.shape[0]):
             return np.zeros((0, self.num_classes))
         p: NDArray[np.float64]
-        p = class_probabilities(self.method, self.logits(inputs), self.smoothing).double().cpu().numpy()
+        p = self.method.class_probabilities(self.logits(inputs), self.smoothing).double().cpu().numpy()
         p /= p.sum(1, keepdims=True)  # rows that sum to 1 as doubles too
         return p
 

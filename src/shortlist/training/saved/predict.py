@@ -15,7 +15,7 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.internal.files import allow_long_fields
 from shortlist.training.saved.folder import Trained
 from shortlist.training.saved.measures import Measures, measure
-from shortlist.training.saved.predictions import Items
+from shortlist.training.saved.predictions import Items, Predictions
 from shortlist.training.saved.source import DataSource
 
 STDIN = "-"
@@ -40,6 +40,11 @@ def evaluate_on(trained: Trained, data: str, split: str | None = None, **columns
     if part.y is None:
         raise InputError(f"{data}: the classes of its items are not known, so there is nothing to score")
     return measure(trained.predict(_inputs(trained, dataset, part)), part.y, trained.class_names), where
+
+
+def predict_files(trained: Trained, files: Sequence[str], top_k: int = 3, **columns: str | None) -> Predictions:
+    """The likeliest classes of items in files; the arguments are those of `read_items`, and `top_k` is cut at K."""
+    return Predictions.of(trained, read_items(trained, files, **columns), top_k)
 
 
 def read_items(trained: Trained, files: Sequence[str], **columns: str | None) -> Items:

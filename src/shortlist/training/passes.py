@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shortlist import methods
-from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training import Engine, Inputs, Run, RunConfig, check_method
-
-
-def dataset_of(x: Any, num_classes: int) -> Dataset:
-    """`X` as training takes its data."""
-    names = tuple(str(k) for k in range(num_classes))
-    return Dataset("X", Split(x), None, names, "image" if x.ndim == 4 else "features")
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.inputs import Inputs
+from shortlist.training.method_check import check_method
+from shortlist.training.run import Run
 
 
 def one_pass(
@@ -75,12 +71,3 @@ def one_pass(
     if not math.isfinite(risk):
         raise InputError(f"the risk is {risk}: try a smaller lr")
     return run, risk
-
-
-def detached(network: nn.Module) -> nn.Module:
-    """A copy on the CPU, in evaluation mode, whose tensors belong to nothing else."""
-    free = copy.deepcopy(network).cpu().eval()
-    for parameter in free.parameters():
-        parameter.grad = None
-        parameter.data = parameter.data.contiguous().clone()
-    return free
