@@ -18,8 +18,8 @@ from shortlist import methods, theory
 from shortlist.methods import Batch
 
 ROOMS = [
-    *("internal.arguments", "errors", "internal.files", "losses", "risks", "theory"),
-    *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "joining", "names", "stochastic")),
+    *("internal.arguments", "errors", "internal.files", "internal.names", "losses", "risks", "theory"),
+    *(f"labels.{name}" for name in ("checks", "draw", "files", "formats", "joining", "stochastic")),
 ]
 METHODS = [f"methods.{module.name}" for module in pkgutil.iter_modules(methods.__path__)]
 PAGE = (Path(__file__).parents[1] / "docs" / "methods.md").read_text()

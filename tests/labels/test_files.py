@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.labels import NONE, StochasticLabels, join_names, split_names
+from shortlist.internal.names import join_names, split_names
+from shortlist.labels import NONE, StochasticLabels
 
 FORMATS = ["csv", "jsonl", "parquet"]
 AWKWARD = ["a|b", "c\\", '"quoted"', "two\nlines", "\r", " ", "é 漢字 🙂", "\u2028", "0", "-1", "\ufeff", "\x00", "1|"]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli.plan import plan as command
 from shortlist.errors import InputError
-from shortlist.labels import join_names
+from shortlist.internal.names import join_names
 from shortlist.policies.plan import MODEL_QUESTIONS, MODEL_READS, MODEL_SECONDS, plan_labelling, read_time_log
 from shortlist.policies.time_model import TimeModel
 

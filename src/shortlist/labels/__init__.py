@@ -3,7 +3,6 @@
 from shortlist.labels.checks import NONE
 from shortlist.labels.draw import answer_shortlists
 from shortlist.labels.joining import join
-from shortlist.labels.names import join_names, split_names
 from shortlist.labels.stochastic import StochasticLabels
 
-__all__ = ["NONE", "StochasticLabels", "answer_shortlists", "join", "join_names", "split_names"]
+__all__ = ["NONE", "StochasticLabels", "answer_shortlists", "join"]

@@ -20,9 +20,9 @@ import numpy as np
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
+from shortlist.internal.names import join_names, split_names
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of
-from shortlist.labels.names import join_names, split_names
 
 MOST_INDICES = 100_000_000
 """More classes than this are a slip of the keyboard, not a file of labels."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from shortlist.errors import InputError
 from shortlist.internal.files import allow_long_fields
-from shortlist.labels.names import join_names
+from shortlist.internal.names import join_names
 
 COLUMNS = ("item", "shortlist", "answer")
 """What every file has."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.errors import InputError
-from shortlist.labels import split_names
+from shortlist.internal.names import split_names
 from shortlist.policies.time_model import TimeModel, fit_time
 from shortlist.theory import expected_reads, information
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names
 from shortlist.annotate.project.project import Project
-from shortlist.labels import join_names, split_names
+from shortlist.internal.names import join_names, split_names
 
 COLUMNS = (
     "item",

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.formats.answers import standing_answers
 from shortlist.annotate.project.project import Project
-from shortlist.labels import split_names
+from shortlist.internal.names import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
 

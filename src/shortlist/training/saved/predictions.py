@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
-from shortlist.labels import join_names
+from shortlist.internal.names import join_names
 from shortlist.training.saved.folder import Trained
 
 ENDINGS = (".csv", ".jsonl", ".parquet")
