@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from shortlist.demo import result_table
+from shortlist.demo.table import result_table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -1,15 +1,12 @@
 """`shortlist demo`: the idea in two minutes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from shortlist.cli.options import AsJson, note, print_json
 from shortlist.cli.progress import progress
-
-if TYPE_CHECKING:
-    from shortlist.demo import DemoRow
 
 
 def demo(
@@ -28,15 +25,14 @@ def demo(
     """
     from rich.console import Console
 
-    from shortlist.demo import result_table, run_demo, total_epochs
+    from shortlist.demo import run_demo
     from shortlist.training import Interrupted
 
     chosen = tuple(range(seeds))
-    with progress(total_epochs(seeds=chosen, epochs=epochs), "digits") as bar:
+    with progress(None, "digits") as bar:
 
-        def on_epoch(row: "DemoRow", seed: int) -> None:
-            labels = row.kind if row.kind != "shortlists" else f"{row.size} shown"
-            bar.note = f"{row.title}, {labels}, seed {seed}"
+        def on_epoch(run: str, total: int) -> None:
+            bar.note, bar.total = run, total
             bar.advance()
 
         try:
@@ -47,5 +43,5 @@ def demo(
     if json:
         print_json(result.figures)
     else:
-        Console().print(result_table(result.figures))
+        Console().print(result.table)
     note(f"{result.figures['seconds']} s; the page with the pictures: {result.page}")

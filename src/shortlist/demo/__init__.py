@@ -3,8 +3,6 @@
 `rows` says what is compared, `grid` trains it, `choose` chose the settings, and `report` writes the page.
 """
 
-from shortlist.demo.report import run_demo, total_epochs
-from shortlist.demo.rows import DemoRow
-from shortlist.demo.table import result_table
+from shortlist.demo.report import run_demo
 
-__all__ = ["DemoRow", "result_table", "run_demo", "total_epochs"]
+__all__ = ["run_demo"]

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
 from shortlist.data import load
 from shortlist.demo.grid import Outcome, deviation, train_rows
 from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
 from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, demo_rows
+from shortlist.demo.table import result_table
 from shortlist.internal.files import atomic_write
 from shortlist.internal.provenance import provenance
 
@@ -27,10 +29,10 @@ class Demo:
     figures: dict[str, Any]
     page: Path
 
-
-def total_epochs(sizes: tuple[int, ...] = SIZES, seeds: Sequence[int] = SEEDS, epochs: int = EPOCHS) -> int:
-    """How often `on_epoch` will be called."""
-    return len(demo_rows(sizes)) * len(seeds) * epochs
+    @property
+    def table(self) -> Table:
+        """The figures as a table for the terminal."""
+        return result_table(self.figures)
 
 
 def run_demo(
@@ -39,12 +41,20 @@ def run_demo(
     sizes: tuple[int, ...] = SIZES,
     seeds: Sequence[int] = SEEDS,
     epochs: int = EPOCHS,
-    on_epoch: Callable[[DemoRow, int], None] = lambda row, seed: None,
+    on_epoch: Callable[[str, int], None] = lambda run, total: None,
 ) -> Demo:
-    """Run it and write `report.html`, `results.json` and the two pictures into the folder `out`."""
+    """Run it and write `report.html`, `results.json` and the two pictures into the folder `out`.
+
+    After every epoch `on_epoch` is told which run it was of, and how many epochs there are in all.
+    """
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    outcomes = train_rows(sizes=sizes, seeds=seeds, epochs=epochs, on_epoch=on_epoch)
+    total = len(demo_rows(sizes)) * len(seeds) * epochs
+
+    def told(row: DemoRow, seed: int) -> None:
+        on_epoch(f"{row.text}, seed {seed}", total)
+
+    outcomes = train_rows(sizes=sizes, seeds=seeds, epochs=epochs, on_epoch=told)
     digits = load("digits")
     items, num_classes = len(digits.train), digits.num_classes
     figures = {

@@ -37,6 +37,13 @@ class DemoRow:
         """As the table and the pictures name it."""
         return {"ol": "OL", "sl": "SL", "cc": "CC", "rc": "RC"}.get(self.method, self.method)
 
+    @property
+    def text(self) -> str:
+        """In full, as the progress bar names it."""
+        shown = f"{self.size} shown"
+        labels = {"shortlists": shown, "all items": "all items", "same reads": f"as many reads as {shown}"}[self.kind]
+        return ", ".join((self.title, labels, *([self.protocol] if self.protocol else [])))
+
 
 @dataclass(frozen=True)
 class Settings:
