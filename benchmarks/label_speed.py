@@ -83,7 +83,7 @@ def main() -> None:
     wall, busy = time.perf_counter(), time.process_time()
     data = parts.timed("features", loop_data)(dataset)
     wanted = economy.Comparison(loop.LoopSettings(), options.budget, seeds=1)
-    curves = economy.compare(data, wanted)
+    curves = wanted.run(data)
     trainings = sum(len(curve.points) for curve in curves)
     result = {
         "note": options.note,

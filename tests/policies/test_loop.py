@@ -10,7 +10,7 @@ from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.linear import Linear
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
-from shortlist.policies.simulation.economy import Comparison, aware, compare, report
+from shortlist.policies.simulation.economy import Comparison, aware
 from shortlist.policies.simulation.simulate import full_labels, random_shortlists, run_loop
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
@@ -221,8 +221,8 @@ def test_a_little_gold_moves_the_rates_that_em_finds(blobs):
 def test_the_comparison_reports_every_way(blobs):
     wanted = Comparison(replace(QUICK, retrain_every=400), budget=900, seeds=2, size=3, mistakes=Mistakes(0.05, 0.02))
     told = []
-    curves = compare(blobs, wanted, lambda way, seed, reads: told.append((way, seed, reads)))
-    result = report(blobs, wanted, curves)
+    curves = wanted.run(blobs, lambda way, seed, reads: told.append((way, seed, reads)))
+    result = wanted.report(blobs, curves)
     names = [way["way"] for way in result["ways"]]
     assert names == [
         "full labels",

@@ -56,7 +56,7 @@ def label(
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies import LoopSettings, Mistakes, Policy, TimeModel, loop_data
-    from shortlist.policies.simulation import Comparison, compare, report, ways
+    from shortlist.policies.simulation import Comparison
 
     if seeds < 1:
         raise InputError(f"seeds: expected at least 1, got {seeds}")
@@ -74,10 +74,10 @@ def label(
         )
     start = _start(features, names, known, scores)
     wanted = Comparison(settings, budget, seeds, size, mistakes, start=start)
-    runs = seeds * (len(ways(features, wanted)) + 1)
+    runs = wanted.num_runs(features)
     with progress(runs, "labelling") as bar:
-        curves = compare(features, wanted, _teller(bar, runs, quiet=sys.stderr.isatty()))
-    _finish(report(features, wanted, curves), curves, folder, as_json)
+        curves = wanted.run(features, _teller(bar, runs, quiet=sys.stderr.isatty()))
+    _finish(wanted.report(features, curves), curves, folder, as_json)
 
 
 def _start(data: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
@@ -111,7 +111,10 @@ def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], 
 
 def _finish(result: dict[str, Any], curves: list[Any], folder: Path | None, as_json: bool) -> None:
     if folder is not None:
-        _write(folder, curves, result)
+        from shortlist.policies.simulation import write_curves
+
+        write_curves(folder, curves, result)
+        note(f"wrote {folder}/curve.csv, .json, .svg, .png")
     if as_json:
         print_json(result)
     else:
@@ -127,18 +130,6 @@ def _folder(out: Path | None) -> Path | None:
         except OSError as error:
             raise InputError(f"{out} cannot be made a folder: {error.strerror or error}") from error
     return out
-
-
-def _write(folder: Path, curves: list[Any], result: dict[str, Any]) -> None:
-    import json
-
-    from shortlist.internal.files import atomic_write
-    from shortlist.policies.simulation import curves_csv, draw_curves
-
-    atomic_write(folder / "curve.csv", curves_csv(curves))
-    atomic_write(folder / "curve.json", json.dumps(result, indent=1) + "\n")
-    draw_curves(curves, folder / "curve", title=f"{result['data']}, {result['classes']} classes")
-    note(f"wrote {folder}/curve.csv, .json, .svg, .png")
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ GOLD = 300
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is run."""
+    """What is run: one policy, beside full labels and random shortlists."""
 
     settings: LoopSettings
     budget: int | None = None
@@ -30,75 +30,76 @@ class Comparison:
     start: Start = field(default_factory=Start)
     """What the policy's own loops know before the first question; its rivals know nothing."""
 
+    def run(self, data: LoopData, progress: Progress | None = None) -> list[Curve]:
+        """Every way on every seed."""
+        curves: list[Curve] = []
 
-def compare(data: LoopData, wanted: Comparison, progress: Progress | None = None) -> list[Curve]:
-    """Every way on every seed."""
-    curves: list[Curve] = []
+        def tick(way: str, seed: int) -> Tick | None:
+            return None if progress is None else partial(progress, way, seed)
 
-    def tick(way: str, seed: int) -> Tick | None:
-        return None if progress is None else partial(progress, way, seed)
-
-    for seed in range(wanted.seeds):
-        curves.append(full_labels(data, wanted.settings, seed=seed, tick=tick(FULL, seed)))
-        for way, settings, gold in ways(data, wanted):
-            curves.append(
-                run_loop(
-                    data,
-                    settings,
-                    way=way,
-                    seed=seed,
-                    budget=wanted.budget,
-                    mistakes=wanted.mistakes,
-                    gold=gold,
-                    start=None if settings.policy.kind == "uniform" else wanted.start,
-                    tick=tick(way, seed),
+        for seed in range(self.seeds):
+            curves.append(full_labels(data, self.settings, seed=seed, tick=tick(FULL, seed)))
+            for way, settings, gold in self._ways(data):
+                curves.append(
+                    run_loop(
+                        data,
+                        settings,
+                        way=way,
+                        seed=seed,
+                        budget=self.budget,
+                        mistakes=self.mistakes,
+                        gold=gold,
+                        start=None if settings.policy.kind == "uniform" else self.start,
+                        tick=tick(way, seed),
+                    )
                 )
-            )
-    return curves
+        return curves
 
+    def num_runs(self, data: LoopData) -> int:
+        """How many curves `run` gives."""
+        return self.seeds * (1 + len(self._ways(data)))
 
-def ways(data: LoopData, wanted: Comparison) -> list[tuple[str, LoopSettings, int]]:
-    """(name, settings, gold questions) of each loop that is run."""
-    kind = wanted.settings.policy.kind
-    runs: list[tuple[str, LoopSettings, int]] = []
-    size = min(wanted.size, data.num_classes - 1)
-    if wanted.mistakes:
-        # a gold question costs 4 reads; no more than a fifth of the budget goes there
-        gold = GOLD if wanted.budget is None else min(GOLD, wanted.budget // 20)
-        runs.append((f"{kind}, mistakes modelled", aware(wanted.settings), gold))
-        runs.append((f"{kind}, answers taken as right", wanted.settings, 0))
-    else:
-        runs.append((kind, wanted.settings, 0))
-    if wanted.rivals:
-        runs.append((f"random {size}, once", random_shortlists(wanted.settings, size, again=False), 0))
-        if kind != "uniform":
-            runs.append((f"random {size}, again on None", random_shortlists(wanted.settings, size, again=True), 0))
-    return runs
+    def _ways(self, data: LoopData) -> list[tuple[str, LoopSettings, int]]:
+        """(name, settings, gold questions) of each loop that is run."""
+        kind = self.settings.policy.kind
+        runs: list[tuple[str, LoopSettings, int]] = []
+        size = min(self.size, data.num_classes - 1)
+        if self.mistakes:
+            # a gold question costs 4 reads; no more than a fifth of the budget goes there
+            gold = GOLD if self.budget is None else min(GOLD, self.budget // 20)
+            runs.append((f"{kind}, mistakes modelled", aware(self.settings), gold))
+            runs.append((f"{kind}, answers taken as right", self.settings, 0))
+        else:
+            runs.append((kind, self.settings, 0))
+        if self.rivals:
+            runs.append((f"random {size}, once", random_shortlists(self.settings, size, again=False), 0))
+            if kind != "uniform":
+                runs.append((f"random {size}, again on None", random_shortlists(self.settings, size, again=True), 0))
+        return runs
+
+    def report(self, data: LoopData, curves: list[Curve]) -> dict[str, Any]:
+        """What `run` found, as one JSON object."""
+        groups = by_way(curves)
+        full = groups[FULL]
+        ends = [curve.points[-1] for curve in full]
+        return {
+            "data": data.name,
+            "items": len(data.y),
+            "classes": data.num_classes,
+            "features": int(data.x.shape[1]),
+            "seeds": self.seeds,
+            "budget": self.budget,
+            "mistakes": asdict(self.mistakes),
+            "settings": asdict(self.settings),
+            "full_labels": {
+                "accuracy": sum(end.accuracy for end in ends) / len(ends),
+                "reads": sum(end.reads for end in ends) / len(ends),
+                "seconds": sum(end.seconds for end in ends) / len(ends),
+            },
+            "ways": [asdict(summarise(runs, full)) for runs in groups.values()],
+        }
 
 
 def aware(settings: LoopSettings) -> LoopSettings:
     """The same loop with mistakes modelled; their rates come from gold items."""
     return replace(settings, mistakes=Mistakes(0.05, 0.02), policy=replace(settings.policy, deduce=False))
-
-
-def report(data: LoopData, wanted: Comparison, curves: list[Curve]) -> dict[str, Any]:
-    """The comparison as one JSON object."""
-    groups = by_way(curves)
-    full = groups[FULL]
-    ends = [curve.points[-1] for curve in full]
-    return {
-        "data": data.name,
-        "items": len(data.y),
-        "classes": data.num_classes,
-        "features": int(data.x.shape[1]),
-        "seeds": wanted.seeds,
-        "budget": wanted.budget,
-        "mistakes": asdict(wanted.mistakes),
-        "settings": asdict(wanted.settings),
-        "full_labels": {
-            "accuracy": sum(end.accuracy for end in ends) / len(ends),
-            "reads": sum(end.reads for end in ends) / len(ends),
-            "seconds": sum(end.seconds for end in ends) / len(ends),
-        },
-        "ways": [asdict(summarise(runs, full)) for runs in groups.values()],
-    }

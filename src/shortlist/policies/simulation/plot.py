@@ -1,15 +1,24 @@
-"""The curves as a picture: accuracy against reads and against seconds, one line and band per way."""
+"""The curves as files: a table, a report, and a picture of accuracy against reads and seconds, one line per way."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from shortlist.internal.files import atomic_path
-from shortlist.policies.simulation.curves import Axis, band, by_way
+from shortlist.internal.files import atomic_path, atomic_write
+from shortlist.policies.simulation.curves import Axis, band, by_way, curves_csv
 from shortlist.policies.simulation.simulate import Curve
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; the line styles differ as well
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+
+
+def write_curves(folder: Path, curves: Sequence[Curve], report: Mapping[str, Any]) -> None:
+    """Write curve.csv, curve.json, curve.svg and curve.png; `report` is that of `Comparison.report`."""
+    atomic_write(folder / "curve.csv", curves_csv(curves))
+    atomic_write(folder / "curve.json", json.dumps(report, indent=1) + "\n")
+    draw_curves(curves, folder / "curve", title=f"{report['data']}, {report['classes']} classes")
 
 
 def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str, share: float = 0.99) -> list[Path]:
