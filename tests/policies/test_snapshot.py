@@ -7,7 +7,7 @@ from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.noise import Mistakes, simulate_answers
 from shortlist.policies.simulation.simulate import run_loop
-from shortlist.policies.snapshot import current_snapshot, publish_snapshot
+from shortlist.policies.snapshot import Snapshot
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
 
@@ -19,18 +19,18 @@ def chosen_from(snapshot, row, refused, seed):
 
 def test_a_snapshot_is_swapped_whole_and_chooses_as_the_loop_would(blobs, tmp_path):
     loop = Loop(blobs.x, 12, replace(QUICK, representatives=0), seed=0)
-    assert current_snapshot(tmp_path) is None
+    assert Snapshot.current(tmp_path) is None
     (tmp_path / f"v00000001-{os.getpid()}").mkdir()  # a trainer of the same number was killed while it wrote
     for round_ in range(4):
         rows, questions = loop.ask(80)
         answer = simulate_answers(loop.rng, questions.lists, questions.sizes, blobs.y[rows], 12, Mistakes())
         loop.record(rows, questions.lists, questions.sizes, answer)
         loop.retrain()
-        publish_snapshot(loop, tmp_path)
-        snapshot = current_snapshot(tmp_path, seen=round_)
+        Snapshot.publish(loop, tmp_path)
+        snapshot = Snapshot.current(tmp_path, seen=round_)
         assert snapshot is not None
         assert snapshot.version == round_ + 1
-    assert current_snapshot(tmp_path, seen=4) is None
+    assert Snapshot.current(tmp_path, seen=4) is None
     assert len(list(tmp_path.glob("v*"))) == 2
     assert set(snapshot.order.tolist()) == set(loop.open_items().tolist())
     row = int(snapshot.order[0])
@@ -47,8 +47,8 @@ def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, 
     loop = Loop(blobs.x, 12, replace(QUICK, representatives=24), seed=0)
     for _ in range(60):
         loop.retrain()
-        publish_snapshot(loop, tmp_path)
-        snapshot = current_snapshot(tmp_path)
+        Snapshot.publish(loop, tmp_path)
+        snapshot = Snapshot.current(tmp_path)
         assert snapshot is not None
         for row in snapshot.order[:40].tolist():
             refused = np.nonzero(loop.state.answer_likelihood[row] == 0)[0]

@@ -10,7 +10,7 @@ from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.names import names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
-from shortlist.policies.snapshot import Snapshot, current_snapshot, publish_snapshot
+from shortlist.policies.snapshot import Snapshot
 from shortlist.policies.time_model import TimeModel
 
 __all__ = [
@@ -22,13 +22,11 @@ __all__ = [
     "Snapshot",
     "TimeModel",
     "choose_one",
-    "current_snapshot",
     "loop_data",
     "make_features",
     "names_expert",
     "plan_labelling",
     "plan_limits",
-    "publish_snapshot",
     "read_known",
     "read_scores",
     "read_time_log",

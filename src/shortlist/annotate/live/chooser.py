@@ -16,7 +16,7 @@ from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.queue.chooser import MOST_HELD, Choice, Front, UniformChooser
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
-from shortlist.policies import Snapshot, choose_one, current_snapshot
+from shortlist.policies import Snapshot, choose_one
 
 SURE = 0.999
 
@@ -65,7 +65,7 @@ class LiveChooser:
         """Take in a newer publication; False if there is none."""
         known = -1 if self.loaded is None else self.loaded.snapshot.version
         try:
-            snapshot = current_snapshot(self.folder, known)
+            snapshot = Snapshot.current(self.folder, known)
             if snapshot is None:
                 return False
             ids = read_ids(self.folder, len(snapshot.beliefs))

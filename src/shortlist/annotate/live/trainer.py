@@ -24,7 +24,7 @@ from shortlist.annotate.live.items import LiveItems, read_project, shape
 from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
-from shortlist.policies import Loop, current_snapshot, publish_snapshot
+from shortlist.policies import Loop, Snapshot
 
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 10.0
@@ -114,7 +114,7 @@ class Trainer:
     # -- what others see ---------------------------------------------------------------------------------------------
 
     def _publish(self, begun: float) -> None:
-        publish_snapshot(self.loop, self.folder)
+        Snapshot.publish(self.loop, self.folder)
         state = self.loop.state
         line = {
             "version": self.loop.version,
@@ -141,7 +141,7 @@ class Trainer:
 def _version(folder: Path) -> int:
     """The version that was published last; -1 if there is none, or a damaged one."""
     try:
-        published = current_snapshot(folder)
+        published = Snapshot.current(folder)
     except (InputError, OSError, KeyError, TypeError, ValueError):
         return -1
     return -1 if published is None else published.version
