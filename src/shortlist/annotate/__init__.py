@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from shortlist.annotate.formats.label_studio_answers import import_file
     from shortlist.annotate.project.backup import restore_backup, write_backup
     from shortlist.annotate.project.project import Project
-    from shortlist.annotate.project.stats import Stats
     from shortlist.annotate.setup import (
         Additions,
         add_to_project,
@@ -33,7 +32,6 @@ __all__ = [
     "Additions",
     "Address",
     "Project",
-    "Stats",
     "add_to_project",
     "export_file",
     "import_file",
@@ -52,7 +50,6 @@ _MODULES = {
     "formats.label_studio_answers": ("import_file",),
     "project.backup": ("restore_backup", "write_backup"),
     "project.project": ("Project",),
-    "project.stats": ("Stats",),
     "setup": ("Additions", "add_to_project", "export_file", "init_project", "make_invitation", "rename_by_name"),
     "web.serve": ("Address", "serve_project"),
 }

@@ -191,10 +191,10 @@ def status(project: Folder, as_json: AsJson = False) -> None:
 
     Example: shortlist annotate status birds --json
     """
-    from shortlist.annotate import Project, Stats
+    from shortlist.annotate import Project
 
     with Project.open(project) as opened:
-        found = Stats(opened.store).status()
+        found = opened.status()
         title = opened.settings.title
     if as_json:
         typer.echo(json.dumps({"title": title, **found}))

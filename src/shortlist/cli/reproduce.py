@@ -52,7 +52,7 @@ def reproduce(
 
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """
-    from shortlist.study import Budget, Study, checked_protocols, open_engine
+    from shortlist.study import Budget, Study, checked_protocols
 
     names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
     folder = results or Path("results-quick" if quick else "results")
@@ -70,7 +70,7 @@ def reproduce(
         _list(study, missing(), json)
         return
     try:
-        with open_engine(engine, device, processes, ray_address) as opened:
+        with study.open_engine(engine, processes, ray_address) as opened:
             outcome = train(engine=opened)
     except KeyboardInterrupt:
         note("stopped: the runs that were finished are stored; run the same command to go on")

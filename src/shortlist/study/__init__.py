@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from shortlist.study.plan.grid import PARTS, PlannedRun, Wanted
     from shortlist.study.plan.variants import checked_protocols
     from shortlist.study.report.page import write_report
-    from shortlist.study.run.driver import Budget, DriveOutcome, open_engine
+    from shortlist.study.run.driver import Budget, DriveOutcome
 
 __all__ = [
     "PARTS",
@@ -22,7 +22,6 @@ __all__ = [
     "Study",
     "Wanted",
     "checked_protocols",
-    "open_engine",
     "write_report",
 ]
 
@@ -31,7 +30,7 @@ _MODULES = {
     "plan.grid": ("PARTS", "PlannedRun", "Wanted"),
     "plan.variants": ("checked_protocols",),
     "report.page": ("write_report",),
-    "run.driver": ("Budget", "DriveOutcome", "open_engine"),
+    "run.driver": ("Budget", "DriveOutcome"),
 }
 
 

@@ -1,6 +1,7 @@
 """What `shortlist reproduce` does: the runs of a table, the tuning of variants, the search for SL's recipe."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
 from shortlist.study.run.batches import Pace, cut, groups
-from shortlist.study.run.driver import Budget, DriveOutcome, Say, drive, missing
+from shortlist.study.run.driver import Budget, DriveOutcome, Say, drive, missing, open_engine
 from shortlist.study.run.engines import Local, StudyEngine
 from shortlist.study.run.ledger import RUN, SEARCH, TUNING, Ledger, Ledgers, Row
 
@@ -50,6 +51,12 @@ class Study:
         """The settings chosen so far."""
         self.choices.refresh()
         return Recipes(self.choices.rows())
+
+    def open_engine(
+        self, name: str, workers: int | None = None, address: str | None = None
+    ) -> AbstractContextManager[StudyEngine]:
+        """What trains on the study's device: `fleet`, `processes` or `ray`, let go at the end."""
+        return open_engine(name, self.device, workers, address)
 
     def run_tables(self, wanted: Wanted, engine: StudyEngine) -> DriveOutcome:
         """Train what the ledger does not hold yet of what is wanted."""

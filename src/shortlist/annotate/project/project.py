@@ -18,6 +18,7 @@ from sqlalchemy import delete, select
 
 from shortlist.annotate.db.schema import LabelClass, tables
 from shortlist.annotate.db.store import Store, sqlite_url
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
 from shortlist.annotate.queue.queue import Queue
 from shortlist.errors import InputError
@@ -97,6 +98,10 @@ class Project:
         """The queue, with uniform shortlists unless another chooser is given."""
         chooser = chooser or UniformChooser(self.settings.size)
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, **options)
+
+    def status(self) -> dict[str, Any]:
+        """Progress, annotators, agreement: what the admin page shows."""
+        return Stats(self.store).status()
 
     def discard(self) -> None:
         """Remove what `create` made and everything that came in since."""
