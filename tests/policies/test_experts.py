@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.experts import LinearExpert, experts_from_scores
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
-from shortlist.policies.loop import TRIED, Loop, LoopSettings
+from shortlist.policies.loop import GENTLE, TRIED, Loop, LoopSettings
 from shortlist.policies.names import names_expert, spoken_name
 from shortlist.policies.noise import Mistakes, simulate_answers
 from shortlist.policies.simulation.simulate import Start, run_loop
@@ -194,3 +196,23 @@ def test_known_classes_are_learned_from_and_never_asked(blobs):
         assert loop.beliefs(known).max(axis=1).min() > 0.999
     assert loop.state.questions == 0
     assert loop.state.reads == 0
+
+
+def test_the_first_questions_are_about_new_items_at_random_where_something_is_known(blobs):
+    """Hard items first would earn None after None; where nothing is known the order stays as set."""
+    K = blobs.num_classes
+    useful, _ = experts_from_scores(
+        np.eye(K)[blobs.y] * 3 + np.random.default_rng(0).standard_normal((len(blobs.y), K))
+    )
+    settings = replace(QUICK, order="uncertainty", representatives=0)
+    loop = Loop(blobs.x, K, settings, experts=[useful])
+    hardest = set(np.argsort(loop.beliefs(np.arange(len(blobs.y))).max(axis=1))[:30].tolist())
+    rows, questions = loop.ask(30)
+    assert len(set(rows.tolist()) & hardest) < 20
+    none = np.full(len(rows), -1)
+    loop.record(rows, questions.lists, questions.sizes, none)
+    again, _ = loop.ask(GENTLE * K - 30)
+    assert not set(again.tolist()) & set(rows.tolist())  # items not asked yet come before those asked in vain
+    loop.state.questions = GENTLE * K
+    posterior = loop.beliefs(loop.open_items()).max(axis=1)
+    assert set(loop.ask(5)[0].tolist()) == set(loop.open_items()[np.argsort(posterior)[:5]].tolist())

@@ -58,6 +58,9 @@ TRIED = 50
 """Answers after which it is decided whether experts make typical items first superfluous."""
 WORTHWHILE = 0.1
 """Nats per answer that experts must know for that."""
+GENTLE = 6
+"""Questions per class at the start, where something is known, about items at random instead of hard ones: most of them
+hit (BANKING77, held-out training data: 71 % of the first 500 instead of 53 %) for little more reading in the end."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Loop:
         self._typical: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
         self.first = self._typical
         """The items to ask first: typical ones, unless something is known already."""
-        self._undecided = False
+        self._undecided = self._informed = False
         self._spare: IntArray | None = None
         self._gold, self._truth = joined([], num_classes), np.empty(0, np.int64)
         self._new: list[HeldOut] = []
@@ -150,7 +153,7 @@ class Loop:
 
     def _begin_informed(self) -> None:
         """No typical items first, until `TRIED` answers have told whether what is known is worth something."""
-        self.first, self._undecided = np.empty(0, np.int64), True
+        self.first, self._undecided, self._informed = np.empty(0, np.int64), True, True
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -228,6 +231,9 @@ class Loop:
             return first[turn[np.argsort(self.state.asked[first][turn], kind="stable")]][:count]
         if not len(rows):
             return rows
+        if self._informed and self.state.questions < GENTLE * self.state.num_classes:
+            shuffled = self.rng.permutation(rows)
+            return shuffled[np.argsort(self.state.asked[shuffled] > 0, kind="stable")][:count]
         if self.settings.order == DIVERSITY:
             # fewer come back where clusters share an item: the rest of the batch waits for the next training
             return rows[representatives(self.x[rows], count, self.rng, rounds=3)]
@@ -312,7 +318,7 @@ class Loop:
         if self._undecided and self.state.questions >= TRIED:
             self._undecided = False
             if knowledge(new, self.pool) < WORTHWHILE:
-                self.first = self._typical
+                self.first, self._informed = self._typical, False
 
     def _learn_share(self) -> None:
         """How many items the model knows nothing about."""
