@@ -34,6 +34,8 @@ CASES = {
     "propensity normalised": ("propensity", {"form": "normalised"}),
     "teacher": ("teacher", {}),
     "teacher kept apart": ("teacher", {"temperature": 0.8, "pull": 0.3, "confident": 0.5, "ramp": 0.5}),
+    "teacher with a memory": ("teacher", {"temperature": 0.8, "memory": 0.7}),
+    "teacher, an epoch ago": ("teacher", {"pull": 0.6, "memory": 0.7, "fresh": False}),
 }
 SURE, PROGRESS = 4.0, 0.125
 """A teacher's logits are so many times the confidences; how far the training is."""
@@ -103,7 +105,7 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
     if name in ("rc", "proden"):
         return -sum(w[k] * log_p[k] for k in range(K))
     if name == "teacher":
-        return taught(options, log_p, -naive.log_of_candidates(f, C), C, [SURE * value for value in w])
+        return taught(options, log_p, -naive.log_of_candidates(f, C), C, w)
     beta = options.get("beta", 1.0)
     if options.get("form", "sigmoid") == "sigmoid":
         ruled_out = sum(w[k] * naive.sigmoid(f[k]) for k in S)
@@ -112,13 +114,17 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
     return sum(w[k] * -log_p[k] for k in C) + beta * ruled_out
 
 
-def taught(options: dict, log_p: list[float], likely: float, C: list[int], teacher: list[float]) -> float:
+def taught(options: dict, log_p: list[float], likely: float, C: list[int], w: list[float]) -> float:
     """An item of the teacher: the likelihood, and as much of the cross entropy with q as the options say."""
-    q = naive.softmax([teacher[k] / options.get("temperature", 0.5) for k in C])
+    said = naive.softmax([SURE * w[k] / options.get("temperature", 0.5) for k in C])
+    memory = options.get("memory", 0.0) if options.get("fresh", True) else 1.0
+    q = [memory * share for share in w]
+    for k, share in zip(C, said, strict=True):
+        q[k] += (1 - memory) * share
     share = options.get("pull", 1.0) if max(q) >= options.get("confident", 0.0) else 0.0
     if options.get("ramp"):
         share *= min(1.0, PROGRESS / options["ramp"])
-    return (1 - share) * likely - share * sum(q[i] * log_p[k] for i, k in enumerate(C))
+    return (1 - share) * likely - share * sum(q_k * log_p_k for q_k, log_p_k in zip(q, log_p, strict=True))
 
 
 def as_type(sample: naive.Sample, dtype: torch.dtype) -> naive.Sample:

@@ -53,7 +53,7 @@ def test_unknown_methods_suggest_the_nearest():
         ("lw", {"beta": -1.0}, "beta of lw: expected at least 0, got -1.0"),
         ("lw", {"beta": float("nan")}, "beta of lw"),
         ("teacher", {"temperature": 0}, "temperature of teacher: expected above 0, got 0"),
-        ("teacher", {"decay": 1.0}, "decay of teacher: expected above 0 and below 1, got 1.0"),
+        ("teacher", {"decay": 1.0}, "decay of teacher: expected 0 to below 1, got 1.0"),
         ("teacher", {"pull": 1.5}, "pull of teacher: expected 0 to 1, got 1.5"),
         ("teacher", {"ramp": float("nan")}, "ramp of teacher: expected 0 to 1, got nan"),
     ],

@@ -7,6 +7,7 @@ import torch
 
 import naive
 from shortlist import methods
+from shortlist.errors import InputError
 from shortlist.methods import Batch, restricted_softmax
 
 
@@ -63,3 +64,29 @@ def test_it_asks_for_a_teacher_and_the_others_do_not():
     asked = {name: methods.get(name).teacher for name in methods.METHODS}
     assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.999}
     assert methods.get("teacher", decay=0.9).teacher == 0.9
+
+
+def test_the_memory_is_a_moving_average_of_what_the_teacher_says():
+    logits, batch = case()
+    teacher = torch.randn(logits.shape, dtype=torch.float64)
+    method = methods.get("teacher", memory=0.75, temperature=0.5)
+    told = replace(batch, teacher=teacher, confidence=method.start(batch))
+    q = restricted_softmax(teacher / 0.5, batch.candidates)
+    want = 0.75 * batch.candidates / batch.candidates.sum(-1, keepdim=True) + 0.25 * q
+    renewed = method.confidence(logits.detach(), told)
+    torch.testing.assert_close(renewed, want.double(), rtol=0, atol=1e-7)  # it starts in float32
+    torch.testing.assert_close(renewed.sum(-1), torch.ones_like(renewed[:, 0]), rtol=0, atol=1e-7)
+    late = methods.get("teacher", memory=0.75, temperature=0.5, fresh=False)
+    later = replace(told, confidence=renewed)
+    torch.testing.assert_close(late.objective(logits, later), method.objective(logits, told), rtol=1e-12, atol=0)
+
+
+def test_only_with_a_memory_something_is_kept_of_each_item():
+    kept = [{"memory": 0.5}, {"fresh": False}, {"memory": 0.5, "decay": 0.0}, {}, {"decay": 0.0}]
+    assert [methods.get("teacher", **options).refresh for options in kept] == ["forward"] * 3 + ["never"] * 2
+
+
+@pytest.mark.parametrize("options", [{"memory": 1.0}, {"memory": -0.1}, {"decay": 1.0}, {"decay": -0.5}])
+def test_decays_and_memories_are_below_one(options):
+    with pytest.raises(InputError, match=f"{next(iter(options))} of teacher: expected 0 to below 1"):
+        methods.get("teacher", **options)

@@ -92,11 +92,15 @@ class Method(ABC):
     """One line for tables and `shortlist methods`."""
     baseline: ClassVar[bool] = False
     """Whether protocol `paper` feeds it the None part only."""
-    refresh: ClassVar[Refresh] = "never"
+    refresh: Refresh = "never"
+    """Of the class, or by its options of one instance."""
 
     @property
     def teacher(self) -> float | None:
-        """The decay by step of averaged weights whose logits it wants in `Batch.teacher`; None: it wants none."""
+        """The decay by step of averaged weights whose logits it wants in `Batch.teacher`; None: it wants none.
+
+        0 stands for the network itself: the logits of the step's own pass, of the weak view where there are two.
+        """
         return None
 
     @abstractmethod

@@ -21,12 +21,18 @@ class Teacher(Method):
     teacher; with the network's own fresh beliefs as q and a temperature of 1 its gradient is the likelihood's.
     Answered items have one candidate, which q is sure of: they learn it as ever.
 
+    With a memory the student learns w in place of q: a moving average over the epochs, w <- m w + (1 - m) q, which
+    begins uniform on C. An item has another crop in every epoch, so that w averages over crops and over networks.
+
     Args:
         temperature: below 1 the teacher is sharpened.
         pull: a, the share of the consistency.
-        confident: where the largest q is below this, a is 0.
+        confident: where the largest q (or w) is below this, a is 0.
         ramp: the share of the training in which a rises to `pull`.
-        decay: by step, of the averaged weights.
+        decay: by step, of the averaged weights; 0: the network is its own teacher, by its pass on the weak view.
+        memory: m.
+        fresh: whether the w that is learned includes the q of the same step; else it is the one of the epoch before.
+            Without a memory that is the q of the epoch before: with a decay of 0 and a temperature of 1, PRODEN.
     """
 
     name = "teacher"
@@ -36,15 +42,20 @@ class Teacher(Method):
     confident: float = 0.0
     ramp: float = 0.0
     decay: float = 0.999
+    memory: float = 0.0
+    fresh: bool = True
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
             raise InputError(f"temperature of teacher: expected above 0, got {self.temperature}")
-        if not 0 < self.decay < 1:
-            raise InputError(f"decay of teacher: expected above 0 and below 1, got {self.decay}")
+        for name in ("decay", "memory"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} of teacher: expected 0 to below 1, got {getattr(self, name)}")
         for name in ("pull", "confident", "ramp"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} of teacher: expected 0 to 1, got {getattr(self, name)}")
+        if self.memory or not self.fresh:
+            object.__setattr__(self, "refresh", "forward")
 
     @property
     def teacher(self) -> float:
@@ -53,12 +64,21 @@ class Teacher(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """The formula above; without a teacher in the batch the network is its own."""
-        source = logits.detach() if batch.teacher is None else batch.teacher
-        possible = batch.candidates
-        likely = -log_candidates(logits, possible)
-        q = restricted_softmax(at_least_float32(source) / self.temperature, possible).to(likely.dtype)
+        likely = -log_candidates(logits, batch.candidates)
+        target = self.confidence(logits.detach(), batch) if self.fresh else batch.confidence
+        assert target is not None
+        q = target.to(likely.dtype)
         learned = (q * cross_entropy(logits)).sum(-1)
         return batch.mean(torch.lerp(likely, learned, self._share(q, batch)))
+
+    def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
+        """w, or q where there is no memory."""
+        source = logits if batch.teacher is None else batch.teacher
+        q = restricted_softmax(at_least_float32(source) / self.temperature, batch.candidates)
+        if not self.memory:
+            return q
+        assert batch.confidence is not None
+        return torch.lerp(q, batch.confidence.to(q.dtype), self.memory)
 
     def _share(self, q: Tensor, batch: Batch) -> Tensor:
         """(..., B) a of each item."""

@@ -10,6 +10,8 @@ was cut out,
 Factors are drawn from 0.6 to 1.4. Images with one channel are their own grey, so that saturation leaves them alone.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -74,7 +76,10 @@ def mean_greys(images: Tensor) -> Tensor:
 
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
     """(...) a method's objective, its mean over the views where logits (..., views B, K) are of more than one."""
-    views = logits.shape[-2] // batch.answer.shape[-1]
+    items = batch.answer.shape[-1]
+    views = logits.shape[-2] // items
+    if method.teacher == 0:
+        batch = replace(batch, teacher=logits[..., :items, :].detach())
     if views == 1:
         return method.objective(logits, batch)
     return torch.stack([method.objective(view, batch) for view in logits.chunk(views, -2)]).mean(0)

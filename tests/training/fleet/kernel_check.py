@@ -440,6 +440,8 @@ def views(errors: dict[str, float]) -> None:
         replace(base, method="teacher", seed=1, epochs=1, augment=True),
         replace(base, method="teacher", seed=2, method_options={"decay": 0.5, "ramp": 0.7}, augment=True),
         replace(base, method="rc", seed=3, augment=True),
+        replace(base, method="teacher", seed=4, method_options={"decay": 0.5, "memory": 0.6}, augment=True),
+        replace(base, method="teacher", seed=5, method_options={"decay": 0.0, "memory": 0.6}, augment=True),
     ]
     engine = Engine(device="cpu").resolve(1)
     plain = fleet_of(build_tasks(data, configs), engine).train()

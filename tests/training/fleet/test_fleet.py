@@ -149,6 +149,32 @@ def test_two_views_and_teachers(digits: Dataset) -> None:
     assert_twins(small, configs)
 
 
+def test_teachers_with_a_memory(digits: Dataset) -> None:
+    """Tables of teachers beside PRODEN's; one run ends early, one has a smaller feed and stands still at times."""
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)), flips=True)  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32, strong=True, augment=True, epochs=3)
+    taught = replace(lenet, method="teacher")
+    configs = [
+        lenet,
+        replace(taught, seed=1, method_options={"memory": 0.7, "decay": 0.9}, epochs=2),
+        replace(taught, seed=2, method_options={"memory": 0.5, "decay": 0.0, "temperature": 1.0}, holdout=0.3),
+        replace(taught, seed=3, method_options={"memory": 0.5, "fresh": False}),
+        replace(taught, seed=4, method_options={"decay": 0.0}),
+        replace(lenet, seed=5, method="proden"),
+    ]
+    assert list(map(len, packs(configs))) == [6]
+    assert_twins(small, configs)
+
+
+@pytest.mark.parametrize("strong", [False, True])
+def test_its_own_teacher_an_epoch_late_is_proden(digits: Dataset, strong: bool) -> None:
+    small = replace(digits, train=digits.train.take(range(200)), test=None, flips=True)
+    proden = replace(BASE, model="lenet", size=5, batch_size=32, strong=strong, augment=True, method="proden", epochs=3)
+    options = {"decay": 0.0, "temperature": 1.0, "fresh": False}
+    (want, _), (got, _) = (twin(small, c) for c in (proden, replace(proden, method="teacher", method_options=options)))
+    assert all(torch.equal(want[name], got[name]) for name in want)
+
+
 def test_no_accuracy_where_none_of_the_held_out_is_answered(digits: Dataset) -> None:
     configs = [replace(BASE, epochs=1, size=1, holdout=0.002, seed=seed) for seed in range(3)]  # of three items
     assert None in [result.history[0].validation_accuracy for result in lockstep(digits, configs).values()]

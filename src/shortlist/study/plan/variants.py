@@ -126,7 +126,7 @@ def trained_share(variant: MethodVariant, size: int | None, num_classes: int) ->
 def step_cost(config: RunConfig) -> float:
     """Forward and backward passes of a step, as a multiple of the usual ones (another forward pass is a third)."""
     method = methods.get(config.method, **config.method_options)
-    return (2 if config.strong else 1) + ((method.refresh == "after") + (method.teacher is not None)) / 3
+    return (2 if config.strong else 1) + ((method.refresh == "after") + bool(method.teacher)) / 3
 
 
 def default_options(method: str) -> dict[str, Any]:

@@ -222,7 +222,7 @@ class Fleet:
             weight=self.weight[runs, at] if self.weighted else None,
             confidence=None if table is None else table[runs, at],
             inclusion=self.inclusion[runs, at] if self.included else None,
-            teacher=None if taught is None or method.teacher is None else taught[group],
+            teacher=None if taught is None or not method.teacher else taught[group],
             progress=progress[group],
         )
 

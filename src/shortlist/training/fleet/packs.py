@@ -45,7 +45,7 @@ def _neighbourhood(config: RunConfig) -> tuple[object, ...]:
     """Sorts runs of one method side by side, and those of the methods that ask for a second pass or a teacher."""
     options = repr(config.method_options)
     method = methods.get(config.method, **config.method_options)
-    return method.refresh == "after", method.teacher is not None, config.method, options, config.protocol
+    return method.refresh == "after", bool(method.teacher), config.method, options, config.protocol
 
 
 def train_pack(
