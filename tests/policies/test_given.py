@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import InputError
+from shortlist.policies.experts import experts_from_scores
 from shortlist.policies.given import read_known, read_scores
 
 ITEMS, CLASSES = ["a", "b", "c"], ["cat", "dog"]
@@ -30,7 +31,8 @@ def test_bad_labels_are_one_line(tmp_path, content, message):
         read_known(path, ITEMS, CLASSES)
 
 
-def scores_of(experts):
+def scores_of(table):
+    experts = experts_from_scores(table)
     return experts[0].table, experts[1].favourite.tolist()
 
 
@@ -61,7 +63,7 @@ def test_an_archive_without_names_is_in_the_order_of_the_data(tmp_path):
         ("item,cow\na,1\n", "none of its columns is a class"),
         ("item,cat\nx,1\n", "none of its items is in the data"),
         ("cat,dog\n1,2\n", "expected a column item"),
-        ("item,cat\na,inf\n", "item 0, class 0 is infinite"),
+        ("item,cat\na,inf\n", "item 'a', class 'cat' is infinite"),
     ],
 )
 def test_bad_scores_are_one_line(tmp_path, content, message):

@@ -4,6 +4,7 @@ Importing this loads numpy only; training loads scipy, features of items scikit-
 """
 
 from shortlist.policies.choose import Policy, choose_one
+from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features import loop_data, make_features
 from shortlist.policies.given import read_known, read_scores
 from shortlist.policies.loop import Loop, LoopSettings
@@ -14,6 +15,7 @@ from shortlist.policies.snapshot import Snapshot
 from shortlist.policies.time_model import TimeModel
 
 __all__ = [
+    "Expert",
     "Log",
     "Loop",
     "LoopSettings",
@@ -22,6 +24,7 @@ __all__ = [
     "Snapshot",
     "TimeModel",
     "choose_one",
+    "experts_from_scores",
     "loop_data",
     "make_features",
     "names_expert",

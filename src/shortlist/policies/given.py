@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from shortlist.data import item_names, read_table
 from shortlist.errors import InputError, unknown_name
-from shortlist.policies.experts import Expert, experts_from_scores
 
 IntArray = NDArray[np.int64]
+Matrix = NDArray[np.float32]
 
 
 def read_known(path: Path, items: Sequence[str], class_names: Sequence[str]) -> tuple[IntArray, IntArray]:
@@ -39,10 +39,10 @@ def read_known(path: Path, items: Sequence[str], class_names: Sequence[str]) -> 
     return rows, np.array([known[int(row)] for row in rows], np.int64)
 
 
-def read_scores(path: Path, items: Sequence[str], class_names: Sequence[str]) -> tuple[Expert, Expert]:
-    """Scores of any model: a table with a column `item` and one column per class, or an .npz of the same.
+def read_scores(path: Path, items: Sequence[str], class_names: Sequence[str]) -> Matrix:
+    """(N, K) scores of any model: a table with a column `item` and one column per class, or an .npz of the same.
 
-    Classes without a column, items without a row and empty cells are missing: the scores say nothing of them. An .npz
+    Classes without a column, items without a row and empty cells are NaN: the scores say nothing of them. An .npz
     has `scores` (items by classes) and, unless they are in the order of the data, `items` and `classes`.
     """
     scores, rows, columns = _read_npz(path) if path.suffix.lower() == ".npz" else _read_columns(path)
@@ -61,10 +61,10 @@ def read_scores(path: Path, items: Sequence[str], class_names: Sequence[str]) ->
         raise InputError(f"{path}: none of its items is in the data, whose first is {items[0]!r}")
     (i, to_rows), (j, to_columns) = (np.array(pairs).T for pairs in (mine, theirs))
     table[np.ix_(to_rows, to_columns)] = scores[np.ix_(i, j)]
-    try:
-        return experts_from_scores(table)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    if np.isinf(table).any():
+        row, column = (int(place[0]) for place in np.nonzero(np.isinf(table)))
+        raise InputError(f"{path}: item {items[row]!r}, class {class_names[column]!r} is infinite, expected a number")
+    return table
 
 
 def _read_columns(path: Path) -> tuple[NDArray[np.float32], list[str], list[str]]:

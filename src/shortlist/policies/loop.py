@@ -84,6 +84,8 @@ class LoopSettings:
         most_questions: an item is not worth more questions than that.
         worth: an item is not worth asking whose best list promises fewer bits per second than that.
         calibrate: learn the temperature from answers the model has not seen.
+        calibrate_least: where something is known beside the model, at least this many answers between two fittings of
+            the temperature and of what each expert counts; a handful of answers would throw them about.
         explore: show classes with few answers to items whose None answers surprised the model.
         time: the time model.
     """
@@ -103,13 +105,16 @@ class LoopSettings:
     most_questions: int = 1000
     worth: float = 0.0
     calibrate: bool = True
+    calibrate_least: int = 1
     explore: bool = True
     time: TimeModel = field(default_factory=TimeModel)
 
     def __post_init__(self) -> None:
         check_order(self.order)
-        if self.retrain_every < 1 or self.retrain_least < 1 or self.grow < 0:
-            raise InputError("retrain_every and retrain_least: expected at least 1, and grow at least 0")
+        if min(self.retrain_every, self.retrain_least, self.calibrate_least) < 1 or self.grow < 0:
+            raise InputError(
+                "retrain_every, retrain_least and calibrate_least: expected at least 1, and grow at least 0"
+            )
         if self.l2 <= 0:
             raise InputError(f"l2: expected a penalty above 0, got {self.l2}")
         if not 0 < self.sure < 1:
@@ -264,9 +269,14 @@ class Loop:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def record(self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
-        """Take in answers; until the next training they are held out, and tell how sure the model may be."""
-        if self.version or self.experts:
+    def record(
+        self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, *, held_out: bool = True
+    ) -> None:
+        """Take in answers; until the next training they are held out, and tell how sure the model may be.
+
+        Without `held_out` they are only learned from: answers that came long ago say how sure another model might be.
+        """
+        if held_out and (self.version or self.experts):
             each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes)
             logits, before = self.model.logits(self.x[rows]), self.state.answer_likelihood[rows]
             self._new.append(HeldOut(logits, tuple(expert.scores(rows) for expert in self.experts), before, each))
@@ -286,9 +296,12 @@ class Loop:
 
     def retrain(self) -> None:
         """Calibrate on the answers the model has not seen, then train on all of them."""
-        if self._new and self.settings.calibrate:
+        least = self.settings.calibrate_least if self.experts or self._undecided else 1
+        if not self.settings.calibrate:
+            self._new = []
+        elif sum(map(len, self._new)) >= least:
             self._calibrate(HeldOut.joined(self._new))
-        self._new = []
+            self._new = []
         if self.settings.learn_mistakes:
             self._learn_mistakes()
         if self.settings.explore:
