@@ -146,6 +146,14 @@ def text_reader() -> Callable[[bytes, str], str]:
     return lambda encoded, text: text.split(":")[0]
 
 
+def banking_reader() -> Callable[[bytes, str], str]:
+    """For annotate_live_start.py."""
+    data = load("banking77")
+    assert data.train.y is not None  # of these everything is known
+    known = {text: data.class_names[k] for text, k in zip(data.train.x, data.train.y, strict=True)}
+    return lambda encoded, text: known[text]
+
+
 def keep_busy(items: int, seconds: float, plan: LivePlan | None) -> dict[str, Any]:
     """The trainer trains all the time; what do annotators notice? Without a plan: uniform lists, no trainer."""
     with tempfile.TemporaryDirectory(prefix="annotate-live-") as made:
@@ -158,7 +166,7 @@ def keep_busy(items: int, seconds: float, plan: LivePlan | None) -> dict[str, An
 
 def robots(port: int, tokens: list[str], what: str, seed: int, seconds: float | None, results: Any) -> None:
     """The process of the robots."""
-    read = digit_reader() if what == "digits" else text_reader()
+    read = {"digits": digit_reader, "texts": text_reader, "banking77": banking_reader}[what]()
     results.put(asyncio.run(crowd(port, tokens, read, seed, seconds)))
 
 

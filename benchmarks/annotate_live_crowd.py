@@ -7,6 +7,7 @@ takes `lag` seconds of their time, in which nobody waits for it.
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from shortlist.labels import NONE
 from shortlist.policies.choose import choose_one
+from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
 from shortlist.policies.loop import Loop, LoopSettings
 from shortlist.policies.simulation.simulate import Curve, Point
@@ -73,10 +75,18 @@ def think(time: TimeModel, rng: Any, shown: list[int], answer: int) -> float:
 
 
 def simulate_crowd(
-    data: LoopData, settings: LoopSettings, seed: int, *, people: int, hold: int = 1, lag: float = LAG
+    data: LoopData,
+    settings: LoopSettings,
+    seed: int,
+    *,
+    people: int,
+    hold: int = 1,
+    lag: float = LAG,
+    experts: Sequence[Expert] = (),
+    questions: int | None = None,
 ) -> Curve:
-    """Until nothing is left to ask. `hold`: questions in one hand, once the start is over."""
-    loop = Loop(data.x, data.num_classes, settings, seed)
+    """Until nothing is left to ask, or that many questions. `hold`: questions in one hand, once the start is over."""
+    loop = Loop(data.x, data.num_classes, settings, seed, experts)
     rng = np.random.Generator(np.random.PCG64([seed, 2]))
     app, points, waiting = App(loop), list[Point](), list[tuple[int, list[int], int]]()
     app.take_in(app.publication())
@@ -84,7 +94,7 @@ def simulate_crowd(
     hands: list[list[tuple[int, list[int], int]]] = [[] for _ in range(people)]
     events = [(float(rng.uniform(0, 1)), who, False) for who in range(people)]
     heapq.heapify(events)
-    while events:
+    while events and (questions is None or loop.state.questions < questions):
         now, who, answers = heapq.heappop(events)
         hand = hands[who]
         if answers:

@@ -216,3 +216,19 @@ def test_the_first_questions_are_about_new_items_at_random_where_something_is_kn
     loop.state.questions = GENTLE * K
     posterior = loop.beliefs(loop.open_items()).max(axis=1)
     assert set(loop.ask(5)[0].tolist()) == set(loop.open_items()[np.argsort(posterior)[:5]].tolist())
+
+
+def test_a_few_answers_do_not_move_the_weights_and_old_ones_never(blobs):
+    """Live, each of the first answers is a training: fitted to one answer, a weight would be thrown about."""
+    K, rng = blobs.num_classes, np.random.default_rng(3)
+    useless = LinearExpert(blobs.x, Linear(rng.standard_normal((blobs.x.shape[1], K)).astype(np.float32), np.zeros(K)))
+    for held_out, moved in ((True, True), (False, False)):
+        loop = Loop(blobs.x, K, replace(QUICK, calibrate_least=20), experts=[useless])
+        for count in range(1, 21):
+            rows, questions = loop.ask(1)
+            answer = simulate_answers(rng, questions.lists, questions.sizes, blobs.y[rows], K, Mistakes())
+            loop.record(rows, questions.lists, questions.sizes, answer, held_out=held_out)
+            loop.retrain()
+            assert count == 20 or loop.pool.weights == (1.0,)
+        assert (loop.pool.weights != (1.0,)) == moved
+        assert loop.version == 20

@@ -29,6 +29,13 @@ Test = Annotated[str | None, typer.Option(help="Labelled data to score the model
 Instructions = Annotated[
     Path | None, typer.Option(help="Plain text (UTF-8) that annotators read before they begin and can open again.")
 ]
+Known = Annotated[
+    Path | None, typer.Option(help="A table with item and class: labels you have. Learned from, and not asked about.")
+]
+Scores = Annotated[
+    Path | None,
+    typer.Option(help="Scores of another model: a table with item and one column per class, or .npz."),
+]
 Gold = Annotated[Path | None, typer.Option(help="A table with item and gold: known answers, to measure annotators.")]
 
 
@@ -51,6 +58,11 @@ def init(
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
+    names: Annotated[
+        bool, typer.Option(help="Texts: the names of the classes choose the first lists, as long as they help.")
+    ] = True,
+    known: Known = None,
+    scores: Scores = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
@@ -61,7 +73,7 @@ def init(
     """
     from shortlist.annotate import Additions, init_project
 
-    additions = Additions(items, classes, gold, instructions, text_column, item_column, strict)
+    additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
     with _progress("importing") as progress:
         settings, outcome = init_project(
             project,
@@ -74,9 +86,11 @@ def init(
             policy=policy,
             epsilon=epsilon,
             test=test,
+            names=names,
             progress=progress,
         )
     _print_outcome(outcome.added, outcome.skipped)
+    _print_given(outcome.known, outcome.scored)
     share = settings.size / outcome.classes
     rarely = settings.live is None and 4 * share < 1  # people who mostly say None get used to saying it
     if rarely:
@@ -94,26 +108,31 @@ def add(
     ] = None,
     gold: Gold = None,
     instructions: Instructions = None,
+    known: Known = None,
+    scores: Scores = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
-    """Add items, classes, gold or instructions while the server runs.
+    """Add items, classes, gold, instructions, known labels or scores while the server runs.
 
-    Without --items, --gold is for existing items that nobody was asked about yet. Instructions replace the existing
-    ones.
+    Without --items, --gold is for existing items that nobody was asked about yet. Instructions and scores replace the
+    existing ones.
 
     Example: shortlist annotate add birds --items more/ --classes more.txt
     """
     from shortlist.annotate import Additions, Project, add_to_project
 
-    additions = Additions(items, classes, gold, instructions, text_column, item_column, strict)
+    additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
     with Project.open(project) as opened, _progress("importing") as progress:
         outcome = add_to_project(opened, additions, progress)
     if classes is not None:
         typer.echo(f"{outcome.classes} classes now", err=True)
     if items is not None or gold is not None:
         _print_outcome(outcome.added, outcome.skipped, "gold answers" if items is None else "items")
+    else:
+        _print_skipped(outcome.skipped)
+    _print_given(outcome.known, outcome.scored)
 
 
 @app.command()
@@ -333,9 +352,20 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def _print_given(known: int, scored: int) -> None:
+    if known:
+        typer.echo(f"{known} items of known class: learned from, not asked about", err=True)
+    if scored:
+        typer.echo(f"scores of {scored} items", err=True)
+
+
 def _print_outcome(added: int, skipped: list[tuple[str, str]], what: str = "items", known: str = "") -> None:
+    _print_skipped(skipped)
+    typer.echo(f"{added} {what} added{known}, {len(skipped)} skipped", err=True)
+
+
+def _print_skipped(skipped: list[tuple[str, str]]) -> None:
     for item, reason in skipped[:20]:
         typer.echo(f"skipped {item}: {reason}", err=True)
     if len(skipped) > 20:
         typer.echo(f"... and {len(skipped) - 20} more", err=True)
-    typer.echo(f"{added} {what} added{known}, {len(skipped)} skipped", err=True)

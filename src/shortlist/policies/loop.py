@@ -269,9 +269,7 @@ class Loop:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def record(
-        self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, *, held_out: bool = True
-    ) -> None:
+    def record(self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, *, held_out: bool = True) -> None:
         """Take in answers; until the next training they are held out, and tell how sure the model may be.
 
         Without `held_out` they are only learned from: answers that came long ago say how sure another model might be.

@@ -1,11 +1,22 @@
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, text
 
+from shortlist.annotate.db import migrations
 from shortlist.annotate.db.schema import REVISION, Base, LabelClass
 from shortlist.annotate.db.store import Store, sqlite_url
 from shortlist.errors import InputError
+
+
+def downgrade(store: Store, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", migrations.__path__[0])
+    with store.write() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
 
 
 def opened(database: str | None, tmp_path) -> Store:
@@ -48,17 +59,8 @@ def test_a_failed_block_leaves_nothing(database, tmp_path):
 
 
 def test_migrations_go_back_down(tmp_path):
-    from alembic import command
-    from alembic.config import Config
-
-    from shortlist.annotate.db import migrations
-
     store = opened(None, tmp_path)
-    config = Config()
-    config.set_main_option("script_location", migrations.__path__[0])
-    with store.write() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "base")
+    downgrade(store, "base")
     with store.read() as connection:
         assert inspect(connection).get_table_names() == ["alembic_version"]
     store.close()
@@ -102,12 +104,12 @@ def test_a_database_of_a_newer_version_is_one_clear_line(database, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_an_older_database_is_brought_up_to_date_with_what_it_holds(database, tmp_path):
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_an_older_database_is_brought_up_to_date_with_what_it_holds(database, tmp_path, revision):
     store = opened(database, tmp_path)
     with store.write() as connection:
         connection.execute(insert(LabelClass), [{"id": 0, "name": "a"}])
-        connection.execute(text("ALTER TABLE classes DROP COLUMN description"))
-    set_revision(store, "0001")
+    downgrade(store, revision)
     store.close()
     again = opened(database, tmp_path)
     with again.read() as connection:

@@ -333,7 +333,7 @@ def wait_for(ready, seconds=60.0):
 def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(words, database):
     project = words(database, count=40)
     ada, bob = people(project, "ada", "bob")
-    plan = LivePlan(size=3)
+    plan = LivePlan(size=3, names=False)
     Trainer(project, plan).step()
     chooser = LiveChooser(project.live, plan)
     queue = project.queue(chooser)
@@ -358,7 +358,7 @@ def test_what_the_trainer_wants_comes_first_and_closed_items_are_opened_again(wo
 def test_after_the_start_more_may_be_fetched_ahead(words):
     project = words()
     (ada,) = people(project, "ada")
-    plan = LivePlan(size=3)
+    plan = LivePlan(size=3, names=False)
     trainer = Trainer(project, plan)
     trainer.step()
     chooser = LiveChooser(project.live, plan)

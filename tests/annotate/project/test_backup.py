@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import select
 
-from shortlist.annotate.db.schema import Item, tables
+from shortlist.annotate.db.schema import REVISION, Item, tables
 from shortlist.annotate.project.backup import restore_backup, write_backup
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
@@ -158,14 +158,20 @@ def test_a_picture_that_is_gone_does_not_cost_the_answers(make_project, tmp_path
         assert content(again) == content(project)
 
 
-def test_a_backup_from_before_classes_had_descriptions_is_read(make_project, tmp_path):
+@pytest.mark.parametrize(
+    ("revision", "missing"), [("0001", [', "description": null', ', "known": null']), ("0002", [', "known": null'])]
+)
+def test_a_backup_from_before_a_column_was_added_is_read(make_project, tmp_path, revision, missing):
     project = make_project()
     new, old = tmp_path / "new.zip", tmp_path / "old.zip"
     write_backup(project, new)
     with zipfile.ZipFile(new) as source, zipfile.ZipFile(old, "w") as target:
         for name in source.namelist():
-            text = source.read(name).decode().replace('"revision": "0002"', '"revision": "0001"')
-            target.writestr(name, text.replace(', "description": null', ""))
+            text = source.read(name).decode().replace(f'"revision": "{REVISION}"', f'"revision": "{revision}"')
+            for column in missing:
+                assert name != "tables/items.jsonl" or column != ', "known": null' or column in text
+                text = text.replace(column, "")
+            target.writestr(name, text)
     restore_backup(old, tmp_path / "again")
     with Project.open(tmp_path / "again") as again:
         assert content(again) == content(project)

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0002"  # the newest migration; to open a database at this revision, alembic is not imported
+REVISION = "0003"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
@@ -38,13 +38,16 @@ class Item(Base):
     gold: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # the known answer
     state: Mapped[str] = mapped_column(String)  # open | done | closed (the policy does not ask about it any more)
     pending: Mapped[int] = mapped_column(Integer)
-    __table_args__ = (
+    # a class known without asking: learned from, not asked about (added later, so it is no foreign key)
+    known: Mapped[int | None] = mapped_column(Integer)
+    __table_args__ = tuple(
         Index(
-            "items_gold",
+            f"items_{name}",
             "id",
-            sqlite_where=sql("gold IS NOT NULL"),
-            postgresql_where=sql("gold IS NOT NULL"),
-        ),
+            sqlite_where=sql(f"{name} IS NOT NULL"),
+            postgresql_where=sql(f"{name} IS NOT NULL"),
+        )
+        for name in ("gold", "known")
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Table, bindparam, case, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Table, bindparam, case, exists, func, insert, select, update
 
 from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
 
@@ -49,7 +49,10 @@ SET_SLOT = (
         turn=bindparam("to_turn"),
     )
 )
-_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"))
+_OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(None))
+ASKABLE = ~_OF_KNOWN
+"""A slot of an item that may be asked about, as a condition on `slots`: its class is not known already."""
+_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((_OF_KNOWN, "closed"), else_="free"))
 
 
 def batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
@@ -115,12 +118,12 @@ def set_slot(
 def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
     """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
-    A gold slot belongs to one annotator and is not passed on.
+    A gold slot belongs to one annotator and is not passed on; one of an item whose class became known is closed.
     """
     if slot["gold"]:
         set_slot(connection, slot["slot_id"], "closed", turn, slot["annotator_id"])
         return
-    values = {"slot": slot["slot_id"], "to_state": "free", "to_turn": turn, "holder": None, "until": None}
+    values = {"slot": slot["slot_id"], "to_turn": turn, "holder": None, "until": None}
     connection.execute(_FREE_SLOT, values | {"to_rank": next_rank(connection)})
 
 

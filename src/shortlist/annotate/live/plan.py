@@ -14,6 +14,8 @@ HIT = 0.8
 """An adaptive list is long enough to hold the right class with this probability; measured in docs/labelling.md."""
 RETRAIN_EVERY, GROW = 500, 0.05
 """Train when there are a twentieth more answers, at the latest after 500: lists get out of date."""
+CALIBRATE_LEAST = 50
+"""Answers after which it is decided anew what names and scores count beside the model; as `shortlist label` does."""
 PEOPLE = Mistakes(miss=0.05, slip=0.02)
 """Rates that are modelled before any are measured."""
 FRESH = 40
@@ -34,6 +36,8 @@ class LivePlan:
         l2: the penalty on the model's weights.
         seed: of everything that is drawn.
         test: labelled data to score on: a name or a path that `shortlist.data.load` takes.
+        names: texts: the names and descriptions of the classes choose the first lists; also in projects made before
+            this could be set.
     """
 
     policy: str = "adaptive"
@@ -43,6 +47,7 @@ class LivePlan:
     l2: float = 0.1
     seed: int = 0
     test: str | None = None
+    names: bool = True
 
     def __post_init__(self) -> None:
         self.loop_settings()  # refuses what is out of range
@@ -78,6 +83,7 @@ class LivePlan:
             retrain_every=RETRAIN_EVERY,
             retrain_least=1,  # early on every answer counts, and a training takes no time
             grow=GROW,
+            calibrate_least=CALIBRATE_LEAST,
             l2=self.l2,
             mistakes=PEOPLE if self.mistakes else Mistakes(),
             learn_mistakes=self.mistakes,
@@ -86,7 +92,11 @@ class LivePlan:
 
 
 def live_plan(
-    settings: Settings, policy: str | None = None, epsilon: float | None = None, test: str | None = None
+    settings: Settings,
+    policy: str | None = None,
+    epsilon: float | None = None,
+    test: str | None = None,
+    names: bool | None = None,
 ) -> LivePlan | None:
     """What the project's settings say, unless told otherwise here; None: uniform shortlists, nothing to train.
 
@@ -95,10 +105,10 @@ def live_plan(
     if test is not None and Path(test).exists():
         test = str(Path(test).resolve())  # the server may be started from elsewhere next time
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
-    told = {"policy": policy, "epsilon": epsilon, "test": test}
+    told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names}
     wanted |= {name: value for name, value in told.items() if value is not None}
-    if "policy" not in wanted and (epsilon is not None or test is not None):
-        raise InputError("--epsilon and --test belong to model-chosen shortlists: give --policy adaptive")
+    if "policy" not in wanted and any(value is not None for value in (epsilon, test, names)):
+        raise InputError("--epsilon, --test and --no-names belong to model-chosen shortlists: give --policy adaptive")
     if wanted.get("policy", "uniform") == "uniform":
         return None
     return LivePlan.parse(wanted)

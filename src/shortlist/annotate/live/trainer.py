@@ -13,18 +13,20 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
 from shortlist.annotate.live.answer_log import AnswerLog, Given, gold_log, rounds
 from shortlist.annotate.live.chooser import write_ids
 from shortlist.annotate.live.items import LiveItems, read_project, shape
 from shortlist.annotate.live.plan import HISTORY, LivePlan
+from shortlist.annotate.live.start import Start, added, make_experts, read_start
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
-from shortlist.policies import Loop, Snapshot
+from shortlist.policies import Expert, Loop, Snapshot
 
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 10.0
@@ -32,7 +34,8 @@ WAIT_SECONDS = 10.0
 NICENESS = 19
 """The lowest priority: answering comes before training."""
 HELD_OUT = 10
-"""Of the answers that are there at the start, the latest tenth is held out to fit the temperature."""
+"""Of the answers that are there at the start, the latest tenth is held out to fit the temperature and what experts
+count (at least as many as that takes, at most half)."""
 
 
 class Trainer:
@@ -45,6 +48,10 @@ class Trainer:
         self.shape = (0, 0, 0)
         self.items: LiveItems
         self.loop: Loop
+        self.start: Start
+        self.experts: Sequence[Expert]
+        self.added: tuple[int, tuple[int, int] | None]
+        self.log: AnswerLog
         self.trained_at = self.took = 0.0
         self.answers = 0
 
@@ -54,19 +61,23 @@ class Trainer:
             changed = shape(connection) != self.shape
             if not changed and not self._due(connection):
                 return False
-        begun = time.time()
-        if changed:
-            self._begin()  # making features is not training: no rest after that
+            begun = time.time()
+            if changed:
+                self._begin(connection)
+            given, again = self._news(connection, changed)
+        if again:
+            self._replay(given)
         else:
-            with self.project.store.read() as connection:
-                given, again = self.log.read(connection)
-            self._replay(given) if again else self._record(given)
+            self._record(given)
             self.loop.retrain()
         self._publish(begun)
+        # making features is not training: no rest after that
         self.trained_at, self.took = time.monotonic(), 0.0 if changed else time.time() - begun
         return True
 
-    def _due(self, connection: Any) -> bool:
+    def _due(self, connection: Connection) -> bool:
+        if added(connection, self.project) != self.added:
+            return True
         waiting = self.log.waiting(connection)
         if not waiting:
             return False
@@ -77,25 +88,35 @@ class Trainer:
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Everything from the start: the items as features, all answers so far."""
-        plan = self.plan
-        with self.project.store.read() as connection:
-            self.shape = shape(connection)
-            self.items = read_project(connection, self.project.media, plan.seed, plan.test)
-            self.log = AnswerLog()
-            given, _ = self.log.read(connection)
+    def _begin(self, connection: Connection) -> None:
+        """The items as features."""
+        self.shape = shape(connection)
+        self.items = read_project(connection, self.project.media, self.plan.seed, self.plan.test)
         self.rows = {item_id: row for row, item_id in enumerate(self.items.ids)}
         write_ids(self.folder, self.items.ids)
-        self._replay(given)
+
+    def _news(self, connection: Connection, changed: bool) -> tuple[list[Given], bool]:
+        """The answers since the last training; or all, and True, if one was taken back or more is known beside them."""
+        start = read_start(connection, self.project)
+        if not changed and start == self.start:
+            return self.log.read(connection)
+        plan = self.plan
+        self.start, self.added = start, added(connection, self.project)
+        self.experts = make_experts(connection, self.project, self.items, start, names=plan.names, seed=plan.seed)
+        self.log = AnswerLog()
+        return self.log.read(connection)[0], True
 
     def _replay(self, given: list[Given]) -> None:
-        """A new loop that learns the earlier answers and is then calibrated on the latest ones."""
+        """A new loop that learns what is known and the earlier answers and is then calibrated on the latest ones."""
         before = _version(self.folder)
-        self.loop = Loop(self.items.x, self.items.num_classes, self.plan.loop_settings(), self.plan.seed)
+        settings = self.plan.loop_settings()
+        self.loop = Loop(self.items.x, self.items.num_classes, settings, self.plan.seed, self.experts)
+        known = {self.rows[item]: label for item, label in self.start.known.items() if item in self.rows}
+        if known:
+            self.loop.know(np.array(list(known), np.int64), np.array(list(known.values()), np.int64))
         self.answers = 0
-        cut = len(given) - len(given) // HELD_OUT
-        self._record(given[:cut])
+        cut = len(given) - max(len(given) // HELD_OUT, min(settings.calibrate_least, len(given) // 2))
+        self._record(given[:cut], held_out=False)
         if given:
             self.loop.retrain()
         if given[cut:]:
@@ -103,13 +124,13 @@ class Trainer:
             self.loop.retrain()
         self.loop.version = max(self.loop.version, before + 1)
 
-    def _record(self, given: list[Given]) -> None:
+    def _record(self, given: list[Given], held_out: bool = True) -> None:
+        """Answers about items of known class are left out: nothing is to be learned from them."""
         self.answers += len(given)
+        asked = [one for one in given if one.truth is None and one.item_id not in self.start.known]
         self.loop.record_gold(*gold_log(given, self.items.num_classes))
-        for rows, lists, sizes, answer in rounds(
-            [one for one in given if one.truth is None], self.rows, self.items.num_classes
-        ):
-            self.loop.record(rows, lists, sizes, answer)
+        for rows, lists, sizes, answer in rounds(asked, self.rows, self.items.num_classes):
+            self.loop.record(rows, lists, sizes, answer, held_out=held_out)
 
     # -- what others see ---------------------------------------------------------------------------------------------
 
@@ -132,8 +153,8 @@ class Trainer:
             file.write(json.dumps(line) + "\n")
 
     def _accuracy(self) -> float | None:
-        """On items that are never trained on; None if there are none, or before the first answer."""
-        if not len(self.items.y_score) or not self.loop.state.questions:
+        """On items that are never trained on; None if there are none, or before anything was learned."""
+        if not len(self.items.y_score) or not len(self.loop.state.informative):
             return None
         return float(np.mean(self.loop.model.predict(self.items.x_score) == self.items.y_score))
 

@@ -1,4 +1,4 @@
-"""A whole project in one .zip: the settings, the secret, the rows of every table, the media.
+"""A whole project in one .zip: the settings, the secret, the rows of every table, the media, scores.
 
 The rows are read in one transaction, so a running server may go on; they are plain JSON lines, so a backup from SQLite
 can be restored to PostgreSQL and the other way round.
@@ -11,6 +11,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from shortlist.annotate.db.schema import REVISION, Item, tables
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
 from shortlist.annotate.project.project import (
     INSTRUCTIONS,
+    SCORES,
     SECRET,
     SETTINGS,
     Project,
@@ -32,7 +34,7 @@ from shortlist.errors import InputError
 from shortlist.internal.files import sync_directory
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
-READABLE = ("0001", REVISION)  # columns added since may be empty, so older rows still fit
+READABLE = ("0001", "0002", REVISION)  # columns added since may be empty, so older rows still fit
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 
@@ -59,6 +61,8 @@ def write_backup(project: Project, out: Path) -> Saved:
         archive.write(project.folder / SECRET, SECRET)
         if words := instructions_of(project):
             archive.writestr(INSTRUCTIONS, words)
+        with suppress(FileNotFoundError):
+            archive.writestr(SCORES, (project.folder / SCORES).read_bytes())
         with project.store.read() as connection:
             for table in tables():
                 saved.rows += _dump(connection, table, archive)
@@ -105,6 +109,9 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
             _extract_media(project, archive)
             if INSTRUCTIONS in archive.namelist():
                 set_instructions(project, archive.read(INSTRUCTIONS).decode())
+            if SCORES in archive.namelist():
+                with private_file(project.folder / SCORES) as file:
+                    file.write(archive.read(SCORES))
             count = _load(project, archive)
         except BaseException as error:
             project.discard()

@@ -31,11 +31,16 @@ ROW_NUMBER = " (rows without a column `item` are named by their number: give a s
 
 @dataclass
 class ImportOutcome:
-    """What an import did: how many items were added, which were left out and why, how many classes there are now."""
+    """What an import did: how many items were added, which were left out and why, how many classes there are now.
+
+    `known` items have a class that nobody is asked about, `scored` ones a score of another model.
+    """
 
     added: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     classes: int = 0
+    known: int = 0
+    scored: int = 0
 
 
 @dataclass(frozen=True)

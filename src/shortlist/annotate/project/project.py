@@ -1,6 +1,6 @@
 """A project folder: project.json, the secret, the media, the SQLite file (unless the database is elsewhere).
 
-And instructions for annotators, if there are any.
+And instructions for annotators and scores of another model, if there are any.
 """
 
 import json
@@ -25,7 +25,7 @@ from shortlist.errors import InputError
 from shortlist.internal.files import sync_directory
 
 SETTINGS, SECRET, DATABASE, MEDIA, LIVE = "project.json", "secret.key", "annotations.db", "media", "live"
-INSTRUCTIONS = "instructions.txt"
+INSTRUCTIONS, SCORES = "instructions.txt", "scores.npz"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _open_empty(url: str) -> Store:
 def remove_files(folder: Path) -> None:
     """Remove what makes `folder` a project, and the folder if nothing else is in it."""
     shutil.rmtree(folder / MEDIA, ignore_errors=True)
-    for name in (SETTINGS, SECRET, INSTRUCTIONS, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+    for name in (SETTINGS, SECRET, INSTRUCTIONS, SCORES, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (folder / name).unlink(missing_ok=True)
     with suppress(OSError):  # not empty: it was there before
         folder.rmdir()

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, se
 
 from shortlist.annotate.db.schema import annotators, items, questions, slots
 from shortlist.annotate.db.statements import (
+    ASKABLE,
     count_classes,
     free_slot,
     insert_id,
@@ -58,7 +59,7 @@ _FIND = (
 _WAITING = (_S.state != "leased", _S.state != "done")
 _WANTED = (
     select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
-    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), *_WAITING)
+    .where(_S.item_id.in_(bindparam("wanted", expanding=True)), *_WAITING, ASKABLE)
     .order_by(_S.rank.desc())
 )
 _TAKE = (
@@ -67,8 +68,8 @@ _TAKE = (
     .where(_S.id == bindparam("slot"), *_WAITING)
 )
 _REOPEN = (
-    update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed").values(state="free"),
-    update(items).where(_I.id == bindparam("item"), _I.state == "closed").values(state="open"),
+    update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed", ASKABLE).values(state="free"),
+    update(items).where(_I.id == bindparam("item"), _I.state == "closed", _I.known.is_(None)).values(state="open"),
 )
 _EXPIRED = (
     select(_S.id.label("slot_id"), _S.gold, _S.turn, _S.annotator_id)
@@ -231,7 +232,7 @@ class Leases:
         free_slot(connection, slot, slot["turn"])
 
     def reopen(self, connection: Connection, item_id: int) -> None:
-        """Open an item again that the policy had closed."""
+        """Open an item again that the policy had closed; one of known class stays closed."""
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 

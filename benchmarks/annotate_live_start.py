@@ -1,0 +1,86 @@
+"""The first minutes of a live project with and without the names of its classes: 20 robots on BANKING77's texts.
+
+    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/annotate_live_start.py --seconds 150
+
+Each run is a real server with its trainer; robots begin when the first publication is there, as in annotate_live.py.
+Prints, for both ways, how often the first answers picked a class (by chance a list of 8 of 77 holds it in 10 %), the
+model's accuracy on the 3,080 test texts, and how long people waited. The simulation of the same setting
+(annotate_live_crowd.py) is run beside it as far as the live run came.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+
+from annotate_live import ROBOTS, drive, history
+from annotate_live_crowd import simulate_crowd
+from shortlist.annotate.db.schema import Answer
+from shortlist.annotate.live.items import FEATURES
+from shortlist.annotate.live.plan import LivePlan
+from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.sources import Source
+from shortlist.data import load
+from shortlist.policies.features import loop_data
+from shortlist.policies.names import names_expert
+
+FIRST = (50, 100, 200, 500, 1000, 2000)
+SIZE = 8
+
+
+def make_project(folder: Path, plan: LivePlan) -> Project:
+    data = load("banking77")
+    project = Project.create(folder, Settings("banking77", plan.size, live=plan.to_dict()))
+    add_classes(project, data.class_names)
+    add_items(project, [Source(f"text {i}", f"text {i}", text=text) for i, text in enumerate(data.train.x)])
+    return project
+
+
+def picked(folder: Path) -> dict[str, float]:
+    """The share of the first answers that picked a class."""
+    with Project.open(folder) as project, project.store.read() as connection:
+        answers = list(connection.execute(select(Answer.class_id).order_by(Answer.id)).scalars())
+    hits = np.array([answer is not None for answer in answers], np.float64)
+    return {str(n): round(float(hits[:n].mean()), 3) for n in FIRST if n <= len(hits)}
+
+
+def live(names: bool, seconds: float, seed: int) -> dict[str, Any]:
+    plan = LivePlan(policy="adaptive", size=SIZE, test="banking77", names=names, seed=seed)
+    with tempfile.TemporaryDirectory(prefix="annotate-live-") as made:
+        folder = Path(made) / "project"
+        found = drive(make_project(folder, plan), "banking77", seed, seconds)
+        found.pop("taken_while_training")
+        curve = [[line["questions"], line["reads"], line["accuracy"]] for line in history(folder)]
+        return {"picked": picked(folder), **found, "curve": [point for point in curve if point[2] is not None]}
+
+
+def simulated(names: bool, questions: int, seed: int) -> dict[str, Any]:
+    """The same setting without a server."""
+    data = loop_data(load("banking77"), size=FEATURES, seed=seed)
+    plan = LivePlan(policy="adaptive", size=SIZE, seed=seed)
+    experts = [names_expert(data.texts, data.class_names, data.x, seed=seed)] if names else []
+    curve = simulate_crowd(data, plan.loop_settings(), seed, people=ROBOTS, experts=experts, questions=questions)
+    return {"curve": [[point.questions, point.reads, round(point.accuracy, 4)] for point in curve.points]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=150.0)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for names in (True, False):
+        found = live(names, options.seconds, options.seed)
+        print(json.dumps({"names": names, "way": "live", "load": os.getloadavg(), **found}), flush=True)
+        other = simulated(names, found["curve"][-1][0], options.seed)
+        print(json.dumps({"names": names, "way": "simulated", **other}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

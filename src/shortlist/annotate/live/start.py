@@ -1,0 +1,55 @@
+"""What the trainer knows beside the answers: names of the classes, known classes, scores of another model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.statements import all_descriptions, class_names
+from shortlist.annotate.live.items import LiveItems, kind_of
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.scores import scores_of, scores_stamp
+from shortlist.policies import Expert, experts_from_scores, names_expert
+
+
+@dataclass(frozen=True)
+class Start:
+    """All of it; when it differs from what it was, the trainer learns everything anew."""
+
+    class_names: tuple[str, ...]
+    descriptions: tuple[str, ...]
+    known: dict[int, int]
+    """Item id -> class."""
+    scores: tuple[int, int] | None
+
+
+def read_start(connection: Connection, project: Project) -> Start:
+    """As it is now."""
+    names, described = class_names(connection), all_descriptions(connection)
+    known = connection.execute(select(Item.id, Item.known).where(Item.known.is_not(None)))
+    return Start(
+        tuple(names),
+        tuple(described.get(k, "") for k in range(len(names))),
+        {item_id: int(label) for item_id, label in known if label is not None},
+        scores_stamp(project),
+    )
+
+
+def added(connection: Connection, project: Project) -> tuple[int, tuple[int, int] | None]:
+    """What of it is looked at all the time: classes that became known, and scores. The rest waits for a training."""
+    count = connection.execute(select(func.count()).where(Item.known.is_not(None))).scalar_one()
+    return int(count), scores_stamp(project)
+
+
+def make_experts(
+    connection: Connection, project: Project, items: LiveItems, start: Start, *, names: bool, seed: int
+) -> Sequence[Expert]:
+    """What knows something about the classes of these items; names say nothing about pictures."""
+    found: list[Expert] = []
+    if names and kind_of(connection) == "text":
+        texts = dict(connection.execute(select(Item.id, Item.text)).all())
+        mine = [texts[item_id] or "" for item_id in items.ids]
+        found.append(names_expert(mine, start.class_names, items.x, descriptions=start.descriptions, seed=seed))
+    table = scores_of(project, items.ids, items.num_classes)
+    return found if table is None else [*found, *experts_from_scores(table)]

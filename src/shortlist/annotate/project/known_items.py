@@ -1,0 +1,36 @@
+"""Items whose class the owner knows: a model learns from them, and nobody is asked about them."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import bindparam, select, update
+
+from shortlist.annotate.db.schema import Item, Slot, items, slots
+from shortlist.annotate.db.statements import batches, class_ids
+from shortlist.annotate.project.project import Project
+
+AT_ONCE = 500  # items per transaction: annotators of a running server wait for one batch
+_KNOW = update(items).where(items.c.id == bindparam("item")).values(known=bindparam("class"), state="closed")
+
+
+def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tuple[str, str]]]:
+    """Store the class of each of these items (item -> class); how many there were, and which were left out and why.
+
+    A class given before is replaced. Whoever holds a question about the item may still answer it. Gold items stay what
+    they are: people are measured on them, so a model must not learn them.
+    """
+    count, skipped = 0, []
+    for batch in batches([name for name in known if "\x00" not in name], AT_ONCE):  # PostgreSQL cannot store it
+        with project.store.write() as connection:
+            ids_by_name = class_ids(connection)
+            found = connection.execute(select(Item.id, Item.name, Item.gold).where(Item.name.in_(batch))).all()
+            ids = [row.id for row in found if row.gold is None]
+            # locked first, so that nobody is asked about them from here on
+            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
+            told = [{"item": row.id, "class": ids_by_name[known[row.name]]} for row in found if row.gold is None]
+            if told:
+                connection.execute(_KNOW, told)
+            free = (slots.c.item_id.in_(ids), slots.c.state == "free")
+            connection.execute(update(slots).where(*free).values(state="closed"))
+        count += len(told)
+        skipped += [(row.name, "a gold item: it is not learned from") for row in found if row.gold is not None]
+    return count, skipped
