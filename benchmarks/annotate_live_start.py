@@ -5,7 +5,7 @@
 Each run is a real server with its trainer; robots begin when the first publication is there, as in annotate_live.py.
 Prints, for both ways, how often the first answers picked a class (by chance a list of 8 of 77 holds it in 10 %), the
 model's accuracy on the 3,080 test texts, and how long people waited. The simulation of the same setting
-(annotate_live_crowd.py) is run beside it as far as the live run came.
+(annotate_live_crowd.py) is run beside it as far as the live run came. Writes results/annotate_live_start.json.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from sqlalchemy import select
 
 from annotate_live import ROBOTS, drive, history
 from annotate_live_crowd import simulate_crowd
+from annotate_servers import about
 from shortlist.annotate.db.schema import Answer
 from shortlist.annotate.live.items import FEATURES
 from shortlist.annotate.live.plan import LivePlan
@@ -28,9 +29,11 @@ from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.data import load
+from shortlist.internal.files import atomic_write
 from shortlist.policies.features import loop_data
 from shortlist.policies.names import names_expert
 
+RESULTS = Path(__file__).parents[1] / "results" / "annotate_live_start.json"
 FIRST = (50, 100, 200, 500, 1000, 2000)
 SIZE = 8
 
@@ -57,8 +60,9 @@ def live(names: bool, seconds: float, seed: int) -> dict[str, Any]:
         folder = Path(made) / "project"
         found = drive(make_project(folder, plan), "banking77", seed, seconds)
         found.pop("taken_while_training")
-        curve = [[line["questions"], line["reads"], line["accuracy"]] for line in history(folder)]
-        return {"picked": picked(folder), **found, "curve": [point for point in curve if point[2] is not None]}
+        learned = [line for line in history(folder) if line["accuracy"] is not None]
+        curve = [[line["questions"], line["reads"], round(line["accuracy"], 4)] for line in learned]
+        return {"picked": picked(folder), **found, "curve": curve}
 
 
 def simulated(names: bool, questions: int, seed: int) -> dict[str, Any]:
@@ -74,12 +78,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
+    result: dict[str, Any] = {**about(), "seconds": options.seconds, "seed": options.seed, "runs": []}
     for names in (True, False):
         found = live(names, options.seconds, options.seed)
-        print(json.dumps({"names": names, "way": "live", "load": os.getloadavg(), **found}), flush=True)
         other = simulated(names, found["curve"][-1][0], options.seed)
-        print(json.dumps({"names": names, "way": "simulated", **other}), flush=True)
+        for way, run in (("live", {"load_average": os.getloadavg(), **found}), ("simulated", other)):
+            result["runs"].append({"names": names, "way": way, **run})
+            print(names, way, run.get("picked"), run["curve"][-1])
+    atomic_write(options.out, json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 from typer.testing import CliRunner
 
+from shortlist.annotate.db.schema import Item
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.setup import export_file, make_invitation
+from shortlist.annotate.setup import make_invitation
 from shortlist.cli import app
 from shortlist.cli.annotate import app as annotate
 
@@ -191,29 +192,23 @@ def test_the_cold_start_is_that_of_the_results():
         assert (int(nones), int(accuracy)) == (round(100 * (1 - items * resolved / at)), round(100 * right))
 
 
-def test_known_labels_reach_the_live_model(tmp_path, monkeypatch):
-    """The program of docs/annotate-live.md answers what it knows and leaves the rest to people."""
+def test_known_labels_and_scores_are_given_as_the_page_says(tmp_path, monkeypatch):
+    """The commands of docs/annotate-live.md, and labels of texts that were not in the project."""
     monkeypatch.chdir(tmp_path)
     topics = ["card", "loan", "rate", "login", "other", "phone"]
     texts = [(f"My {topics[i % 6]} {i} is lost", topics[i % 6]) for i in range(24)]
     Path("classes.txt").write_text("\n".join(topics))
     Path("tickets.csv").write_text("text\n" + "".join(f"{text}\n" for text, _ in texts))
-    Path("labelled.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts[::2]))
-    made = ["--items", "tickets.csv", "--classes", "classes.txt", "--size", "2", "--policy", "adaptive"]
-    assert CliRunner().invoke(app, ["annotate", "init", "tickets", *made]).exit_code == 0
-    token = CliRunner().invoke(app, ["annotate", "invite", "tickets", "known", "--token"]).stdout.strip()
-    (program,) = re.findall(r"^```python\n(.*?)^```", LIVE, re.DOTALL | re.MULTILINE)
-    server = Server(Path("tickets"), free_port())
-    try:
-        server.wait()
-        here = program.replace(ADDRESS, f"127.0.0.1:{server.port}")
-        exec(compile(here, "docs/annotate-live.md", "exec"), {"TOKEN": token})
-    finally:
-        server.kill()
-    with Project.open(Path("tickets")) as project:
-        export_file(project, Path("answers.csv"), None)
-        assert Stats(project.store).progress()["done"] == 12
-    with Path("answers.csv").open(newline="") as file:
-        picked = {row["item"]: row["answer"] for row in csv.DictReader(file) if row["answer"]}
-    assert picked.items() <= {str(i): texts[i][1] for i in range(0, 24, 2)}.items()
-    assert len(picked) >= 6, "the last class left is known without a pick"
+    Path("labelled.csv").write_text("item,class\n" + "".join(f"{i},{texts[i][1]}\n" for i in range(0, 24, 2)))
+    Path("scores.csv").write_text("item,card,loan\n0,0.9,0.1\n7,,1.5\n")
+    Path("more.csv").write_text("item,label\n1,loan\n")
+    (commands,) = re.findall(r"^```\n([^`]*--known[^`]*)^```", LIVE, re.MULTILINE)
+    for line in commands.splitlines():
+        done = CliRunner().invoke(app, line.split()[1:])
+        assert done.exit_code == 0, done.output
+    Path("others.csv").write_text("item,text,label\nelsewhere,My phone is gone,phone\n")
+    done = CliRunner().invoke(app, ["annotate", "add", "tickets", "--items", "others.csv", "--known", "others.csv"])
+    assert done.exit_code == 0, done.output
+    with Project.open(Path("tickets")) as project, project.store.read() as connection:
+        known = dict(connection.execute(select(Item.name, Item.known).where(Item.known.is_not(None))).all())
+    assert known == {**{str(i): i % 6 for i in range(0, 24, 2)}, "1": 1, "elsewhere": 5}

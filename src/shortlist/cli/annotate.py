@@ -114,7 +114,7 @@ def add(
     item_column: ItemColumn = None,
     strict: Strict = False,
 ) -> None:
-    """Add items, classes, gold, instructions, known labels or scores while the server runs.
+    """Add items, classes and what you know while the server runs.
 
     Without --items, --gold is for existing items that nobody was asked about yet. Instructions and scores replace the
     existing ones.
