@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from itsdangerous import TimestampSigner
+from sqlalchemy import select
 
+from shortlist.annotate.db.schema import Item
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import live_plan
@@ -18,6 +20,7 @@ from shortlist.annotate.live.trainer import Trainer
 from shortlist.annotate.project.backup import restore_backup
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.setup import Additions, add_to_project
 
 from .conftest import Site
 
@@ -80,8 +83,16 @@ def test_its_model_goes_on_choosing(old):
         assert plan.names, "an older project of texts uses the names of its classes, too"
 
 
-def test_its_backup_is_restored(old):
-    assert restore_backup(old / "backup.zip", old / "again") > 50
+def test_its_backup_is_restored_and_takes_labels(old, database):
+    """Rows of 0001 or 0002 in tables of today, which have a column for classes that are known."""
+    assert restore_backup(old / "backup.zip", old / "again", database) > 50
     with Project.open(old / "again") as project:
         EXPORTS["answers.csv"](project, old / "now.csv")
+        with project.store.read() as connection:
+            name = connection.execute(select(Item.name).where(Item.id == 3)).scalar_one()
+        (old / "known.csv").write_text(f"item,class\n{name},owl\n")
+        assert add_to_project(project, Additions(known=old / "known.csv")).known == 1
+        trainer = Trainer(project, live_plan(project.settings))
+        assert trainer.step()
+        assert trainer.loop.state.known.tolist().index(True) == 2
     assert (old / "now.csv").read_bytes() == (old / "answers.csv").read_bytes()
