@@ -212,3 +212,12 @@ def test_known_labels_and_scores_are_given_as_the_page_says(tmp_path, monkeypatc
     with Project.open(Path("tickets")) as project, project.store.read() as connection:
         known = dict(connection.execute(select(Item.name, Item.known).where(Item.known.is_not(None))).all())
     assert known == {**{str(i): i % 6 for i in range(0, 24, 2)}, "1": 1, "elsewhere": 5}
+
+
+def test_the_first_answers_with_names_are_those_of_the_results():
+    runs = json.loads((ROOT / "results" / "annotate_live_start.json").read_text())["runs"]
+    (named, plain) = (run["picked"] for run in runs if run["way"] == "live")
+    assert [run["names"] for run in runs if run["way"] == "live"] == [True, False]
+    for count, words in (("100", "the first 100 answers"), ("500", "the first 500")):
+        assert f"{100 * named[count]:.0f} % of {words}" in " ".join(LIVE.split())
+    assert f"without names {100 * plain['100']:.0f} % and {100 * plain['500']:.0f} %" in " ".join(LIVE.split())
