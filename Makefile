@@ -45,7 +45,7 @@ check: $(INSTALLED_DEV)
 	$(BIN)/lint-imports
 
 docs: $(INSTALLED_DEV)
-	$(BIN)/python -m mkdocs build --strict --quiet
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lowest:
 	$(MAKE) quick VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt EXTRAS=train,annotate,activeml,test
