@@ -1,4 +1,4 @@
-"""What ties the teacher to the likelihood: the identity of docs/methods.md, to the last digits of float64."""
+"""What ties the teacher to the likelihood: the identity of docs/teacher.md, to the last digits of float64."""
 
 from dataclasses import replace
 
