@@ -1,5 +1,5 @@
 # make demo    the idea in two minutes: a table here and demo/report.html
-# make quick   most tests in a minute and a half: no browser, kernels, kill -9, documentation (tests/conftest.py)
+# make quick   most tests in a minute and a half: no browser, PostgreSQL, kernels, kill -9, docs (tests/conftest.py)
 # make test    everything CI runs: check, docs, then every test
 # make check   ruff, mypy --strict, import-linter
 # make docs    the documentation as a site in site/; a dead link fails
@@ -33,7 +33,7 @@ demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
 quick: $(INSTALLED_DEV)
-	$(PYTEST) -m "not (browser or kernels or kill or docs or slow)"
+	$(PYTEST) -m "not (browser or kernels or kill or docs or slow or postgres)"
 
 test: check docs
 	$(PYTEST)

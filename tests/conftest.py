@@ -18,6 +18,9 @@ MARKS = {
     "kernels": r"kernel|cuda|nvrtc",
     "kill": r"kill|crash",
     "docs": r"docs|readme|pages|tutorial",
+    # whole servers with trainers, pools of processes, commands from end to end, and what a fuzzer makes of the API
+    "slow": r"/live/|engines|run_locks|test_gold|distributed|real_data|fuzz|machine|study/test_commands|study/report"
+    r"|test_import|test_sklearn|test_facade|test_demo",
 }
 """Mark -> what in the path of a test file earns it."""
 
