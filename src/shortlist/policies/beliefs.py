@@ -175,9 +175,9 @@ def _surprise(held: HeldOut, theta: FloatArray) -> tuple[float, FloatArray]:
     """-log P(answers) and its gradient in log 1 / temperature and the weights."""
     sharpness = np.exp(theta[0])
     with np.errstate(divide="ignore"):
-        joint = np.log(held.before, dtype=np.float64) + sharpness * held.logits
+        joint = np.log(held.before, dtype=np.float64) + sharpness * held.logits.astype(np.float64)
     for weight, scores in zip(theta[1:], held.scores, strict=True):
-        joint += weight * scores
+        joint += weight * scores.astype(np.float64)
     joint -= joint.max(axis=1, keepdims=True)
     prior = np.exp(joint)
     prior /= prior.sum(axis=1, keepdims=True)

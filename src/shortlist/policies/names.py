@@ -91,6 +91,8 @@ def similarities(texts: Sequence[str], names: Sequence[str], *, seed: int = 0) -
     directions = min(DIRECTIONS, *(size - 1 for size in of_texts.shape))
     if directions < 1:
         return direct
+    if len(texts) < 10 * DIRECTIONS:  # few texts may differ in fewer directions: float32 then ends in NaN
+        of_texts, of_names = of_texts.astype(np.float64), of_names.astype(np.float64)
     reduce = TruncatedSVD(directions, n_iter=3, random_state=seed)
     indirect = _unit(reduce.fit_transform(of_texts)) @ _unit(reduce.transform(of_names)).T
     return direct + indirect.astype(np.float32)
