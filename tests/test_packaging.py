@@ -269,4 +269,4 @@ def test_ci_script_is_sound() -> None:
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     text = script.read_text()
     assert "set -euo pipefail" in text
-    assert text.rstrip().endswith("make test")
+    assert text.rstrip().endswith("make -j2 test")
