@@ -18,7 +18,8 @@ from shortlist.labels import NONE
 from shortlist.policies.choose import choose_one
 from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import Curve, Point
 from shortlist.policies.time_model import TimeModel, looked_at
 

@@ -29,8 +29,8 @@ from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, loop_data
-from shortlist.policies.loop import LoopSettings
 from shortlist.policies.noise import Mistakes
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise
 from shortlist.policies.simulation.economy import GOLD, aware
 from shortlist.policies.simulation.plot import draw_curves

@@ -24,7 +24,7 @@ import numpy as np
 
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
-from shortlist.policies import loop
+from shortlist.policies import LoopSettings, loop
 from shortlist.policies.features import loop_data
 from shortlist.policies.simulation import economy, simulate
 
@@ -82,7 +82,7 @@ def main() -> None:
     watch(parts)
     wall, busy = time.perf_counter(), time.process_time()
     data = parts.timed("features", loop_data)(dataset)
-    wanted = economy.Comparison(loop.LoopSettings(), options.budget, seeds=1)
+    wanted = economy.Comparison(LoopSettings(), options.budget, seeds=1)
     curves = wanted.run(data)
     trainings = sum(len(curve.points) for curve in curves)
     result = {

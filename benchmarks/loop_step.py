@@ -23,7 +23,8 @@ import numpy as np
 from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.linear import Linear, chunks
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
+from shortlist.policies.settings import LoopSettings
 
 RESULTS = Path(__file__).parent.parent / "results"
 

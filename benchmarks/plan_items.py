@@ -19,7 +19,7 @@ from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import loop_data
-from shortlist.policies.loop import LoopSettings
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import run_loop
 
 RESULT = Path(__file__).parent.parent / "results" / "plan_items.json"

@@ -12,9 +12,10 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.experts import LinearExpert, experts_from_scores
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
-from shortlist.policies.loop import GENTLE, TRIED, Loop, LoopSettings
+from shortlist.policies.loop import GENTLE, TRIED, Loop
 from shortlist.policies.names import names_expert, spoken_name
 from shortlist.policies.noise import Mistakes, simulate_answers
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import Start, run_loop
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)

@@ -8,8 +8,9 @@ from shortlist.errors import InputError
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, loop_data
 from shortlist.policies.linear import Linear
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.economy import Comparison, aware
 from shortlist.policies.simulation.simulate import full_labels, random_shortlists, run_loop
 

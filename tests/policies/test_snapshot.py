@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 
 from shortlist.policies.choose import Policy, choose_one
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Mistakes, simulate_answers
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import run_loop
 from shortlist.policies.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from shortlist.data import load
 from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData, loop_data, make_features
-from shortlist.policies.loop import LoopSettings
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import full_labels, run_loop
 from shortlist.policies.threads import LARGE, few_threads
 

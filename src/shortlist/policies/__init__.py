@@ -7,10 +7,11 @@ from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features import loop_data, make_features
 from shortlist.policies.given import read_known, read_scores
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
 from shortlist.policies.names import names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.snapshot import Snapshot
 from shortlist.policies.time_model import TimeModel
 

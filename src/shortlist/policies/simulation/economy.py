@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from shortlist.policies.features import LoopData
-from shortlist.policies.loop import LoopSettings
 from shortlist.policies.noise import Mistakes
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import by_way, summarise
 from shortlist.policies.simulation.simulate import FULL, Curve, Start, Tick, full_labels, random_shortlists, run_loop
 

@@ -13,8 +13,9 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
-from shortlist.policies.loop import Loop, LoopSettings
+from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers
+from shortlist.policies.settings import LoopSettings
 from shortlist.policies.threads import few_threads
 
 Tick = Callable[[int], None]

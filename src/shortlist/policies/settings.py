@@ -1,0 +1,67 @@
+"""What is fixed for a whole labelling loop."""
+
+from dataclasses import dataclass, field
+
+from shortlist.errors import InputError
+from shortlist.policies.choose import Policy
+from shortlist.policies.items import check_order
+from shortlist.policies.noise import Mistakes
+from shortlist.policies.time_model import TimeModel
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """What is fixed for a whole loop.
+
+    Args:
+        policy: how shortlists are chosen.
+        order: which items are asked next: a name of `items.ORDERS`, or `diversity`.
+        representatives: how many typical items (k-means) are asked first, until they are resolved; None: 2 K.
+        retrain_every: at most this many questions between two trainings.
+        grow: early on, train after each `grow` share of the questions so far (at least `retrain_least`).
+        retrain_least: at least this many questions between two trainings.
+        l2: the penalty on the weights, in units of one item's loss.
+        iterations: of L-BFGS in one training; the next one starts where it ended.
+        fresh: a training on fewer items per class than that starts from nothing: one on a handful of answers may lead
+            far astray, and where mistakes are modelled the answers that follow may then pass for mistakes.
+        mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
+        learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
+        sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
+        most_questions: an item is not worth more questions than that.
+        worth: an item is not worth asking whose best list promises fewer bits per second than that.
+        calibrate: learn the temperature from answers the model has not seen.
+        calibrate_least: where something is known beside the model, at least this many answers between two fittings of
+            the temperature and of what each expert counts; a handful of answers would throw them about.
+        explore: show classes with few answers to items whose None answers surprised the model.
+        time: the time model.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    order: str = "mixed"
+    representatives: int | None = None
+    retrain_every: int = 500
+    grow: float = 0.1
+    retrain_least: int = 50
+    l2: float = 0.1
+    iterations: int = 30
+    fresh: int = 0
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    learn_mistakes: bool = False
+    sure: float = 0.95
+    most_questions: int = 1000
+    worth: float = 0.0
+    calibrate: bool = True
+    calibrate_least: int = 1
+    explore: bool = True
+    time: TimeModel = field(default_factory=TimeModel)
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        if min(self.retrain_every, self.retrain_least, self.calibrate_least) < 1 or self.grow < 0:
+            raise InputError(
+                "retrain_every, retrain_least and calibrate_least: expected at least 1, and grow at least 0"
+            )
+        if self.l2 <= 0:
+            raise InputError(f"l2: expected a penalty above 0, got {self.l2}")
+        if not 0 < self.sure < 1:
+            raise InputError(f"sure: expected a probability between 0 and 1, got {self.sure}")
