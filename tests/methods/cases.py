@@ -35,6 +35,8 @@ CASES = {
     "teacher": ("teacher", {}),
     "teacher kept apart": ("teacher", {"temperature": 0.8, "pull": 0.3, "confident": 0.5, "ramp": 0.5}),
     "teacher with a memory": ("teacher", {"temperature": 0.8, "memory": 0.7}),
+    "crdpll": ("crdpll", {}),
+    "crdpll at once": ("crdpll", {"pull": 0.7, "ramp": 0.0}),
     "teacher, an epoch ago": ("teacher", {"pull": 0.6, "memory": 0.7, "fresh": False}),
 }
 SURE, PROGRESS = 4.0, 0.125
@@ -104,6 +106,10 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
         return ((K - 1) / len(S)) * math.exp(-inside)
     if name in ("rc", "proden"):
         return -sum(w[k] * log_p[k] for k in range(K))
+    if name == "crdpll":
+        share = options.get("pull", 1.0) * (1.0 if options.get("ramp") == 0 else PROGRESS / 0.5)
+        apart = sum(w[k] * (math.log(w[k]) - log_p[k]) for k in range(K) if w[k])
+        return share * apart - sum(naive.log_of_candidates(f, [j for j in range(K) if j != k]) for k in S)
     if name == "teacher":
         return taught(options, log_p, -naive.log_of_candidates(f, C), C, w)
     beta = options.get("beta", 1.0)

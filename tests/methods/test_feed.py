@@ -10,8 +10,8 @@ from shortlist import methods
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 
-BASELINES = {"log", "exp", "cc", "rc", "proden", "lw"}
-STATEFUL = {"rc": "after", "proden": "forward", "lw": "after"}
+BASELINES = {"log", "exp", "cc", "rc", "proden", "lw", "crdpll"}
+STATEFUL = {"rc": "after", "proden": "forward", "lw": "after", "crdpll": "forward"}
 
 
 def some_labels(n=40, K=5, **rest) -> StochasticLabels:

@@ -95,7 +95,7 @@ def test_at_a_fixed_size_log_is_a_multiple_of_cc_on_the_none_part():
 
 
 def test_log_one_minus_softmax():
-    from shortlist.methods.lw import log_one_minus_softmax
+    from shortlist.methods.base import log_one_minus_softmax
 
     for f in ([0.3, -1.0, 2.0], [1e4, 0.0, 0.0], [1e4, 1e4, 0.0], [50.0, 0.0], [0.0, 0.0], [-1e4, -1e4, -1e4]):
         rest = [[j for j in range(len(f)) if j != k] for k in range(len(f))]

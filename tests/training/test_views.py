@@ -75,7 +75,7 @@ def test_a_weak_view_is_the_move_alone_to_the_last_bit():
     assert torch.equal(both[5:], change_images(images, strong))
 
 
-@pytest.mark.parametrize("name", methods.METHODS)
+@pytest.mark.parametrize("name", [name for name in methods.METHODS if name != "crdpll"])
 def test_the_objective_is_the_mean_over_the_views(name):
     method, K = methods.get(name), 4
     lists = torch.rand(6, K).argsort(-1)[:, :2]

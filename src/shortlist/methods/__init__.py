@@ -14,6 +14,7 @@ from shortlist.methods.base import (
     weighted_cross_entropy,
 )
 from shortlist.methods.cc import CC
+from shortlist.methods.crdpll import CRDPLL
 from shortlist.methods.exp import EXP
 from shortlist.methods.likelihood import Likelihood
 from shortlist.methods.log import LOG
@@ -57,7 +58,7 @@ def register(method: type[Method]) -> type[Method]:
     return method
 
 
-for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity, Teacher):
+for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity, Teacher, CRDPLL):
     register(_method)
 
 

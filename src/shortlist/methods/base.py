@@ -6,7 +6,7 @@ the table itself lives in the `Feed`, row by row beside the answers it belongs t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +19,7 @@ from shortlist.labels import StochasticLabels
 
 with named_extra():
     import torch
+    import torch.nn.functional as F
     from torch import Tensor
 
 from shortlist.internal.tensors import AllSum, at_least_float32, single_process
@@ -107,6 +108,11 @@ class Method(ABC):
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """What is minimised: (..., B, K) logits -> (...)."""
 
+    def objective_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
+        """What is minimised where a batch has several views of its items, the weak one first: the mean over them."""
+        risks = [self.objective(view, batch) for view in views]
+        return torch.stack(risks).mean(0) if len(risks) > 1 else risks[0]
+
     def start(self, batch: Batch) -> Tensor:
         """(..., B, K) the confidences before training; only asked where `refresh` is not `never`."""
         return uniform(batch.candidates)
@@ -114,6 +120,10 @@ class Method(ABC):
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
         """(..., B, K) the renewed confidences; only asked where `refresh` is not `never`."""
         return restricted_softmax(logits, batch.candidates)
+
+    def confidence_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
+        """The renewed confidences where a batch has several views of its items: those by the weak one, the first."""
+        return self.confidence(views[0], batch)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
@@ -269,3 +279,17 @@ def weighted_cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
     assert batch.confidence is not None
     values = (batch.confidence * cross_entropy(logits)).sum(-1)
     return batch.mean(values)
+
+
+def log_one_minus_softmax(logits: Tensor) -> Tensor:
+    """(..., K) log(1 - p_k), finite for any finite logits.
+
+    Only the largest p can round to 1; for that one class 1 - p is summed from the other classes.
+    """
+    log_p = F.log_softmax(logits, -1)
+    top = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.argmax(-1, keepdim=True), True)
+    rest = torch.logsumexp(logits.masked_fill(top, -torch.inf), -1, keepdim=True)
+    of_top = rest - torch.logsumexp(logits, -1, keepdim=True)
+    # where() sends gradients into both branches: keep the unused one away from log(0)
+    of_others = torch.log1p(-torch.exp(log_p.masked_fill(top, -1.0)))
+    return torch.where(top, of_top, of_others)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.tensors import at_least_float32
-from shortlist.methods.base import Batch, Method, restricted_softmax
+from shortlist.methods.base import Batch, Method, log_one_minus_softmax, restricted_softmax
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,3 @@ class LW(Method):
         """Softmax inside C plus softmax outside C: each part sums to 1."""
         possible = batch.candidates
         return restricted_softmax(logits, possible) + restricted_softmax(logits, ~possible)
-
-
-def log_one_minus_softmax(logits: Tensor) -> Tensor:
-    """(..., K) log(1 - p_k), finite for any finite logits.
-
-    Only the largest p can round to 1; for that one class 1 - p is summed from the other classes.
-    """
-    log_p = F.log_softmax(logits, -1)
-    top = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.argmax(-1, keepdim=True), True)
-    rest = torch.logsumexp(logits.masked_fill(top, -torch.inf), -1, keepdim=True)
-    of_top = rest - torch.logsumexp(logits, -1, keepdim=True)
-    # where() sends gradients into both branches: keep the unused one away from log(0)
-    of_others = torch.log1p(-torch.exp(log_p.masked_fill(top, -1.0)))
-    return torch.where(top, of_top, of_others)

@@ -25,7 +25,7 @@ from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import COLUMNS, change_images, draw_changes, objective_of, two_views
+from shortlist.training.views import COLUMNS, change_images, draw_changes, objective_of, two_views, views_of
 
 
 class Run:
@@ -178,7 +178,7 @@ class Run:
         self._risk.add_(risk.detach())
         self._step_number.add_(1)
         if self.method.refresh != "never":
-            self._renew(weak, logits.detach()[: len(index)], batch, whole)
+            self._renew(weak, logits.detach(), batch, whole)
 
     def _views(self, x: Tensor, index: Tensor) -> Tensor:
         """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
@@ -205,7 +205,8 @@ class Run:
         if self.method.refresh == "after":
             with self._autocast():
                 logits = self.network(x)
-        self.feed.renew(whole, self.group.gather(self.method.confidence(logits, batch)))
+        renewed = self.method.confidence_of_views(views_of(logits, batch), batch)
+        self.feed.renew(whole, self.group.gather(renewed))
 
     def _averaged(self) -> list[Tensor]:
         return [self.flat.value, *_float_buffers(self.network)]

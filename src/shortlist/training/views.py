@@ -74,12 +74,14 @@ def mean_greys(images: Tensor) -> Tensor:
     return torch.cat([grey(part).mean((-1, -2)).flatten() for part in torch.split(images, 4096)])
 
 
+def views_of(logits: Tensor, batch: Batch) -> tuple[Tensor, ...]:
+    """The logits (..., B, K) of each view from those of all, (..., views B, K); the weak one first."""
+    return logits.chunk(logits.shape[-2] // batch.answer.shape[-1], -2)
+
+
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
-    """(...) a method's objective, its mean over the views where logits (..., views B, K) are of more than one."""
-    items = batch.answer.shape[-1]
-    views = logits.shape[-2] // items
+    """(...) a method's objective of the views that logits (..., views B, K) are of."""
+    views = views_of(logits, batch)
     if method.teacher == 0:
-        batch = replace(batch, teacher=logits[..., :items, :].detach())
-    if views == 1:
-        return method.objective(logits, batch)
-    return torch.stack([method.objective(view, batch) for view in logits.chunk(views, -2)]).mean(0)
+        batch = replace(batch, teacher=views[0].detach())
+    return method.objective_of_views(views, batch)

@@ -348,10 +348,10 @@ def run(errors: dict[str, float]) -> None:
     base = RunConfig(size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
     engine = Engine(device="cpu").resolve(1)
     for method, ema, augment, strong in (
-        ("rc", 0.0, False, False),
+        ("rc", 0.0, False, True),
         ("proden", 0.9, True, False),
         ("teacher", 0.9, True, True),
-        ("lw", 0.0, False, True),
+        ("crdpll", 0.0, False, True),
     ):
         config = replace(base, method=method, ema=ema, augment=augment, strong=strong)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)

@@ -142,10 +142,11 @@ def test_two_views_and_teachers(digits: Dataset) -> None:
         replace(lenet, seed=2, method="teacher", method_options={"decay": 0.9, "ramp": 0.5}, ema=0.9, epochs=3),
         replace(lenet, seed=3, method="rc", augment=True),
         replace(lenet, seed=4, method="lw", protocol="paper"),
+        replace(lenet, seed=7, method="crdpll", augment=True, epochs=3),
         replace(lenet, seed=5, method="teacher", strong=False, augment=True),
         replace(lenet, seed=6, method="proden", strong=False),
     ]
-    assert sorted(map(len, packs(configs))) == [2, 5]
+    assert sorted(map(len, packs(configs))) == [2, 6]
     assert_twins(small, configs)
 
 

@@ -31,7 +31,7 @@ from shortlist.training.fleet.scoring import accuracies, held_logits
 from shortlist.training.history import EpochScores, score_due
 from shortlist.training.schedules import learning_rates
 from shortlist.training.task import Task
-from shortlist.training.views import COLUMNS, draw_changes, two_views
+from shortlist.training.views import COLUMNS, draw_changes, two_views, views_of
 
 
 @dataclass
@@ -207,9 +207,9 @@ class Fleet:
         self.net.update(lr)
         self.risk.add_(torch.where(moving, risks, 0))
         if self.table is not None:
-            weak = logits.detach()[:, : self.batch_size]
-            again = weak if self.again is None else self.again(weak, items, active, moves)
-            self._renew(index, moving, weak, again, batches)
+            seen = logits.detach()
+            again = seen if self.again is None else self.again(seen[:, : self.batch_size], items, active, moves)
+            self._renew(index, moving, seen, again, batches)
         self.step_number.add_(1)
 
     def _batch(self, group: slice, method: Method, index: Tensor, taught: Tensor | None, progress: Tensor) -> Batch:
@@ -234,7 +234,8 @@ class Fleet:
             if method.refresh == "never":
                 continue
             source = again if method.refresh == "after" else logits
-            fresh = method.confidence(source[group], batch).to(self.table.dtype)
+            views = views_of(source[group], batch)
+            fresh = method.confidence_of_views(views, batch).to(self.table.dtype)
             keep = moving[group].view(-1, 1, 1)
             runs, at = self.run_number[group], index[group]
             self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])

@@ -13,7 +13,7 @@ from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slope
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 from shortlist.training.task import Task
-from shortlist.training.views import two_views
+from shortlist.training.views import two_views, views_of
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""
@@ -60,7 +60,7 @@ class KernelRun(Run):
         if self.method.refresh == "after":
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         if self.method.refresh != "never":
-            self.feed.renew(index, self.method.confidence(logits[:, : len(index)], batch)[0])
+            self.feed.renew(index, self.method.confidence_of_views(views_of(logits, batch), batch)[0])
 
     def optimiser_state(self) -> dict[str, Tensor]:
         """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""
