@@ -48,3 +48,27 @@ class TooMany(Problem):
     """Faster than the limit."""
 
     status = 429
+
+
+class TooSlow(Problem):
+    """The rest of the request did not come."""
+
+    status = 408
+
+
+class TooLarge(Problem):
+    """More than is read."""
+
+    status = 413
+
+
+class Fault(Problem):
+    """Our own mistake."""
+
+    status = 500
+
+
+class Unavailable(Problem):
+    """Nobody's mistake: the disk is full, the database away."""
+
+    status = 503

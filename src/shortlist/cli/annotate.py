@@ -164,6 +164,9 @@ def serve(
     public_url: Annotated[
         str | None, typer.Option(help="The address that people open, if a proxy is in front.")
     ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(help="The IP address of a proxy whose X-Forwarded-For says who asks.")
+    ] = None,
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
@@ -176,7 +179,7 @@ def serve(
     """
     from shortlist.annotate import Address, Project, serve_project
 
-    address = Address(host, port, certificate, key, allow_plain_http, public_url)
+    address = Address(host, port, certificate, key, allow_plain_http, public_url, proxy)
     with Project.open(project) as opened:
         serve_project(opened, address, typer.echo, policy=policy, epsilon=epsilon, test=test)
 

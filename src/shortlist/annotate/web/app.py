@@ -40,6 +40,7 @@ def create_app(
 ) -> FastAPI:
     """The app with its services; `queue_options` are those of `Queue`."""
     limits, people = limits or Limits(), People(project, clock)
+    auth = Auth(project, people)
     app = FastAPI(
         title="Shortlist annotation",
         version="1",
@@ -52,7 +53,7 @@ def create_app(
         project=project,
         queue=project.queue(clock=clock, **queue_options),
         people=people,
-        auth=Auth(project, people),
+        auth=auth,
         stats=Stats(project.store),
         limits=limits,
         sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
@@ -65,7 +66,7 @@ def create_app(
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)
     _add_refusals(app, templates.get_template(MISSING).render())
-    app.add_middleware(Guard, limits=limits, tls=tls, public_url=public_url)
+    app.add_middleware(Guard, limits=limits, auth=auth, tls=tls, public_url=public_url)
     return app
 
 

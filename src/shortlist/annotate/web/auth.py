@@ -40,12 +40,11 @@ class Auth:
 
     def sign_in(self, secret: str) -> tuple[str, str]:
         """Trade the secret of an invite or one-time link for a session; returns the session's secret and the role."""
+        link = (Credential.digest == digest(secret), Credential.kind == "link", Credential.expires_at > self.clock())
+        with self.store.read() as connection:  # guesses must not cost a write
+            if connection.execute(select(Credential.id).where(*link)).scalar() is None:
+                self.people.invited(connection, secret)
         with self.store.write() as connection:
-            link = (
-                Credential.digest == digest(secret),
-                Credential.kind == "link",
-                Credential.expires_at > self.clock(),
-            )
             # deleting is what makes it one-time: of two requests, one finds the row
             if connection.execute(delete(Credential).where(*link)).rowcount == 1:
                 return self.people.issue(connection, "session", "admin", None, "browser", SESSION_SECONDS), "admin"
@@ -58,6 +57,25 @@ class Auth:
         with self.store.write() as connection:
             connection.execute(delete(Credential).where(Credential.id == credential, Credential.kind == "session"))
         self.people.ended += 1
+
+    def cookie_name(self, role: str) -> str:
+        """One per role, so that an admin who tries an invite link in the same browser stays an admin.
+
+        And one per project: browsers send the cookies of a host to all of its ports.
+        """
+        return f"shortlist_{role}_{self.tag}"
+
+    def identify(self, token: str | None, *sessions: str | None) -> Principal:
+        """Whoever holds the token, or else the first session that is still valid."""
+        if token is not None:
+            return self.who(token, "token")
+        problem = Unauthorized("signed_out", "sign in with your link")
+        for secret in filter(None, sessions):
+            try:
+                return self.who(secret, "session")
+            except Unauthorized as error:
+                problem = error
+        raise problem
 
     def who(self, secret: str, kind: str) -> Principal:
         """Whoever holds this session or token."""

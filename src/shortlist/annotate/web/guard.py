@@ -1,16 +1,26 @@
-"""The door of the app, before any route: headers on every response, no cross-site writes, no oversized bodies."""
+"""The door of the app, before any route.
 
+Headers on every response, no cross-site writes; no body that is too large, too slow, or from a stranger and more than
+small; a fault is one line in the log and a plain refusal.
+"""
+
+import asyncio
 import json
-from typing import Any
+from contextlib import suppress
 from urllib.parse import urlsplit
 
+from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shortlist.annotate.problems import Forbidden, Problem, TooLarge, TooSlow
+from shortlist.annotate.web.auth import Auth
 from shortlist.annotate.web.limits import Limits
+from shortlist.annotate.web.logs import log_fault, refusal_of
 
 CUSTOM_HEADER = "x-shortlist"
-UPLOADS = ("/api/v1/items", "/api/v1/import")
+UPLOADS = frozenset(f"/api/v1/{name}" for name in ("items", "items/gold", "items/media", "import/label-studio"))
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "
@@ -25,18 +35,14 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-
-
-class _TooLargeError(Exception):
-    pass
+LINGER_SECONDS = 2.0
 
 
 class Guard:
-    """ASGI middleware; reads each body within the limit, so that no route can forget to check."""
+    """ASGI middleware; reads each body within the limits, so that no route can forget to check."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, tls: bool, public_url: str | None = None) -> None:
-        self.app = app
-        self.limits = limits
+    def __init__(self, app: ASGIApp, limits: Limits, auth: Auth, tls: bool, public_url: str | None = None) -> None:
+        self.app, self.limits, self.auth = app, limits, auth
         # a proxy may not pass on the Host that people asked for; nginx does not unless told to
         self.public_host = urlsplit(public_url or "").netloc
         self.headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if tls else {})}
@@ -46,60 +52,123 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    headers.setdefault(name, value)
-                # scripts are checked each time (mostly: 304), so that old and new ones do not mix after an upgrade
-                content = "no-store" if scope["path"].startswith("/api/") else "no-cache"
-                headers.setdefault("cache-control", content)
-            await send(message)
-
-        headers = Headers(scope=scope)
-        refusal = None if scope["method"] in SAFE_METHODS else self._cross_site(headers)
-        if refusal is not None:
-            await _refuse(send_guarded, 403, "cross_site", refusal)
-            return
-        limit = self.limits.upload_bytes if scope["path"].startswith(UPLOADS) else self.limits.body_bytes
+        reply = _Reply(scope, send, self.headers)
+        headers, incoming = Headers(scope=scope), _Incoming(receive)
         try:
-            body = await _read(headers, receive, limit)
-        except _TooLargeError:
-            await _refuse(send_guarded, 413, "too_large", f"the body is larger than {limit} bytes")
+            if scope["method"] not in SAFE_METHODS:
+                self._check_site(headers)
+            body = await self._read(scope["path"], headers, incoming)
+        except Problem as problem:
+            await reply.refuse(problem, close=True)
+            if not isinstance(problem, TooSlow) and "expect" not in headers:  # that one waits for our word to send
+                await incoming.drain()
+            await reply.end()
             return
-        await self.app(scope, _replay(body, receive), send_guarded)
+        # the server drops the body of a reply to HEAD
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        try:
+            await self.app(asked, _replay(body, receive), reply.send)
+        except Exception as error:  # whatever it is, one line; a traceback per request would fill the disk
+            log_fault(error, scope["method"], scope["path"])
+            if reply.begun:
+                raise
+            await reply.refuse(refusal_of(error))
+            await reply.end()
 
-    def _cross_site(self, headers: Headers) -> str | None:
-        """Why a writing request does not come from our own pages or from a program; None if it does."""
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return "a request from another site"
+    def _check_site(self, headers: Headers) -> None:
+        """Refuse a writing request that comes neither from our own pages nor from a program."""
         origin = headers.get("origin")
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise Forbidden("cross_site", "a request from another site")
         if origin is not None and urlsplit(origin).netloc not in (headers.get("host"), self.public_host or None):
-            return "a request from another origin"
+            raise Forbidden("cross_site", "a request from another origin")
         # Neither header can be sent by a form or a cross-site script without our consent.
         if CUSTOM_HEADER not in headers and not headers.get("authorization", "").lower().startswith("bearer "):
-            return f"the header {CUSTOM_HEADER}: 1 is missing"
-        return None
+            raise Forbidden("cross_site", f"the header {CUSTOM_HEADER}: 1 is missing")
+
+    async def _read(self, path: str, headers: Headers, incoming: "_Incoming") -> bytearray:
+        """The body. More than a little is read only from those who have credentials, and slowness has an end."""
+        limits, stated = self.limits, headers.get("content-length", "0")
+        limit, known = min(limits.anonymous_bytes, limits.body_bytes), False
+        expected = int(stated) if stated.isdecimal() else 0
+        body, begun = bytearray(), asyncio.get_running_loop().time()
+        while True:
+            if max(expected, len(body)) > limit:
+                limit = limit if known else await self._allowance(path, headers)
+                known = True
+                if max(expected, len(body)) > limit:
+                    raise TooLarge("too_large", f"the body is larger than {limit} bytes")
+            if not incoming.more:
+                return body
+            try:
+                async with asyncio.timeout_at(begun + limits.body_seconds + len(body) / limits.body_bytes_per_second):
+                    body += await incoming.piece()
+            except TimeoutError:
+                raise TooSlow("too_slow", f"the body did not come within {limits.body_seconds:g} s") from None
+
+    async def _allowance(self, path: str, headers: Headers) -> int:
+        """How much whoever is asking may send here; a stranger is refused."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        cookies = cookie_parser(headers.get("cookie", ""))
+        sessions = [cookies.get(self.auth.cookie_name(role)) for role in ("admin", "annotator")]
+        bearer = token if scheme.lower() == "bearer" else None
+        who = await run_in_threadpool(self.auth.identify, bearer, *sessions)
+        return self.limits.upload_bytes if path in UPLOADS and who.role == "admin" else self.limits.body_bytes
 
 
-async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
-    stated = headers.get("content-length", "0")
-    if stated.isdecimal() and int(stated) > limit:
-        raise _TooLargeError
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return bytes(body)
-        body += message.get("body", b"")
-        if len(body) > limit:
-            raise _TooLargeError
-        if not message.get("more_body", False):
-            return bytes(body)
+class _Reply:
+    """What goes back, with our headers."""
+
+    def __init__(self, scope: Scope, send: Send, headers: dict[str, str]) -> None:
+        self.scope, self._send, self._headers = scope, send, headers
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in self._headers.items():
+                headers.setdefault(name, value)
+            # scripts are checked each time (mostly: 304), so that old and new ones do not mix after an upgrade
+            content = "no-store" if self.scope["path"].startswith("/api/") else "no-cache"
+            headers.setdefault("cache-control", content)
+        elif self.scope["method"] == "HEAD":
+            message = {**message, "body": b""}
+        await self._send(message)
+
+    async def refuse(self, problem: Problem, close: bool = False) -> None:
+        """All but the end of the reply, at which the connection is closed if `close` says so."""
+        body = json.dumps({"code": problem.code, "message": problem.message}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(b"connection", b"close")] if close else []
+        await self.send({"type": "http.response.start", "status": problem.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b""})
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+class _Incoming:
+    """The body of a request as it comes; `more` until its end."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self.more = receive, True
+
+    async def piece(self) -> bytes:
+        """The next bytes."""
+        message = await self._receive()
+        self.more = message["type"] == "http.request" and message.get("more_body", False)
+        return bytes(message.get("body", b""))
+
+    async def drain(self) -> None:
+        """Let somebody who is still sending hear a refusal: closing at once would reset the connection under them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while self.more:
+                    await self.piece()
+
+
+def _replay(body: bytearray, receive: Receive) -> Receive:
     sent = False
 
     async def again() -> Message:
@@ -110,10 +179,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-async def _refuse(send: Any, status: int, code: str, message: str) -> None:
-    body = json.dumps({"code": code, "message": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

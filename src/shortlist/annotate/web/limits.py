@@ -12,10 +12,17 @@ MANY_KEYS = 10_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server allows. People answer about once a second at best; programs may be faster."""
+    """What a server allows. People answer about once a second at best; programs may be faster.
 
+    Of a stranger's body no more than `anonymous_bytes` is read. A body has `body_seconds`, and what came already buys
+    more time at `body_bytes_per_second`.
+    """
+
+    anonymous_bytes: int = 64 * 1024
     body_bytes: int = 1024 * 1024
     upload_bytes: int = 64 * 1024 * 1024
+    body_seconds: float = 15
+    body_bytes_per_second: float = 32 * 1024
     failed_sign_ins_per_minute: float = 10
     submits_per_second: float = 50
 
@@ -29,11 +36,6 @@ class Rate:
         self._clock = clock
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}
-
-    def check(self, key: str) -> None:
-        """Refuse if the key's bucket is empty."""
-        if self._level(key) < 1:
-            raise TooMany("too_fast", "too many requests: wait a moment and try again")
 
     def spend(self, key: str) -> None:
         """Take one from the key's bucket; refuse if it is empty."""

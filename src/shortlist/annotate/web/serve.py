@@ -1,10 +1,13 @@
 """Running the server: where it may listen, and uvicorn's settings."""
 
 import ipaddress
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -14,12 +17,19 @@ from shortlist.annotate.live.supervisor import supervising
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.web.app import create_app
+from shortlist.annotate.web.logs import start_logging
 from shortlist.errors import InputError
+
+if TYPE_CHECKING:
+    from shortlist.annotate.web.connections import Server
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen; `public_url` is how people reach it if that differs (a proxy in front)."""
+    """Where to listen; `public_url` is how people reach it if that differs (a proxy in front).
+
+    `proxy` is the address from which a proxy asks, whose X-Forwarded-For is believed.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -27,6 +37,7 @@ class Address:
     key: Path | None = None
     allow_plain_http: bool = False
     public_url: str | None = None
+    proxy: str | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -34,6 +45,8 @@ class Address:
         for path in (self.certificate, self.key):
             if path is not None and not path.is_file():
                 raise InputError(f"{path}: no such file")
+        if self.proxy is not None and not _is_address(self.proxy):
+            raise InputError(f"the proxy {self.proxy!r}: expected the IP address from which it asks, such as 127.0.0.1")
         if not (self.tls or self.allow_plain_http or is_local(self.host)):
             raise InputError(
                 f"{self.host} is a public address: give --certificate and --key, or say --allow-plain-http "
@@ -59,12 +72,15 @@ class Address:
 
 def is_local(host: str) -> bool:
     """Whether only this machine can reach `host`."""
-    if host == "localhost":
-        return True
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
     except ValueError:
         return False
+    return True
 
 
 def admin_url(project: Project, address: Address) -> str:
@@ -95,6 +111,9 @@ def serve_project(
     test: str | None = None,
 ) -> None:
     """Serve until told to stop; `say` is given the admin's one-time link. The options are those of `live_plan`."""
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn stops in good order and then raises the signal once more, which must not end us before our own end
+        signal.signal(signal.SIGTERM, _end)
     live = live_plan(project.settings, policy, epsilon, test)
     check_live(project, live)
     listener, address = listen(address)
@@ -113,15 +132,33 @@ def serve(project: Project, address: Address, listener: socket.socket, live: Liv
 
 
 def _run(app: FastAPI, address: Address, listener: socket.socket) -> None:
+    start_logging()
+    make_server(app, address).run(sockets=[listener])
+
+
+def _end(signum: int, frame: object) -> None:
+    raise SystemExit(128 + signum)
+
+
+def make_server(app: FastAPI, address: Address) -> "Server":
+    """The server of `app`, to be run on a listening socket."""
     import uvicorn
 
+    from shortlist.annotate.web import connections
+
+    connections.allow_files()
     config = uvicorn.Config(
         app,
+        http=connections.Connection,
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
+        log_config=None,
         log_level="warning",
         server_header=False,
-        proxy_headers=False,  # the limits must not count people by a header that anybody can send
+        # the limits must not count people by a header that anybody can send
+        proxy_headers=address.proxy is not None,
+        forwarded_allow_ips=address.proxy,
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=connections.STOP_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    return connections.Server(config)

@@ -7,7 +7,7 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from shortlist.annotate.problems import Forbidden, Unauthorized
+from shortlist.annotate.problems import Forbidden
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
@@ -48,22 +48,14 @@ async def services(request: Request) -> Services:
 App = Annotated[Services, Depends(services)]
 
 
-def cookie_name(app: Services, role: str) -> str:
-    """One per role, so that an admin who tries an invite link in the same browser stays an admin.
-
-    And one per project: browsers send the cookies of a host to all of its ports.
-    """
-    return f"shortlist_{role}_{app.auth.tag}"
-
-
 async def annotator_cookie(app: App, request: Request) -> str | None:
     """The secret of an annotator's session in this browser."""
-    return request.cookies.get(cookie_name(app, "annotator"))
+    return request.cookies.get(app.auth.cookie_name("annotator"))
 
 
 async def admin_cookie(app: App, request: Request) -> str | None:
     """The secret of an admin's session in this browser."""
-    return request.cookies.get(cookie_name(app, "admin"))
+    return request.cookies.get(app.auth.cookie_name("admin"))
 
 
 AnnotatorCookie = Annotated[str | None, Depends(annotator_cookie)]
@@ -83,21 +75,9 @@ async def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie
 async def _quickly(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
     """In a thread only where the database has to be asked."""
     first = next(filter(None, sessions), "")
-    known = app.auth.remembered(bearer.credentials, "token") if bearer else app.auth.remembered(first, "session")
-    return known if known is not None else await run_in_threadpool(identify, app, bearer, *sessions)
-
-
-def identify(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
-    """Whoever holds the token, or else the first session that is still valid."""
-    if bearer is not None:
-        return app.auth.who(bearer.credentials, "token")
-    problem = Unauthorized("signed_out", "sign in with your link")
-    for secret in filter(None, sessions):
-        try:
-            return app.auth.who(secret, "session")
-        except Unauthorized as error:
-            problem = error
-    raise problem
+    token = bearer.credentials if bearer else None
+    known = app.auth.remembered(first, "session") if token is None else app.auth.remembered(token, "token")
+    return known if known is not None else await run_in_threadpool(app.auth.identify, token, *sessions)
 
 
 Anyone = Annotated[Principal, Depends(principal)]
@@ -129,4 +109,4 @@ Admin = Annotated[Principal, Depends(admin)]
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals of a route, for the OpenAPI document."""
-    return {status: {"model": ErrorOut} for status in (400, 413, 422, *statuses)}
+    return {status: {"model": ErrorOut} for status in (400, 408, 413, 422, *statuses)}

@@ -13,8 +13,6 @@ from shortlist.annotate.web.api.access import (
     App,
     Bearer,
     Services,
-    cookie_name,
-    identify,
     refusals,
 )
 from shortlist.annotate.web.api.models import SignIn, Who
@@ -26,15 +24,14 @@ router = APIRouter(tags=["session"])
 @router.post("/session", responses=refusals(401, 403, 429))
 def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who:
     """Trade the secret of an invite link or of the admin's one-time link for a session cookie."""
-    client = request.client.host if request.client else ""
-    app.sign_ins.check(client)
     try:
         secret, role = app.auth.sign_in(body.secret)
     except Unauthorized:
-        app.sign_ins.spend(client)  # only failures count: many people may sign in from one address
+        # only failures count, and no valid link waits for them: many people may come from one address, a proxy's
+        app.sign_ins.spend(request.client.host if request.client else "")
         raise
     response.set_cookie(
-        cookie_name(app, role),
+        app.auth.cookie_name(role),
         secret,
         max_age=SESSION_SECONDS,
         path="/",
@@ -61,9 +58,10 @@ def sign_out(
     role: Literal["annotator", "admin"] = "annotator",
 ) -> None:
     """End the session; if the browser has one of each role, that of `role`."""
-    who = identify(app, bearer, *((admin, annotator) if role == "admin" else (annotator, admin)))
+    sessions = (admin, annotator) if role == "admin" else (annotator, admin)
+    who = app.auth.identify(bearer.credentials if bearer else None, *sessions)
     app.auth.sign_out(who.credential)
-    response.delete_cookie(cookie_name(app, who.role), path="/", httponly=True, samesite="strict", secure=app.tls)
+    response.delete_cookie(app.auth.cookie_name(who.role), path="/", httponly=True, samesite="strict", secure=app.tls)
 
 
 def _who(app: Services, who: Principal) -> Who:
