@@ -36,7 +36,7 @@ def test_a_method_is_one_file_and_one_line_of_the_registry():
 
 
 def test_unknown_methods_suggest_the_nearest():
-    with pytest.raises(InputError, match=r"unknown method 'likelyhood': did you mean 'likelihood'\? \(known: cc, crdpll,"):
+    with pytest.raises(InputError, match=r"unknown method 'likelyhood': did you mean 'likelihood'\? \(known: cc, cr"):
         methods.get("likelyhood")
 
 
