@@ -222,6 +222,18 @@ def test_a_card_with_scores(shortlist, tmp_path):
     assert train["items"] == 1437
 
 
+def test_keep_best_says_which_epoch(shortlist, tmp_path):
+    out = tmp_path / "run"
+    done = shortlist("train", "digits", "--size", "3", "--epochs", "4", "--keep", "best", "--json", "--out", out)
+    assert done.code == 0, done.err
+    found, history = json.loads(done.out), json.loads((out / "history.json").read_text())
+    best = max(history, key=lambda row: row["validation_estimate"])
+    assert (found["saved_epoch"], found["test_accuracy"]) == (best["epoch"], best["test_accuracy"])
+    assert json.loads((out / "scores.json").read_text())["accuracy"] == best["test_accuracy"]
+    said = f"of epoch {best['epoch']} of 4, the best on the held-out items; trained on the other 90% alone"
+    assert said in (out / "card.md").read_text()
+
+
 def test_mistakes_are_simulated_as_stated(shortlist, tmp_path):
     done = shortlist(
         "simulate", "digits", "--size", "9", "--miss", "0.3", "--slip", "0.2", "--json", "--out", tmp_path / "l.csv"

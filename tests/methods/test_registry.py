@@ -155,3 +155,11 @@ def test_smoothing_is_what_training_suffers():
     epsilon = theory.smoothing(4, 2)
     np.testing.assert_allclose(learned, theory.smooth(world.posterior[0], epsilon), atol=1e-5)
     np.testing.assert_allclose(theory.unsmooth(learned, epsilon), world.posterior[0], atol=1e-4)
+
+
+def test_class_probabilities_undo_the_smoothing_as_theory_does():
+    method = methods.get("sl")
+    logits = torch.cat([torch.randn(50, 4, dtype=torch.float64), torch.full((1, 4), 0.1)])  # the last says nothing
+    for epsilon in (0.0, 0.3, 0.9):
+        want = theory.unsmooth(method.probabilities(logits).numpy(), epsilon)
+        np.testing.assert_allclose(method.class_probabilities(logits, epsilon).numpy(), want, rtol=1e-12)

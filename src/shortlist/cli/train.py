@@ -50,6 +50,9 @@ def train(
     schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (cosine unless stated).")] = None,
     augment: Annotated[bool | None, typer.Option(help="Random crops, and flips where the dataset allows them.")] = None,
     holdout: Annotated[float | None, typer.Option(help="The share of labelled items held out to score on.")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Weights of the last epoch, or of the best on held-out items.")
+    ] = None,
     tune: Annotated[str | None, typer.Option(help="Choose these settings on held-out items first: lr,wd.")] = None,
     features: Annotated[str, typer.Option(help="How texts become features: tfidf or embeddings.")] = "tfidf",
     test: Annotated[Path | None, typer.Option(help="Own data of the same form to score on.")] = None,
@@ -98,6 +101,7 @@ def train(
         "schedule": schedule,
         "augment": augment,
         "holdout": holdout,
+        "keep": keep,
     }
     source = DataSource(
         data,
@@ -177,12 +181,13 @@ def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> Non
     from shortlist.training import mean_of_last
 
     trained, measures = finished.trained, finished.measures
-    last = trained.history[-1]
+    last = trained.saved_epoch
     result = {
         "out": str(out),
         "method": trained.config.method,
         "model": trained.config.model,
-        "epochs": last.epoch,
+        "epochs": trained.history[-1].epoch,
+        "saved_epoch": last.epoch,
         "risk": last.risk,
         "test_accuracy": last.test_accuracy,
         "test_accuracy_mean_of_last": mean_of_last(trained.history),

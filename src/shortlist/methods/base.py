@@ -25,7 +25,6 @@ with named_extra():
 from shortlist.internal.tensors import AllSum, at_least_float32, single_process
 from shortlist.losses import cross_entropy
 from shortlist.risks import batch_mean, candidates
-from shortlist.theory import unsmooth
 
 Protocol = Literal["paper", "fair"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
@@ -132,7 +131,7 @@ class Method(ABC):
     def class_probabilities(self, logits: Tensor, smoothing: float) -> Tensor:
         """(N, K) `probabilities` with the label smoothing that the method suffered undone."""
         p = self.probabilities(logits)
-        return torch.from_numpy(unsmooth(p.double().cpu().numpy(), smoothing)) if smoothing else p
+        return _unsmooth(p.double(), smoothing) if smoothing else p
 
     def smoothing(self, labels: StochasticLabels) -> float:
         """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""
@@ -262,6 +261,13 @@ def _weighted_prior(labels: StochasticLabels, weight: NDArray[np.float64]) -> ND
     slots = np.where(labels.answered, labels.answer, labels.num_classes)
     total = weight.sum()
     return np.bincount(slots, weight, labels.num_classes + 1) / (total if total else 1)
+
+
+def _unsmooth(p: Tensor, epsilon: float) -> Tensor:
+    """`theory.unsmooth` on the device that p lies on."""
+    posterior = ((p - epsilon / p.shape[-1]) / (1 - epsilon)).clamp(min=0)
+    total = posterior.sum(-1, keepdim=True)
+    return torch.where(total > 0, posterior / torch.where(total > 0, total, 1), 1 / p.shape[-1])
 
 
 def uniform(mask: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam"]
 Schedule = Literal["constant", "step", "cosine"]
+Keep = Literal["last", "best"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class RunConfig:
     """The decay by step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
     holdout: float = 0.0
     """The share of labelled items held out for validation."""
+    keep: Keep = "last"
+    """Which epoch's weights are saved: the last one's, or those that did best on the held-out items."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -56,7 +59,7 @@ class RunConfig:
             object.__setattr__(self, name, whole(name, getattr(self, name)))
         for name in ("lr", "weight_decay", "momentum", "ema", "holdout"):
             object.__setattr__(self, name, number(name, getattr(self, name)))
-        for name, known in (("optimiser", Optimiser), ("schedule", Schedule)):
+        for name, known in (("optimiser", Optimiser), ("schedule", Schedule), ("keep", Keep)):
             if getattr(self, name) not in get_args(known):
                 raise unknown_name(name, getattr(self, name), get_args(known))
         if self.protocol not in PROTOCOLS:
@@ -71,6 +74,8 @@ class RunConfig:
         for name in ("momentum", "ema", "holdout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}: expected a number from 0 to below 1, got {getattr(self, name)}")
+        if self.keep == "best" and not self.holdout:
+            raise InputError("keep best: expected a holdout above 0, by whose items the epoch is chosen")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, fit for JSON."""

@@ -1,8 +1,18 @@
-"""Logits of many items, and the scores made of them."""
+"""Logits of many items, and the scores made of them.
 
-from collections.abc import Callable
+Where lists of l of the K classes are drawn uniformly and answered without mistakes, answered items are a fair sample,
+and the share of right predictions among them estimates the accuracy. None items estimate it, too: a right prediction is
+never among the classes shown, a wrong one is with probability l / (K - 1), so that
+
+    accuracy = 1 - ((K - 1) / l) P(prediction among the shown | None)
+
+Both are unbiased. With an error rate of p an answered item has the variance p (1 - p) and a None item
+p ((K - 1) / l - p); `estimate` weighs them by the inverse.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,6 +24,8 @@ from shortlist.labels import StochasticLabels
 from shortlist.training.inputs import Inputs
 
 EVALUATION_BATCH = 2000
+HIGHEST = 0.9
+"""The error rate above which weights no longer follow it: those of answered items would grow without bound."""
 
 
 @torch.no_grad()
@@ -35,6 +47,35 @@ def logits_of(model: nn.Module, x: Any, device: str) -> Tensor:
     return predict_logits(model, Inputs(x, device))
 
 
+class Estimate(NamedTuple):
+    """An accuracy and its standard error."""
+
+    accuracy: float
+    error: float
+
+
+def estimate(right: float, answered: int, missed: float, none: int, ratio: float) -> Estimate | None:
+    """By inverse variance; None where nothing was held out.
+
+    Args:
+        right: how many of the answered items are predicted right.
+        answered: how many there are.
+        missed: the sum of (K - 1) / l over the None items whose prediction was among the classes shown.
+        none: how many None items there are.
+        ratio: the mean of (K - 1) / l over them.
+    """
+    if not answered + none:
+        return None
+    wrong = 0.0
+    for _ in range(2):  # weighted as for few errors, then as for the errors that gives
+        level = min(max(wrong, 0.0), HIGHEST)
+        by_answer, by_none = 1 / (1 - level), 1 / (ratio - level) if none else 0.0
+        weight = by_answer * answered + by_none * none
+        wrong = (by_answer * (answered - right) + by_none * missed) / weight
+    rate = min(max(wrong, 1 / (answered + none)), HIGHEST)
+    return Estimate(1 - wrong, (rate / weight) ** 0.5)
+
+
 @dataclass(frozen=True)
 class Scores:
     """How well a model does on held-out items, from their answers alone."""
@@ -45,10 +86,82 @@ class Scores:
     log_likelihood: float
     """Mean log probability of the answers, None answers included."""
 
+    estimate: Estimate | None = None
+    """The accuracy by all answers, None among them; only where lists were uniform."""
+
     @property
     def known_accuracy(self) -> float | None:
         """The accuracy, or None where no item was answered: what is stored, as JSON has no NaN."""
         return None if np.isnan(self.accuracy) else self.accuracy
+
+    @property
+    def estimated(self) -> dict[str, float]:
+        """The estimate as `EpochScores` has it."""
+        if self.estimate is None:
+            return {}
+        return {"validation_estimate": self.estimate.accuracy, "validation_error": self.estimate.error}
+
+
+@dataclass(frozen=True)
+class HeldAnswers:
+    """The answers of held-out items on a device, to score logits by again and again."""
+
+    answer: Tensor
+    """(N,)."""
+    answered: Tensor
+    """(N,) bool."""
+    candidates: Tensor
+    """(N, K) bool."""
+    ratio: Tensor
+    """(N,) (K - 1) / l of None items, 0 of the others."""
+    counts: tuple[int, int]
+    """How many are answered, and how many None."""
+    mean_ratio: float
+    uniform: bool
+    """Whether lists were drawn uniformly, so that None items say something about the accuracy."""
+
+    @classmethod
+    def of(cls, labels: StochasticLabels, uniform: bool, device: torch.device | str = "cpu") -> Self:
+        """The labels of the held-out items."""
+        none = ~labels.answered
+        ratio = np.where(none, (labels.num_classes - 1) / np.maximum(labels.sizes, 1), 0.0)
+        return cls(
+            answer=torch.from_numpy(labels.answer).to(device),
+            answered=torch.from_numpy(labels.answered).to(device),
+            candidates=torch.from_numpy(labels.candidates).to(device),
+            ratio=torch.from_numpy(ratio).to(device),
+            counts=(int((~none).sum()), int(none.sum())),
+            mean_ratio=float(ratio[none].mean()) if none.any() else 0.0,
+            uniform=uniform,
+        )
+
+    def sums(self, logits: Tensor, p: Tensor, weight: Tensor | None = None) -> Tensor:
+        """(5,) still on the device: the weights of answered items that are right, of all answered, of all, the sum of
+        the weighted log probabilities of the answers, and of `ratio` over the None items whose prediction was shown.
+
+        Args:
+            logits: (N, K).
+            p: (N, K) the probabilities that the method makes of them.
+            weight: (N,).
+        """
+        counts = torch.ones_like(self.ratio) if weight is None else weight.to(self.ratio)
+        said = logits.argmax(-1, keepdim=True)
+        share = (p.to(counts.device).double() * self.candidates).sum(-1)
+        # an impossible answer costs as much as one at the limit of float32
+        surprise = share.clamp(min=float(np.finfo(np.float32).tiny)).log()
+        answered = torch.where(self.answered, counts, 0)
+        missed = self.ratio * ~self.candidates.gather(1, said).squeeze(1)
+        values = (answered * (said.squeeze(1) == self.answer), answered, counts, counts * surprise, missed)
+        return torch.stack([value.sum() for value in values])
+
+    def scores(self, sums: Sequence[float]) -> Scores:
+        """Of the numbers that `sums` gave."""
+        right, answered, total, log_probability, missed = sums
+        return Scores(
+            accuracy=right / answered if answered else np.nan,
+            log_likelihood=log_probability / total if total else np.nan,
+            estimate=estimate(right, self.counts[0], missed, self.counts[1], self.mean_ratio) if self.uniform else None,
+        )
 
 
 def score_answers(
@@ -56,6 +169,8 @@ def score_answers(
     labels: StochasticLabels,
     probabilities: Callable[[Tensor], Tensor],
     weight: Tensor | None = None,
+    *,
+    uniform: bool = False,
 ) -> Scores:
     """Score logits by the answers of the same items.
 
@@ -65,19 +180,10 @@ def score_answers(
         probabilities: what the method makes of logits (its link, smoothing undone).
         weight: (N,) how much each item counts; 1 / inclusion probability of the answer makes the accuracy fair where
             shortlists were not drawn uniformly.
+        uniform: whether they were, so that None answers can be scored, too; then without weights.
     """
-    counts = torch.ones(len(labels), dtype=torch.float64) if weight is None else weight.cpu().double()
-    answered = torch.from_numpy(labels.answered)
-    right = logits.argmax(-1).cpu() == torch.from_numpy(labels.answer)
-    possible = torch.from_numpy(labels.candidates)
-    share = (probabilities(logits).cpu().double() * possible).sum(-1)
-    # an impossible answer costs as much as one at the limit of float32
-    surprise = share.clamp(min=float(np.finfo(np.float32).tiny)).log()
-    # 0/0 where nothing was answered: NaN, not a score
-    return Scores(
-        accuracy=((counts * right)[answered].sum() / counts[answered].sum()).item(),
-        log_likelihood=((counts * surprise).sum() / counts.sum()).item(),
-    )
+    held = HeldAnswers.of(labels, uniform)
+    return held.scores(held.sums(logits.cpu(), probabilities(logits).cpu(), weight).tolist())
 
 
 def accuracy(logits: Tensor, y: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """What is known after each epoch of a run, and the mean of the last ten that is reported beside the last one."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,10 +23,26 @@ class EpochScores:
     validation_accuracy: float | None = None
     validation_log_likelihood: float | None = None
     test_accuracy: float | None = None
+    validation_estimate: float | None = None
+    """The accuracy that all held-out answers speak for, None among them (`evaluation`); uniform lists only."""
+    validation_error: float | None = None
+    """Its standard error."""
+
+    @property
+    def held_out_score(self) -> float:
+        """What epochs are compared by: the accuracy of uniform lists, of other lists the likelihood of the answers."""
+        score = self.validation_log_likelihood if self.validation_estimate is None else self.validation_estimate
+        return -math.inf if score is None or math.isnan(score) else score
+
+
+def saved_epoch(history: Sequence[EpochScores], keep: str) -> EpochScores:
+    """The epoch whose weights a run with this `keep` ends with; of equals the first."""
+    return max(history, key=lambda row: row.held_out_score) if keep == "best" else history[-1]
 
 
 def mean_of_last(
-    history: Sequence[EpochScores], score: Literal["test_accuracy", "validation_accuracy"] = "test_accuracy"
+    history: Sequence[EpochScores],
+    score: Literal["test_accuracy", "validation_accuracy", "validation_estimate"] = "test_accuracy",
 ) -> float | None:
     """The mean score of the last ten epochs; None where one of them has no score."""
     values = [getattr(row, score) for row in history[-LAST:]]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from torch import Tensor
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.evaluation import accuracy, predict_logits, score_answers
-from shortlist.training.history import EpochScores, check_score_every, score_due
+from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
 
+KEPT = "kept."
+"""Before the names of the best epoch's weights in a checkpoint."""
 CHECKPOINT_SECONDS = 1.0
 """Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
 
@@ -49,7 +52,7 @@ def fit(
     on_stop: Callable[[], None] | None = None,
     score_every: int = 1,
 ) -> list[EpochScores]:
-    """Train to the last epoch.
+    """Train to the last epoch; the model then has the weights that `RunConfig.keep` says.
 
     Args:
         prepared: the run and what to score it on.
@@ -67,27 +70,32 @@ def fit(
     check_score_every(score_every)
     run, epochs = prepared.run, prepared.run.config.epochs
     path = None if checkpoint is None else Path(checkpoint)
-    history = _resume(prepared, path) if resume and path and path.exists() else []
+    history, kept = _resume(prepared, path) if resume and path and path.exists() else ([], {})
+    best = run.config.keep == "best"
     saved = time.monotonic()
     with _stop_on_interrupt(on_stop) as stopping:
         while run.epoch < epochs:
             began = time.perf_counter()
             risk = run.train_epoch()
-            due = score_due(run.epoch, epochs, score_every)
+            due = best or score_due(run.epoch, epochs, score_every)
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
             if not np.isfinite(scores.risk):
                 if run.group.any(stopping()):
                     raise Interrupted(run.epoch)  # or the study would take it for a failed run and go on to the next
                 raise DivergedError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
+            if best and saved_epoch(history, "best") is scores:
+                kept = {name: tensor.detach().clone() for name, tensor in run.model.state_dict().items()}
             if on_epoch:
                 on_epoch(scores)
             stop = run.group.any(stopping())
             if path and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
-                _save(prepared, path, history)
+                _save(prepared, path, history, kept)
                 saved = time.monotonic()
             if stop and run.epoch < epochs:
                 raise Interrupted(run.epoch)
+    if best:
+        run.model.load_state_dict(kept)
     return history
 
 
@@ -96,7 +104,8 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
     amp = bool(run.engine.amp)
     if prepared.held is not None:
         logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
-        held = score_answers(logits, prepared.held, lambda z: probabilities(prepared, z))
+        link = partial(probabilities, prepared)
+        held = score_answers(logits, prepared.held, link, uniform=prepared.uniform)
     if prepared.test is not None and prepared.test_y is not None:
         test = accuracy(predict_logits(run.model, prepared.test, amp=amp), prepared.test_y)
     # the one wait for the device in an epoch
@@ -107,6 +116,7 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
         validation_log_likelihood=None if held is None else held.log_likelihood,
         test_accuracy=None if test is None else test.item(),
         seconds=_since(began),
+        **({} if held is None else held.estimated),
     )
 
 
@@ -114,7 +124,7 @@ def _since(began: float) -> float:
     return time.perf_counter() - began
 
 
-def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
+def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict[str, Tensor]) -> None:
     if prepared.run.group.rank != 0:
         return
     content = {
@@ -124,15 +134,18 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores]) -> None:
         "epoch": prepared.run.epoch,
         "history": [asdict(row) for row in history],
     }
-    write_checkpoint(path, prepared.run.state_dict(), content)
+    best = {KEPT + name: tensor.cpu() for name, tensor in kept.items()}
+    write_checkpoint(path, {**prepared.run.state_dict(), **best}, content)
 
 
-def _resume(prepared: Prepared, path: Path) -> list[EpochScores]:
+def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str, Tensor]]:
+    """The history so far, and the weights of its best epoch where they are kept."""
     tensors, content = read_checkpoint(path)
     saved = Fingerprint(content.get("fingerprint"), content.get("inputs"))
     check_same_run(prepared, path, content["config"], saved)
     prepared.run.load_state_dict(tensors, content["epoch"])
-    return [EpochScores(**row) for row in content["history"]]
+    kept = {name.removeprefix(KEPT): tensor for name, tensor in tensors.items() if name.startswith(KEPT)}
+    return [EpochScores(**row) for row in content["history"]], kept
 
 
 def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: Fingerprint) -> None:

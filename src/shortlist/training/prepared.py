@@ -39,6 +39,8 @@ class Prepared:
     test_y: Tensor | None
     smoothing: float
     """What `predict_proba` must undo."""
+    uniform: bool
+    """Whether every list is known to be a uniform draw, or to hold all classes."""
     given: Any
     """The inputs of all items as they were given, on the host: an array, a CSR matrix, or texts."""
 
@@ -93,6 +95,7 @@ def prepare(
         test=tested,
         test_y=None if test is None else torch.from_numpy(np.asarray(test.y)),
         smoothing=task.smoothing,
+        uniform=task.uniform,
         given=task.dataset.train.x if given is None else given,
     )
 

@@ -39,6 +39,8 @@ class Task:
     """The rows of those items in the data."""
     smoothing: float
     """What `predict_proba` must undo."""
+    uniform: bool
+    """Whether every list is known to be a uniform draw, or to hold all classes."""
 
 
 def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -106,4 +108,5 @@ def build_task(
         held=labels.subset(held) if len(held) else None,
         held_rows=torch.from_numpy(rows[held]),
         smoothing=method.smoothing(labels),
+        uniform=config.size is not None or bool((labels.sizes == labels.num_classes).all()),
     )

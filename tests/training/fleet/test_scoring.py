@@ -70,7 +70,7 @@ def test_accuracies(fleet: Fleet) -> None:
 
 def test_held_logits(fleet: Fleet) -> None:
     assert isinstance(fleet.net, ModuleFleet)
-    logits = fleet_scores.held_logits(fleet.net, fleet.tasks, fleet.sets)
+    logits = fleet.held.logits(fleet.net)
     for run, (task, model) in enumerate(zip(fleet.tasks, fleet.net.models, strict=True)):
         x = torch.from_numpy(task.dataset.train.x)[task.held_rows]
         want = model.eval()(x)

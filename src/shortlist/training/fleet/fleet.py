@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,11 @@ from shortlist.methods import Batch, Method
 from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
-from shortlist.training.evaluation import score_answers
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
-from shortlist.training.fleet.scoring import accuracies, held_logits
-from shortlist.training.history import EpochScores, score_due
+from shortlist.training.fleet.scoring import HeldOut, accuracies
+from shortlist.training.history import EpochScores, saved_epoch, score_due
 from shortlist.training.schedules import learning_rates
 from shortlist.training.task import Task
 from shortlist.training.views import COLUMNS, draw_changes, two_views, views_of
@@ -44,6 +42,11 @@ class FleetResult:
     """The trained model's state dict; None for a broken run."""
     failed: str | None = None
     """Why the run ended before its last epoch."""
+
+    @property
+    def saved(self) -> EpochScores:
+        """The epoch whose weights `state` has."""
+        return saved_epoch(self.history, self.config.keep)
 
 
 class Fleet:
@@ -73,6 +76,8 @@ class Fleet:
         self.device = net.device
         self.results = [FleetResult(task.config) for task in tasks]
         self.epoch = 0
+        self.best = [w.clone() for w in net.weights()] if any(task.config.keep == "best" for task in tasks) else []
+        """The weights of the epochs that did best so far, for the runs that end with these."""
         self._take(list(tasks), list(range(len(tasks))))
 
     def _take(self, tasks: list[Task], places: list[int]) -> None:
@@ -128,6 +133,7 @@ class Fleet:
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
         self.risk = torch.zeros(R, device=device)
+        self.held = HeldOut(tasks, self.sets, device)
         self._replay: Callable[[], None] | None = None
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
@@ -249,28 +255,37 @@ class Fleet:
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def _score(self, score_every: int, began: float) -> None:
-        due = [score_due(self.epoch, task.config.epochs, score_every) for task in self.tasks]
+        configs = [task.config for task in self.tasks]
+        due = [c.keep == "best" or score_due(self.epoch, c.epochs, score_every) for c in configs]
         with self.net.averaged():
             right = accuracies(self.net, self.tasks, self.sets, *self.test) if any(due) and self.test else None
             some_held = any(task.held is not None for task in self.tasks)
-            held = held_logits(self.net, self.tasks, self.sets) if any(due) and some_held else None
-        risks = (self.risk / self.steps).tolist()
-        seconds = (time.perf_counter() - began) / len(self.tasks)
-        for run, task in enumerate(self.tasks):
-            scores = None
-            if due[run] and task.held is not None and held is not None:
-                link = partial(task.method.class_probabilities, smoothing=task.smoothing)
-                scores = score_answers(held[run, : len(task.held)], task.held, link)
-            self.results[self.places[run]].history.append(
-                EpochScores(
-                    epoch=self.epoch,
-                    risk=risks[run],
-                    seconds=seconds,
-                    validation_accuracy=None if scores is None else scores.known_accuracy,
-                    validation_log_likelihood=None if scores is None else scores.log_likelihood,
-                    test_accuracy=right[run] if right is not None and due[run] else None,
+            held = self.held.scores(self.net) if any(due) and some_held else [None] * len(due)
+            risks = (self.risk / self.steps).tolist()
+            seconds = (time.perf_counter() - began) / len(self.tasks)
+            for run, scores in enumerate(held):
+                scores = scores if due[run] else None
+                self.results[self.places[run]].history.append(
+                    EpochScores(
+                        epoch=self.epoch,
+                        risk=risks[run],
+                        seconds=seconds,
+                        validation_accuracy=None if scores is None else scores.known_accuracy,
+                        validation_log_likelihood=None if scores is None else scores.log_likelihood,
+                        test_accuracy=right[run] if right is not None and due[run] else None,
+                        **({} if scores is None else scores.estimated),
+                    )
                 )
-            )
+            self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Put the weights of the runs aside that never did better on their held-out items."""
+        results = [self.results[place] for place in self.places]
+        better = [run for run, r in enumerate(results) if r.config.keep == "best" and r.saved is r.history[-1]]
+        if better:
+            at = torch.tensor(better, device=self.device)
+            for best, weights in zip(self.best, self.net.weights(), strict=True):
+                best[at] = weights[at]
 
     def _release(self) -> bool:
         """Record and free the runs that are done or broken; whether there were any."""
@@ -285,6 +300,9 @@ class Fleet:
         if finished:
             with self.net.averaged():
                 for run in finished:
+                    if self.tasks[run].config.keep == "best":
+                        for best, weights in zip(self.best, self.net.weights(), strict=True):
+                            weights[run].copy_(best[run])
                     self.results[self.places[run]].state = self.net.state_dict(run)
         ended += finished
         if not ended:
@@ -295,7 +313,9 @@ class Fleet:
                 feed = self.tasks[run].feed
                 if feed.table is not None and self.table is not None:
                     feed.table.copy_(self.table[run, : len(feed)].cpu())
-            self.net.keep(torch.tensor(left, device=self.device))
+            at = torch.tensor(left, device=self.device)
+            self.net.keep(at)
+            self.best = [best[at] for best in self.best]
             self._take([self.tasks[run] for run in left], [self.places[run] for run in left])
         else:
             self.tasks = []

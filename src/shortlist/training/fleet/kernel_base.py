@@ -47,16 +47,16 @@ class KernelFleet(ABC):
     def _follow(self, ema: Tensor | None, teacher: Tensor | None) -> None:
         """Begin the averages, of these decays (R,)."""
         none = torch.zeros(self.R)
-        self.average = Average(none if ema is None else ema, self._averaged())
-        self.teacher = Average(none if teacher is None else teacher, self._averaged())
+        self.average = Average(none if ema is None else ema, self.weights())
+        self.teacher = Average(none if teacher is None else teacher, self.weights())
 
-    def _averaged(self) -> list[Tensor]:
-        """What weights are averaged over."""
+    def weights(self) -> list[Tensor]:
+        """What makes the networks what they are, (R, ...) each: parameters and running statistics."""
         return [*(getattr(self, name) for name in self.rounded), *self.running.values()]
 
     def _move_averages(self, moving: Tensor) -> None:
         for average in (self.average, self.teacher):
-            average.step(self._averaged(), moving)
+            average.step(self.weights(), moving)
 
     def _averages(self) -> list[Tensor]:
         """Everything of the averages that a step changes."""
@@ -118,7 +118,7 @@ class KernelFleet(ABC):
     @contextmanager
     def averaged(self) -> Iterator[None]:
         """Inside, the networks are the averaged ones."""
-        with self.average.shown_in(self._averaged()):
+        with self.average.shown_in(self.weights()):
             self._copy()
             yield
         self._copy()

@@ -142,11 +142,15 @@ class ModuleFleet:
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(torch.where(active, tensor, old))
         for average in (self.average, self.teacher):
-            average.step([self.value, self.buffers], lr >= 0)
+            average.step(self.weights(), lr >= 0)
+
+    def weights(self) -> list[Tensor]:
+        """What makes the networks what they are, a row of each per run."""
+        return [self.value, self.buffers]
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks are the averaged ones."""
-        return self.average.shown_in([self.value, self.buffers])
+        return self.average.shown_in(self.weights())
 
     def state(self) -> list[Tensor]:
         """Everything that a step changes."""

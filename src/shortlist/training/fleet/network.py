@@ -30,6 +30,9 @@ class FleetNet(Protocol):
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks are the averaged ones: what is scored and saved."""
 
+    def weights(self) -> list[Tensor]:
+        """What makes the networks what they are, (R, ...) each: parameters and running statistics."""
+
     def keep(self, runs: Tensor) -> None:
         """Free all runs but these."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.training.evaluation import HeldAnswers, Scores
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet
 from shortlist.training.task import Task
@@ -29,13 +30,31 @@ def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y:
     return [n / count for n, count in zip(right.tolist(), counts, strict=True)]
 
 
-def held_logits(net: FleetNet, tasks: Sequence[Task], sets: Sets) -> Tensor:
-    """(R, longest, K) of each run's held-out items, on the host; runs with fewer have anything behind theirs."""
-    longest = max(len(task.held_rows) for task in tasks)
-    rows = torch.zeros(len(tasks), longest, dtype=torch.int64)
-    for run, task in enumerate(tasks):
-        rows[run, : len(task.held_rows)] = task.held_rows + sets.place(task).train
-    return _said(net, rows.to(net.device), None, Tensor.clone).cpu()  # the next pass may write over the logits
+class HeldOut:
+    """The held-out items of a fleet's runs, scored on the device."""
+
+    def __init__(self, tasks: Sequence[Task], sets: Sets, device: torch.device) -> None:
+        self.tasks = tasks
+        rows = torch.zeros(len(tasks), max(len(task.held_rows) for task in tasks), dtype=torch.int64)
+        for run, task in enumerate(tasks):
+            rows[run, : len(task.held_rows)] = task.held_rows + sets.place(task).train
+        self.rows = rows.to(device)
+        self.answers = [None if t.held is None else HeldAnswers.of(t.held, t.uniform, device) for t in tasks]
+
+    def logits(self, net: FleetNet) -> Tensor:
+        """(R, longest, K); runs with fewer items have anything behind theirs."""
+        return _said(net, self.rows, None, Tensor.clone)  # the next pass may write over the logits
+
+    def scores(self, net: FleetNet) -> list[Scores | None]:
+        """Of each run, None where nothing is held out; waits for the device once."""
+        logits = self.logits(net)
+        sums = []
+        for run, (task, held) in enumerate(zip(self.tasks, self.answers, strict=True)):
+            if held is not None:
+                own = logits[run, : len(held.answer)]
+                sums.append(held.sums(own, task.method.class_probabilities(own, task.smoothing)))
+        numbers = iter(torch.stack(sums).tolist() if sums else [])
+        return [None if held is None else held.scores(next(numbers)) for held in self.answers]
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
-from shortlist.training.job.defaults import defaults_for
+from shortlist.training.job.defaults import HOLDOUT, defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
@@ -145,7 +145,10 @@ def _read(job: Job) -> tuple[Dataset, Answers]:
 
 def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
     """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
-    config = RunConfig(**{**defaults_for(dataset, len(answers.labels)), **job.settings})
+    defaults = defaults_for(dataset, len(answers.labels))
+    if job.settings.get("keep") == "best":
+        defaults["holdout"] = HOLDOUT
+    config = RunConfig(**{**defaults, **job.settings})
     if job.tune is None:
         return config
     grid = grid_of(job.tune)

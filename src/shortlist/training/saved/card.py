@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.training.history import LAST, EpochScores, mean_of_last
+from shortlist.training.history import LAST, EpochScores, mean_of_last, saved_epoch
 from shortlist.training.saved.measures import Measures
 
 TEST_SET = "the test set"
@@ -13,6 +13,7 @@ ANSWERED = (
     "Answered items stand for all items where lists were drawn at random, whatever the item. Where a model chose them, "
     "score on items whose classes are known (`shortlist evaluate`)."
 )
+CHOSEN = "The epoch was chosen by the same items, so that these figures are a little too good."
 KINDS = {"image": "images", "text": "texts", "features": "feature vectors"}
 
 
@@ -31,9 +32,9 @@ def card_text(
     title = f"# {_cell(run['method'])} on {_cell(data.get('name', 'data'))}"
     sections = [
         title,
-        _table(_facts(content)),
+        _table([*_facts(content), *_kept(run, history)]),
         "## How good it is",
-        *_quality(history, measures, measured_on),
+        *_quality(history, measures, measured_on, run.get("keep") == "best"),
         "## Use it",
         "```\nshortlist predict <this folder> <files>\nshortlist evaluate <this folder> <data> --json\n```",
         f"Made by Shortlist {content['shortlist']}. Settings: config.json; scores by epoch: history.json.",
@@ -70,7 +71,21 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
-def _quality(history: Sequence[EpochScores], measures: Measures | None, measured_on: str) -> list[str]:
+def _kept(run: Mapping[str, Any], history: Sequence[EpochScores]) -> list[tuple[str, str]]:
+    """Which epoch's weights these are, where they are not the last one's."""
+    if run.get("keep") != "best" or not history:
+        return []
+    epoch = saved_epoch(history, "best").epoch
+    return [
+        (
+            "weights",
+            f"of epoch {epoch} of {len(history)}, the best on the held-out items; trained on the other "
+            f"{1 - run['holdout']:.0%} alone",
+        )
+    ]
+
+
+def _quality(history: Sequence[EpochScores], measures: Measures | None, measured_on: str, chosen: bool) -> list[str]:
     if measures is None:
         return ["Not measured: there is no test set and nothing was held out."]
     facts = [
@@ -79,14 +94,14 @@ def _quality(history: Sequence[EpochScores], measures: Measures | None, measured
         ("log loss", f"{measures.log_loss:.4f}"),
     ]
     last = mean_of_last(history)
-    if last is not None:
+    if last is not None and not chosen:
         count = min(LAST, len(history))
         facts.append((f"test accuracy, mean of the last {count} epochs", f"{last:.2%}"))
     rows = [(_cell(name), "none" if share is None else f"{share:.1%}") for name, share in measures.by_class.items()]
     counts = measures.confusion.sum(1)
     by_class = ["| class | items | accuracy |", "|---|---:|---:|"]
     by_class += [f"| {name} | {counts[k]:,} | {share} |" for k, (name, share) in enumerate(rows)]
-    fair = [] if measured_on == TEST_SET else [ANSWERED]
+    fair = [] if measured_on == TEST_SET else [ANSWERED, *([CHOSEN] if chosen else [])]
     return [_table(facts), *fair, "\n".join(by_class), "![Confusion matrix](confusion.svg)"]
 
 

@@ -35,7 +35,7 @@ from shortlist.internal.version import __version__
 from shortlist.methods import Method
 from shortlist.training.config import RunConfig, resolve_device
 from shortlist.training.evaluation import logits_of
-from shortlist.training.history import EpochScores
+from shortlist.training.history import EpochScores, saved_epoch
 from shortlist.training.inputs import Normalise
 from shortlist.training.optim import FlatParameters
 from shortlist.training.saved.card import card_text
@@ -87,6 +87,11 @@ class Trained:
     def num_classes(self) -> int:
         """K."""
         return len(self.class_names)
+
+    @property
+    def saved_epoch(self) -> EpochScores:
+        """The epoch whose weights these are."""
+        return saved_epoch(self.history, self.config.keep)
 
     def logits(self, inputs: Any) -> Tensor:
         """(N, K) logits of raw inputs."""
