@@ -95,4 +95,13 @@ def test_its_backup_is_restored_and_takes_labels(old, database):
         trainer = Trainer(project, live_plan(project.settings))
         assert trainer.step()
         assert trainer.loop.state.known.tolist().index(True) == 2
+        people = {row["name"]: row["id"] for row in project.status()["annotators"]}
+        queue = project.queue(LiveChooser(project.live, live_plan(project.settings)))
+        (question,) = queue.next(people["ben"])
+        absent = next(k for k in range(4) if k not in question.shortlist)
+        stored, _ = queue.answer(people["ben"], question.id, question.attempt, absent, 2.0, typed=True)
+        assert stored.kind == "typed", "a model chooses the lists, so classes may be typed here, too"
+        assert trainer.step()
+        EXPORTS["answers.csv"](project, old / "typed.csv")
+        assert "typed" in (old / "typed.csv").read_text().splitlines()[0]
     assert (old / "now.csv").read_bytes() == (old / "answers.csv").read_bytes()

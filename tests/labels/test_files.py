@@ -445,3 +445,59 @@ def test_a_hundred_thousand_rows_are_read_back(tmp_path):
     labels = StochasticLabels.draw(np.arange(100_000) % 50, num_classes=50, size=4, seed=0)
     labels.write(tmp_path / "a.parquet")
     assert StochasticLabels.read(tmp_path / "a.parquet") == labels
+
+
+# -- typed classes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@settings(LOOSE, max_examples=30)
+@given(labels=any_labels(), data=st.data())
+def test_a_typed_class_is_one_more_class_shown_and_answered(labels, ending, data, tmp_path):
+    """Whatever stands in the column `typed`: its row is that of the list with the class on it, its chance unknown."""
+    path = tmp_path / f"labels.{ending}"
+    labels.write(path)
+    K, names = labels.num_classes, labels.class_names or [str(k) for k in range(labels.num_classes)]
+    may = labels.answer == NONE
+    typed = [data.draw(st.sampled_from([NONE, *range(K)])) if free else NONE for free in may.tolist()]
+    _add_column(path, [None if k == NONE else names[k] for k in typed])
+    lists, chances, at = [], [], 0
+    for row, k in enumerate(typed):
+        shown = labels.shortlist(row).tolist()
+        new = [k] if k != NONE and k not in shown else []
+        lists.append(shown + new)
+        known = [np.nan] * len(shown) if labels.inclusion is None else labels.inclusion[at : at + len(shown)].tolist()
+        chances += known + [np.nan] * len(new)
+        at += len(shown)
+    answer = np.where(np.array(typed) == NONE, labels.answer, typed)
+    wanted = StochasticLabels.from_lists(
+        lists, answer, K, class_names=labels.class_names, items=labels.item_ids, inclusion=chances
+    )
+    assert StochasticLabels.read(path) == wanted
+
+
+def _add_column(path: Path, values: list[str | None]) -> None:
+    if path.suffix == ".parquet":
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("typed", pa.array(values, pa.string())), path)
+    elif path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+        lines = [json.dumps({**row, "typed": value}) for row, value in zip(rows, values, strict=True)]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    else:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\r\n")
+            writer.writerow([*header, "typed"])
+            writer.writerows([*row, value or ""] for row, value in zip(rows, values, strict=True))
+
+
+def test_what_was_picked_and_typed_must_agree(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,shortlist,answer,classes,typed\n1,a|b,a,a|b|c,c\n")
+    with pytest.raises(InputError, match="row 2: 'a' was picked and 'c' typed"):
+        StochasticLabels.read(path)
+    path.write_text("item,shortlist,answer,classes,typed\n1,a|b,a,a|b|c,a\n2,a|b,,,d\n")
+    with pytest.raises(InputError, match="row 3: class 'd' is out of range"):
+        StochasticLabels.read(path)

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from shortlist.policies.noise import (
     estimate_from_gold,
     likelihood,
     simulate_answers,
+    simulate_typing,
 )
 
 RATES = Mistakes(0.15, 0.1, 0.2)
@@ -47,6 +49,33 @@ def test_without_mistakes_the_likelihood_is_the_candidates():
     assert table.astype(int).tolist() == [[1, 0, 0, 0, 0], [1, 0, 0, 0, 1]]
 
 
+def test_a_typed_class_is_a_label_whatever_the_list_says():
+    lists, sizes = np.array([[2, 0], [2, 0], [2, 0]], np.int32), np.array([2, 2, 2])
+    answer, typed = np.array([NONE, 0, NONE]), np.array([3, 0, NONE])
+    table = likelihood(Mistakes(0.1, 0.2, typed=0.3), lists, sizes, answer, 4, typed)
+    assert table[0] == pytest.approx([0.1, 0.1, 0.1, 0.7])
+    assert table[1] == pytest.approx([0.7, 0.1, 0.1, 0.1])
+    assert table[2] == pytest.approx([0.1, 0.8, 0.1, 0.8]), "nobody typed: None"
+    sure = likelihood(Mistakes(), lists, sizes, answer, 4, typed)
+    assert sure.tolist() == [[0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 1]]
+
+
+def test_typing_is_simulated_and_its_rate_found():
+    K, makes = 8, Mistakes(0.1, 0.05, typed=0.2)
+    log, truth = _log(20_000, K, makes, 3)
+    rng = np.random.default_rng(4)
+    typed = simulate_typing(rng, log.answer, truth[log.items], K, 0.5, makes)
+    missed, wrote = log.answer == NONE, typed != NONE
+    assert not (wrote & ~missed).any(), "only where the list was answered with None"
+    assert wrote.sum() / missed.sum() == pytest.approx(0.5, abs=0.02)
+    assert np.mean(typed[wrote] != truth[log.items][wrote]) == pytest.approx(0.2, abs=0.02)
+    found = estimate_from_gold(replace(log, typed=typed), truth[log.items], K)
+    assert found.typed == pytest.approx(0.2, abs=0.02)
+    # None is None, typed or not: leaving the typed ones out would find twice as many strays
+    assert replace(found, typed=0) == replace(estimate_from_gold(log, truth[log.items], K), typed=0)
+    assert estimate_from_gold(log, truth[log.items], K).typed == pytest.approx(0.05, abs=0.015), "as often as slips"
+
+
 def _log(n: int, K: int, mistakes: Mistakes, seed: int, repeats: int = 1):
     rng = np.random.default_rng(seed)
     items = np.repeat(np.arange(n), repeats)
@@ -80,5 +109,5 @@ def test_rates_from_repeats_without_gold():
 
 @pytest.mark.parametrize("bad", [(-0.1, 0, 0), (0.6, 0.6, 0), (0, 0.6, 0.6), (0, 0, 2)])
 def test_bad_rates(bad):
-    with pytest.raises(InputError, match="miss, slip and anchor"):
+    with pytest.raises(InputError, match="miss, slip, anchor and typed"):
         Mistakes(*bad)

@@ -86,3 +86,40 @@ def test_bad_states():
         LabelState(3, 4).record(
             np.array([1, 1]), np.zeros((2, 1), np.int32), np.ones(2, np.int64), np.array([NONE, NONE])
         )
+
+
+def _type(state: LabelState, item: int, shortlist: list[int], typed: int) -> None:
+    answer = typed if typed in shortlist else NONE
+    lists, sizes = np.array([shortlist], np.int32), np.array([len(shortlist)])
+    state.record(np.array([item]), lists, sizes, np.array([answer]), np.array([typed]))
+
+
+def test_a_typed_class_settles_the_item_even_if_it_was_refused_before():
+    state = LabelState(3, 5)
+    _type(state, 0, [1, 2], 4)
+    _ask(state, 1, [3, 4], NONE)
+    _type(state, 1, [0, 1], 3)  # refused a moment ago: that was the mistake
+    _ask(state, 2, [0, 1, 2, 3, 4], NONE)  # says nothing: every class was refused
+    _type(state, 2, [0], 2)
+    assert state.answer_likelihood.tolist() == [[0, 0, 0, 0, 1], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]]
+    assert (state.certain & ~state.broken).all()
+    assert state.answer.tolist() == [4, 3, 2]
+    assert state.counts.tolist() == [0, 0, 1, 1, 1]
+    assert state.reads == 2 + 2 + 2 + 5 + 1 + 3 * 3, "three matches are read for each class typed"
+    read = [1 + 0.25 * 2, 1 + 0.25 * 5]
+    typed = [1 + 0.25 * (2 + 3) + 2.75, 1 + 0.25 * (2 + 3) + 2.75, 1 + 0.25 * (1 + 3) + 2.75]
+    assert state.seconds == pytest.approx(sum(read + typed))
+    assert state.log().all_typed.tolist() == [4, NONE, 3, NONE, 2]
+    again = state.answer_likelihood.copy()
+    state.remodel(Mistakes())
+    np.testing.assert_array_equal(state.answer_likelihood, again)
+
+
+def test_under_mistakes_a_typed_class_is_as_sure_as_those_who_type():
+    rates = Mistakes(0.1, 0.05, typed=0.2)
+    state = LabelState(1, 5, rates)
+    _ask(state, 0, [3, 4], NONE)
+    _type(state, 0, [0, 1], 3)
+    none = likelihood(rates, np.array([[3, 4]], np.int32), np.array([2]), np.array([NONE]), 5)[0]
+    expected = none * np.array([0.05, 0.05, 0.05, 0.8, 0.05])
+    np.testing.assert_allclose(state.answer_likelihood[0], expected / expected.max(), rtol=1e-5)

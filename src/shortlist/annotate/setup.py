@@ -111,7 +111,7 @@ def init_project(
         test: labelled data to score the model on.
         names: texts: let the names of the classes choose the first lists.
         progress: called with how many items are done, and of how many.
-        settings: overlap, gold_every and database, as in `Settings`.
+        settings: overlap, gold_every, database and typing, as in `Settings`.
     """
     read = additions.read()
     if len(read.classes) < 2:

@@ -63,6 +63,10 @@ def init(
     ] = True,
     known: Known = None,
     scores: Scores = None,
+    typing: Annotated[
+        bool | None,
+        typer.Option(help="People may type a class that is not on the list (if not said: where a model chooses it)."),
+    ] = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
@@ -87,6 +91,7 @@ def init(
             epsilon=epsilon,
             test=test,
             names=names,
+            typing=typing,
             progress=progress,
         )
     _print_outcome(outcome.added, outcome.skipped)

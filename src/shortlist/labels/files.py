@@ -4,9 +4,10 @@ A shortlist is class names (or indices) joined by `|`; `\|` and `\\` stand for t
 answer is None. Which classes there are at all, shown or not, stands in a fourth column, `classes`, of the first row:
 the names, or just their number. A file that states them has said whether its rows hold names or indices; where it does
 not, rows of nothing but whole numbers hold indices. A fifth column, `probabilities`, holds for each class shown, joined
-by `|`, how likely it was to be shown; empty where that is not known. Other columns (who answered, how fast) are left
-alone, so an annotation export is a labels file too. Messages count the rows of text files as an editor does, header
-included.
+by `|`, how likely it was to be shown; empty where that is not known. A sixth, `typed`, holds a class that somebody
+typed, on the list or not: an ordinary label. It is read as one more class shown, with no known probability, and
+answered. Other columns (who answered, how fast) are left alone, so an annotation export is a labels file too. Messages
+count the rows of text files as an editor does, header included.
 """
 
 import itertools
@@ -104,6 +105,8 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             raise InputError(f"{record.where}: an empty shortlist, expected at least one class")
         if "" in lists[-1]:
             raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")
+        if record.typed:
+            _take_typed(record, lists[-1])
     names, index = _classes(records, lists, class_names, num_classes)
     flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
     picks = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
@@ -133,6 +136,18 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             raise
         raise InputError(f"{records[int(row[1])].where}: {row[2]}") from error
     return labels
+
+
+def _take_typed(record: Record, shown: list[str]) -> None:
+    """Make the class that was typed the answer."""
+    if record.answer not in ("", record.typed):
+        raise InputError(
+            f"{record.where}: {record.answer!r} was picked and {record.typed!r} typed, expected one of them"
+        )
+    record.answer = record.typed
+    if record.typed not in shown:
+        shown.append(record.typed)
+        record.probabilities += "|" if record.probabilities else ""
 
 
 def _chances(record: Record, size: int) -> list[float]:

@@ -16,7 +16,7 @@ from shortlist.internal.names import join_names
 
 COLUMNS = ("item", "shortlist", "answer")
 """What every file has."""
-OPTIONAL = ("classes", "probabilities")
+OPTIONAL = ("classes", "probabilities", "typed")
 
 
 @dataclass
@@ -29,6 +29,7 @@ class Record:
     answer: str
     classes: str
     probabilities: str
+    typed: str
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

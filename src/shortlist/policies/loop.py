@@ -210,17 +210,28 @@ class Loop:
 
     # -- learning ----------------------------------------------------------------------------------------------------
 
-    def record(self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, *, held_out: bool = True) -> None:
-        """Take in answers; until the next training they are held out, and tell how sure the model may be.
+    def record(
+        self,
+        rows: IntArray,
+        lists: Lists,
+        sizes: IntArray,
+        answer: IntArray,
+        typed: IntArray | None = None,
+        *,
+        held_out: bool = True,
+    ) -> None:
+        """Take in answers, those typed among them (`LabelState.record`).
+
+        Until the next training they are held out, and tell how sure the model may be.
 
         Without `held_out` they are only learned from: answers that came long ago say how sure another model might be.
         """
         if held_out and (self.version or self.experts):
-            each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes)
-            logits, before = self.model.logits(self.x[rows]), self.state.answer_likelihood[rows]
+            each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes, typed)
+            logits, before = self.model.logits(self.x[rows]), self.state.before(rows, typed)
             self._new.append(HeldOut(logits, tuple(expert.scores(rows) for expert in self.experts), before, each))
             self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
-        self.state.record(rows, lists, sizes, answer)
+        self.state.record(rows, lists, sizes, answer, typed)
 
     def know(self, rows: IntArray, classes: IntArray) -> None:
         """Start from classes that are known without asking, one per row; the model is trained on them."""
@@ -284,7 +295,7 @@ class Loop:
         log, K = self.state.log(), self.state.num_classes
         if len(self._gold) >= ENOUGH_GOLD:
             counted = estimate_from_gold(self._gold, self._truth, K)
-            self.state.remodel(replace(counted, miss=max(counted.miss, RARE), slip=max(counted.slip, RARE)))
+            self.state.remodel(counted.at_least(RARE))
             return
         if len(log) + len(self._gold) < ENOUGH:
             return
@@ -294,4 +305,4 @@ class Loop:
         both = joined([replace(log, items=position), known], K)
         beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
         found = estimate_by_em(both, beliefs, K, start=self.state.mistakes, rounds=5)
-        self.state.remodel(found or Mistakes(RARE, RARE))
+        self.state.remodel(found or Mistakes().at_least(RARE))

@@ -6,7 +6,11 @@ P(answer | y, shown) for a list of l classes, as `shortlist.labels.draw` simulat
     y not shown:  each class shown with (slip + anchor)/l, None with 1 - slip - anchor
 
 A list of one class has no wrong class to slip to, a list of all K has no None. `anchor` is how much likelier a shown
-class is picked merely because it is there and the right one is not. Needs numpy only.
+class is picked merely because it is there and the right one is not.
+
+A class that was typed is a full label, whatever the list was: the right one with 1 - `typed`, each other one with
+typed/(K - 1). What the list was answered follows from what somebody took the item for, and adds nothing to it.
+Needs numpy only.
 """
 
 from collections.abc import Sequence
@@ -30,14 +34,19 @@ class Mistakes:
     miss: float = 0.0
     slip: float = 0.0
     anchor: float = 0.0
+    typed: float = 0.0
 
     def __post_init__(self) -> None:
-        rates = (self.miss, self.slip, self.anchor)
+        rates = (self.miss, self.slip, self.anchor, self.typed)
         if not all(0 <= rate <= 1 for rate in rates) or self.miss + self.slip > 1 or self.slip + self.anchor > 1:
-            raise InputError(f"miss, slip and anchor: expected shares with sums of at most 1, got {rates}")
+            raise InputError(f"miss, slip, anchor and typed: expected shares with sums of at most 1, got {rates}")
+
+    def at_least(self, least: float) -> "Mistakes":
+        """With no rate but `anchor` below `least`: a rate of 0 would make the first mistake impossible to explain."""
+        return Mistakes(max(self.miss, least), max(self.slip, least), self.anchor, max(self.typed, least))
 
     def __bool__(self) -> bool:
-        return max(self.miss, self.slip, self.anchor) > 0
+        return max(self.miss, self.slip, self.anchor, self.typed) > 0
 
 
 def answer_table(
@@ -57,7 +66,14 @@ def answer_table(
     return picked, other, np.where(full, 0.0, hidden)
 
 
-def likelihood(mistakes: Mistakes, lists: Lists, sizes: IntArray, answer: IntArray, num_classes: int) -> FloatArray:
+def likelihood(
+    mistakes: Mistakes,
+    lists: Lists,
+    sizes: IntArray,
+    answer: IntArray,
+    num_classes: int,
+    typed: IntArray | None = None,
+) -> FloatArray:
     """(B, K) P(answer | y, shown) for every class y.
 
     Args:
@@ -66,12 +82,17 @@ def likelihood(mistakes: Mistakes, lists: Lists, sizes: IntArray, answer: IntArr
         sizes: (B,).
         answer: (B,) a class or NONE.
         num_classes: K.
+        typed: (B,) the class typed, or NONE; none: nobody typed.
     """
     picked, other, hidden = answer_table(mistakes, sizes, answer != NONE, num_classes)
     table = np.repeat(hidden[:, None], num_classes + 1, axis=1)  # the extra column takes the filling
     np.put_along_axis(table, lists.astype(np.int64), other[:, None], axis=1)
     rows = np.nonzero(answer != NONE)[0]
     table[rows, answer[rows]] = picked[rows]
+    if typed is not None:
+        rows = np.nonzero(typed != NONE)[0]
+        table[rows] = mistakes.typed / (num_classes - 1)
+        table[rows, typed[rows]] = 1 - mistakes.typed
     return table[:, :num_classes]
 
 
@@ -90,6 +111,15 @@ def simulate_answers(
     drawn = hidden & (answer == NONE) & (rng.random(len(sizes)) < share) & (sizes > 0)
     place = (rng.random(len(sizes)) * sizes).astype(np.int64)
     return np.where(drawn, lists[np.arange(len(sizes)), place], answer)
+
+
+def simulate_typing(
+    rng: np.random.Generator, answer: IntArray, truth: IntArray, num_classes: int, share: float, mistakes: Mistakes
+) -> IntArray:
+    """(B,) the class typed by people who do so in this share of the misses, NONE where nothing is."""
+    other = (truth + rng.integers(1, num_classes, len(truth))) % num_classes
+    wrong, typing = rng.random(len(truth)) < mistakes.typed, rng.random(len(truth)) < share
+    return np.where((answer == NONE) & typing, np.where(wrong, other, truth), NONE)
 
 
 # -- estimating the rates ----------------------------------------------------------------------------------------------
@@ -116,9 +146,16 @@ class Log:
     lists: Lists
     sizes: IntArray
     answer: IntArray
+    typed: IntArray | None = None
+    """The class typed, or NONE; none: nobody typed."""
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def all_typed(self) -> IntArray:
+        """`typed` with a NONE for everybody who did not."""
+        return np.full(len(self), NONE, np.int64) if self.typed is None else self.typed
 
 
 def joined(parts: Sequence[Log], num_classes: int) -> Log:
@@ -131,6 +168,7 @@ def joined(parts: Sequence[Log], num_classes: int) -> Log:
         np.concatenate([np.empty((0, width), np.int32), *wide]).astype(np.int32),
         np.concatenate([empty, *(p.sizes for p in parts)]),
         np.concatenate([empty, *(p.answer for p in parts)]),
+        np.concatenate([empty, *(p.all_typed for p in parts)]),
     )
 
 
@@ -173,7 +211,7 @@ def estimate_by_em(
     mistakes = start if start is not None and start else Mistakes(0.05, 0.02)
     for _ in range(rounds):
         log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
-        each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes)
+        each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes, log.typed)
         np.add.at(log_posterior, log.items, np.log(np.maximum(each, 1e-12)))
         log_posterior -= log_posterior.max(axis=1, keepdims=True)
         posterior = np.exp(log_posterior)
@@ -194,4 +232,8 @@ def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float) -> M
     off_list = np.where(log.sizes < num_classes, 1 - on_list, 0.0)
     stray = (off_list * answered).sum() / (off_list.sum() + prior)
     slip = float(np.clip(slipped, 0, 0.5))
-    return Mistakes(float(np.clip(missed, 0, 0.5)), slip, float(np.clip(stray - slip, 0, 0.5)))
+    rows = np.nonzero(log.all_typed != NONE)[0]
+    mistyped = len(rows) - padded[rows, log.all_typed[rows]].sum()
+    # who types errs about as often as who picks, until there are typed answers that say otherwise
+    typed = float(np.clip((mistyped + prior * slip) / (len(rows) + prior), 0, 0.5)) if len(rows) + prior else slip
+    return Mistakes(float(np.clip(missed, 0, 0.5)), slip, float(np.clip(stray - slip, 0, 0.5)), typed)

@@ -12,7 +12,7 @@ from shortlist.errors import InputError
 from shortlist.labels import NONE
 from shortlist.policies.choose import BoolArray
 from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, joined, likelihood
-from shortlist.policies.time_model import TimeModel, looked_at
+from shortlist.policies.time_model import MATCHES, TimeModel, looked_at
 
 LEAST = 1e-30
 """Under modelled mistakes no class is ever ruled out for good."""
@@ -50,7 +50,9 @@ class LabelState:
         self.seconds = 0.0
         self._log: list[Log] = []
 
-    def record(self, items: IntArray, lists: Lists, sizes: IntArray, answer: IntArray) -> None:
+    def record(
+        self, items: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, typed: IntArray | None = None
+    ) -> None:
         """Take in answers, at most one per item in a call.
 
         Args:
@@ -58,17 +60,38 @@ class LabelState:
             lists: (B, width) the classes shown in their order, short rows filled up with K.
             sizes: (B,).
             answer: (B,) a class of the list, or NONE.
+            typed: (B,) a class typed, on the list or not, or NONE; none: nobody typed.
         """
         if len(np.unique(items)) != len(items):
             raise InputError("record: an item has two answers in one call; give them one after another")
-        each = likelihood(self.mistakes, lists, sizes, answer, self.num_classes)
-        self.answer_likelihood[items] = self._merged(self.answer_likelihood[items] * each, items)
+        part = Log(items, lists, sizes, answer, typed)
+        self._weigh(part)
         self.asked[items] += 1
-        self.answer[items] = np.where(answer != NONE, answer, self.answer[items])
+        said = np.where(part.all_typed != NONE, part.all_typed, answer)
+        self.answer[items] = np.where(said != NONE, said, self.answer[items])
         self.questions += len(items)
-        self.reads += int(sizes.sum())
-        self.seconds += float(self.time.seconds(looked_at(lists, sizes, answer)).sum())
-        self._log.append(Log(items, lists, sizes, answer))
+        wrote = part.all_typed != NONE
+        self.reads += int(sizes.sum()) + MATCHES * int(wrote.sum())
+        self.seconds += float(self.time.seconds(looked_at(lists, sizes, answer)[~wrote]).sum())
+        self.seconds += float(self.time.typed(sizes[wrote]).sum())
+        self._log.append(part)
+
+    def before(self, items: IntArray, typed: IntArray | None = None) -> NDArray[np.float32]:
+        """(B, K) P(the answers so far | y) of some items.
+
+        Where answers are taken as right and a class is then typed, all 1: the last word stands, and if the class was
+        refused before, that was the mistake.
+        """
+        earlier = self.answer_likelihood[items]
+        if typed is not None and not self.mistakes:
+            earlier[typed != NONE] = 1
+        return earlier
+
+    def _weigh(self, part: Log) -> None:
+        each = likelihood(self.mistakes, part.lists, part.sizes, part.answer, self.num_classes, part.typed)
+        self.broken[part.items[part.all_typed != NONE]] = False
+        merged = self._merged(self.before(part.items, part.typed) * each, part.items)
+        self.answer_likelihood[part.items] = merged
 
     def know(self, items: IntArray, classes: IntArray) -> None:
         """Take in classes that are known without asking: these items are settled, and learned from."""
@@ -86,8 +109,7 @@ class LabelState:
         self.answer_likelihood[:] = 1
         self.broken[:] = False
         for part in self._log:
-            each = likelihood(mistakes, part.lists, part.sizes, part.answer, self.num_classes)
-            self.answer_likelihood[part.items] = self._merged(self.answer_likelihood[part.items] * each, part.items)
+            self._weigh(part)
         self._settle_known()
 
     def log(self) -> Log:

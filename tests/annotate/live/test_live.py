@@ -231,12 +231,12 @@ def test_an_undone_answer_is_forgotten_and_its_item_asked(words):
 
 
 def test_rounds_give_each_item_at_most_once():
-    given = [Given(7, (1, 2), -1), Given(8, (0,), 0), Given(7, (3,), 3), Given(9, (1,), 1)]
-    found = [
-        (rows.tolist(), lists.tolist(), sizes.tolist(), answer.tolist())
-        for rows, lists, sizes, answer in rounds(given, {7: 0, 8: 1}, 5)
+    given = [Given(7, (1, 2), -1), Given(8, (0,), 0), Given(7, (3,), -1, typed=4), Given(9, (1,), 1)]
+    found = [tuple(array.tolist() for array in part) for part in rounds(given, {7: 0, 8: 1}, 5)]
+    assert found == [
+        ([0, 1], [[1, 2], [0, 5]], [2, 1], [-1, 0], [-1, -1]),
+        ([0], [[3]], [1], [-1], [4]),
     ]
-    assert found == [([0, 1], [[1, 2], [0, 5]], [2, 1], [-1, 0]), ([0], [[3]], [1], [3])]
 
 
 def test_the_log_gives_what_is_new_and_all_after_an_undo(make_project, database):

@@ -9,10 +9,10 @@ from shortlist.annotate.project.stats import Stats, agreement, gold_quality
 from ..conftest import people
 
 
-def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None):
+def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None, typed=False):
     return {
         **{"annotator_id": annotator, "item_id": item, "class_id": answer, "shortlist": list(shown), "gold": gold},
-        **{"is_gold": gold is not None, "seconds": 1.0, "size": len(shown)},
+        **{"is_gold": gold is not None, "seconds": 1.0, "size": len(shown), "typed": typed},
     }
 
 
@@ -27,9 +27,21 @@ def test_slips_misses_and_strays():
         row(2, answer=0),  # no gold item
     ]
     assert gold_quality(rows) == {
-        1: {"gold": 5, "gold_shown": 3, "slips": 1, "misses": 1, "strays": 1},
-        2: {"gold": 1, "gold_shown": 1, "slips": 0, "misses": 0, "strays": 0},
+        1: {"gold": 5, "gold_shown": 3, "slips": 1, "misses": 1, "strays": 1, "gold_typed": 0, "mistyped": 0},
+        2: {"gold": 1, "gold_shown": 1, "slips": 0, "misses": 0, "strays": 0, "gold_typed": 0, "mistyped": 0},
     }
+
+
+def test_who_types_has_said_none_to_a_list_without_the_class():
+    rows = [
+        row(answer=2, gold=2, typed=True),  # right, and None was right
+        row(answer=0, gold=0, typed=True),  # right, and on the list
+        row(answer=2, gold=0, typed=True),  # the right one was overlooked, and a wrong one typed
+        row(answer=1, gold=0, typed=True),  # a slip, typed
+        row(answer=3, gold=2, typed=True),  # None was right, what was typed is wrong
+    ]
+    found = {"gold": 5, "gold_shown": 3, "slips": 1, "misses": 1, "strays": 0, "gold_typed": 5, "mistyped": 3}
+    assert gold_quality(rows) == {1: found}
 
 
 def test_agreement_counts_the_pairs_that_could_disagree():
@@ -44,6 +56,9 @@ def test_agreement_counts_the_pairs_that_could_disagree():
     assert agreement(missed) == {"pairs": 1, "share": 0.0}
     mixed = [row(1, answer=0), row(2, answer=0), row(3, answer=1)]
     assert agreement(mixed) == {"pairs": 3, "share": 1 / 3}
+    typed = [row(1, answer=3, typed=True), row(2, answer=0), row(3, answer=None, shown=(4, 5))]
+    assert agreement(typed) == {"pairs": 1, "share": 0.0}, "who typed could have typed what the other picked"
+    assert agreement([row(1, answer=0, typed=True, shown=(1,)), row(2, answer=0)]) == {"pairs": 1, "share": 1.0}
 
 
 def test_agreement_hears_each_person_once_an_item():

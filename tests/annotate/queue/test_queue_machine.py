@@ -1,6 +1,7 @@
 """Lease, answer, skip, undo and expiry by two annotators and a clock, against a model in plain Python."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from shortlist.annotate.problems import Conflict
 
 from ..conftest import Clock, people
 
-ITEMS, OVERLAP, LEASE = 2, 2, 300.0  # few enough that the queue runs empty
+ITEMS, OVERLAP, CLASSES, LEASE = 2, 2, 6, 300.0  # few enough that the queue runs empty
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Model:
         return {
             key: value
             for (key, attempt), (kind, value) in self.log.items()
-            if kind == "answer" and (key, attempt) not in self.undone
+            if kind != "skip" and (key, attempt) not in self.undone
         }
 
 
@@ -118,15 +119,17 @@ def machine(project, ids: list[int]) -> type[RuleBasedStateMachine]:
                 self.model.asked[q.id] = Asked(slot, q.item_id, who, q.shortlist)
 
         @precondition(lambda self: self.model.asked)
-        @rule(data=st.data(), kind=st.sampled_from(["answer", "answer", "skip"]))
+        @rule(data=st.data(), kind=st.sampled_from(["answer", "answer", "typed", "skip"]))
         def decide(self, data: st.DataObject, kind: str) -> None:
             key = data.draw(st.sampled_from(sorted(self.model.asked)))
             q = self.model.asked[key]
             attempt = data.draw(st.integers(0, q.attempt))
-            value = data.draw(st.sampled_from([None, *q.shortlist[:2]])) if kind == "answer" else None
+            among = {"answer": [None, *q.shortlist[:2]], "typed": [q.shortlist[0], *range(CLASSES)], "skip": [None]}
+            value = data.draw(st.sampled_from(among[kind]))
             expected = self.expected(key, attempt, (kind, value))
-            if kind == "answer":
-                code, stored = outcome(self.queue.answer, q.who, key, attempt, value, 1.0)
+            if kind != "skip":
+                answer = partial(self.queue.answer, typed=kind == "typed")
+                code, stored = outcome(answer, q.who, key, attempt, value, 1.0)
             else:
                 code, stored = outcome(self.queue.skip, q.who, key, attempt)
             assert code == expected
@@ -137,8 +140,8 @@ def machine(project, ids: list[int]) -> type[RuleBasedStateMachine]:
             if (key, attempt) not in self.model.log:
                 self.model.log[key, attempt] = (kind, value)
                 self.model.holder[q.slot] = None
-                q.state = "answered" if kind == "answer" else "skipped"
-                if kind == "answer":
+                q.state = "skipped" if kind == "skip" else "answered"
+                if kind != "skip":
                     self.model.done[q.slot] = key
 
         def expected(self, key: int, attempt: int, decision: tuple[str, int | None]) -> str:
@@ -236,7 +239,8 @@ def check(project, model: Model) -> None:
         if state == "leased":
             assert slot["lease_until"] == model.until[slot["id"]]
     superseded = {row["supersedes"] for row in rows}
-    live = {r["question_id"]: r["class_id"] for r in rows if r["kind"] == "answer" and r["id"] not in superseded}
+    said = [row for row in rows if row["kind"] in ("answer", "typed") and row["id"] not in superseded]
+    live = {row["question_id"]: row["class_id"] for row in said}
     assert live == standing == model.live()
     logged = {(row["question_id"], row["attempt"]): row["class_id"] for row in rows if row["kind"] != "undo"}
     assert logged == {key: value for key, (_, value) in model.log.items()}
@@ -249,7 +253,7 @@ def check(project, model: Model) -> None:
 
 
 def test_the_queue_behaves_as_the_model(make_project, database):
-    project = make_project(database, items=ITEMS, overlap=OVERLAP)
+    project = make_project(database, items=ITEMS, classes=CLASSES, overlap=OVERLAP, typing=True)
     ids = people(project, "ada", "bob")
     examples = 40 if database is None else 12
     run_state_machine_as_test(

@@ -262,3 +262,33 @@ def test_a_remembered_session_ends_with_its_time(make_site):
     assert ada.post("/api/v1/next", json={}).status_code == 200
     now[0] += 31 * 24 * 3600
     assert ada.post("/api/v1/next", json={}).status_code == 401
+
+
+def test_a_class_is_searched_for_and_typed(make_site, database):
+    site = make_site(database, items=2, typing=True)
+    ada = site.annotator("ada")
+    assert ada.get("/api/v1/session").json()["typing"]
+    (question,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    found = ada.get("/api/v1/classes/search", params={"question": question["id"], "q": "5"}).json()["classes"]
+    shown = {choice["class"] for choice in question["shortlist"]}
+    assert found == [{"class": 5, "name": "class 5", "description": None, "shown": 5 in shown, "refused": False}]
+    body = {"question": question["id"], "answer": 5, "typed": True, "seconds": 3}
+    saved = ada.post("/api/v1/answers", json=body).json()["saved"]
+    assert (saved["kind"], saved["answer"]) == ("typed", 5)
+    assert ada.post("/api/v1/answers", json=body).json()["saved"] == saved
+    assert ada.post("/api/v1/undos", json={}).json()["saved"]["kind"] == "undo"
+    for bad in ({"answer": None}, {"answer": 6}):
+        refused = ada.post("/api/v1/answers", json={**body, "attempt": 1, **bad})
+        assert (refused.status_code, refused.json()["code"]) == (422, "no_class")
+    missing = site.annotator("ben").get("/api/v1/classes/search", params={"question": question["id"]})
+    assert missing.status_code == 404, "not a question of his"
+
+
+def test_a_project_may_forbid_typing(make_site):
+    ada = make_site(items=2).annotator("ada")
+    assert not ada.get("/api/v1/session").json()["typing"], "lists are uniform"
+    (question,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    body = {"question": question["id"], "answer": question["shortlist"][0]["class"], "typed": True}
+    search = ada.get("/api/v1/classes/search", params={"question": question["id"]})
+    for refused in (ada.post("/api/v1/answers", json=body), search):
+        assert (refused.status_code, refused.json()["code"]) == (422, "no_typing")

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0003"  # the newest migration; to open a database at this revision, alembic is not imported
+REVISION = "0004"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
@@ -106,6 +106,7 @@ class Question(Base):
     state: Mapped[str] = mapped_column(String)  # open | answered | skipped | expired
     attempt: Mapped[int] = mapped_column(Integer)
     served_at: Mapped[float] = mapped_column(Float)
+    way: Mapped[str | None] = mapped_column(String)  # full | search | shortlist where ways are compared
     __table_args__ = (
         # the database itself refuses a second lease of a slot
         Index(
@@ -128,7 +129,7 @@ class Answer(Base):
     id: Mapped[int] = mapped_column(ID, primary_key=True)
     question_id: Mapped[int] = mapped_column(ForeignKey("questions.id"))
     attempt: Mapped[int] = mapped_column(Integer)
-    kind: Mapped[str] = mapped_column(String)  # answer | skip | undo
+    kind: Mapped[str] = mapped_column(String)  # answer | typed (a class found among all of them) | skip | undo
     class_id: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # of an answer; null is None
     seconds: Mapped[float | None] = mapped_column(Float)  # measured in the browser
     answered_at: Mapped[float] = mapped_column(Float)

@@ -14,8 +14,9 @@ _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
 _DESCRIPTIONS = select(classes.c.id, classes.c.description).where(classes.c.description.is_not(None))
 _SHOWN_CLASSES = select(classes).where(classes.c.id.in_(bindparam("shown", expanding=True)))
 _LAST_RANK = select(func.max(slots.c.rank))
-STANDING = (answers.c.kind == "answer", answers.c.attempt == questions.c.attempt)
-"""An answer that was not taken back, as conditions on `answers` joined to `questions`: an undo begins a new attempt."""
+STANDING = (answers.c.kind.in_(("answer", "typed")), answers.c.attempt == questions.c.attempt)
+"""An answer, picked or typed, that was not taken back, as conditions on `answers` joined to `questions`: an undo begins
+a new attempt."""
 _REFUSED = (
     select(questions.c.shortlist)
     .join(answers, answers.c.question_id == questions.c.id)
@@ -134,7 +135,7 @@ def settle_item(connection: Connection, item_id: int, change: int) -> None:
 
 def count_answer(connection: Connection, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
     """Keep an annotator's counters up to date, so that no page has to count the answers."""
-    answered = change if kind == "answer" else 0
+    answered = 0 if kind == "skip" else change
     counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 

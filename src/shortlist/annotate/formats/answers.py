@@ -1,4 +1,8 @@
-"""Our own files: what `StochasticLabels.read` takes, and who answered, how fast, and how the list was chosen."""
+"""Our own files: what `StochasticLabels.read` takes, and who answered, how fast, and how the list was chosen.
+
+`answer` is what the list was answered, so it is None where somebody typed a class that the list does not hold, and the
+rows are those of the paper's mechanism. What was typed stands beside it, in a column that is there if anybody typed.
+"""
 
 import csv
 import json
@@ -27,6 +31,7 @@ COLUMNS = (
     "served_at",
     "answered_at",
 )
+TYPED = "typed"
 
 
 def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
@@ -42,7 +47,7 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
                 Question.policy_version,
                 Question.seed,
             ),
-            *(Question.served_at, Answer.answered_at),
+            *(Question.served_at, Answer.answered_at, Answer.kind),
         )
         .join_from(Answer, Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)
@@ -52,10 +57,11 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
     )
     result = connection.execution_options(yield_per=2000).execute(statement)
     for place, row in enumerate(result.mappings()):
+        picked, typed = row["class_id"], row["kind"] == "typed"
         yield {
             "item": row["item"],
             "shortlist": join_names(names[k] for k in row["shortlist"]),
-            "answer": "" if row["class_id"] is None else names[row["class_id"]],
+            "answer": names[picked] if picked in row["shortlist"] else "",
             # every class there is, in the first row, as in every file of labels
             "classes": "" if place else join_names(names),
             "annotator": row["annotator"],
@@ -66,6 +72,7 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
             "gold": None if row["gold"] is None else names[row["gold"]],
             "served_at": row["served_at"],
             "answered_at": row["answered_at"],
+            **({TYPED: names[picked]} if typed else {}),
         }
 
 
@@ -78,7 +85,8 @@ def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
     classes, names = "", class_names(connection)
     for row in standing_answers(connection):
         classes = row["classes"] or classes
-        if row["gold"] is None and (row["answer"] or len(split_names(row["shortlist"])) < len(names)):
+        says = row["answer"] or row.get(TYPED) or len(split_names(row["shortlist"])) < len(names)
+        if row["gold"] is None and says:
             yield {**row, "classes": classes}
             classes = ""
 
@@ -100,9 +108,14 @@ def write_gold_csv(project: Project, path: Path) -> int:
 def _write_table(project: Project, path: Path, rows: Callable[[Connection], Iterator[dict[str, Any]]]) -> int:
     with project.store.read() as connection, path.open("w", newline="", encoding="utf-8") as file:
         # CRLF line ends make the csv module quote both \r and \n inside a field
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
+        writer = csv.DictWriter(file, _columns(connection), lineterminator="\r\n")
         writer.writeheader()
         return sum(1 for row in rows(connection) if writer.writerow(row))
+
+
+def _columns(connection: Connection) -> tuple[str, ...]:
+    typed = select(Answer.id).where(Answer.kind == "typed").limit(1)
+    return COLUMNS if connection.execute(typed).scalar() is None else (*COLUMNS, TYPED)
 
 
 def write_jsonl(project: Project, path: Path) -> int:
@@ -117,15 +130,16 @@ def write_parquet(project: Project, path: Path) -> int:
     import pyarrow.parquet as pq
 
     numbers = {"seconds": pa.float64(), "served_at": pa.float64(), "answered_at": pa.float64(), "seed": pa.int64()}
-    schema = pa.schema([(name, numbers.get(name, pa.string())) for name in COLUMNS])
     count = 0
-    with project.store.read() as connection, pq.ParquetWriter(path, schema) as writer:
-        batch: list[dict[str, Any]] = []
-        for row in _trainable(connection):
-            batch.append(row)
-            count += 1
-            if len(batch) == 10_000:
-                writer.write_table(pa.Table.from_pylist(batch, schema))
-                batch.clear()
-        writer.write_table(pa.Table.from_pylist(batch, schema))
+    with project.store.read() as connection:
+        schema = pa.schema([(name, numbers.get(name, pa.string())) for name in _columns(connection)])
+        with pq.ParquetWriter(path, schema) as writer:
+            batch: list[dict[str, Any]] = []
+            for row in _trainable(connection):
+                batch.append(row)
+                count += 1
+                if len(batch) == 10_000:
+                    writer.write_table(pa.Table.from_pylist(batch, schema))
+                    batch.clear()
+            writer.write_table(pa.Table.from_pylist(batch, schema))
     return count

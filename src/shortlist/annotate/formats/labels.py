@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from shortlist.annotate.db.statements import class_names
-from shortlist.annotate.formats.answers import standing_answers
+from shortlist.annotate.formats.answers import TYPED, standing_answers
 from shortlist.annotate.project.project import Project
 from shortlist.internal.names import split_names
 
@@ -17,14 +17,14 @@ COLUMNS = ("item", "label", "votes", "against")
 
 
 def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """(item, annotator) -> the class picked, empty for None; in the order of the first answers.
+    """(item, annotator) -> the class picked or typed, empty for None; in the order of the first answers.
 
     Where a None is asked again, somebody answers several lists about an item: what they picked in the end counts.
     """
     found: dict[tuple[str, str], str] = {}
     for row in given:
         who = (row["item"], row["annotator"])
-        found[who] = row["answer"] or found.get(who, "")
+        found[who] = row.get(TYPED) or row["answer"] or found.get(who, "")
     return found
 
 

@@ -18,12 +18,13 @@ Lists = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Given:
-    """One standing answer; `truth` is the known class of a gold item."""
+    """One standing answer to a list, the class typed beside it or NONE; `truth` is the known class of a gold item."""
 
     item_id: int
     shortlist: tuple[int, ...]
     answer: int
     truth: int | None = None
+    typed: int = NONE
 
 
 @dataclass
@@ -60,7 +61,7 @@ class AnswerLog:
 
 def _standing(connection: Connection, after: int, up_to: int) -> list[Given]:
     statement = (
-        select(Question.item_id, Question.shortlist, Answer.class_id, Slot.gold, Item.gold)
+        select(Question.item_id, Question.shortlist, Answer.class_id, Answer.kind, Slot.gold, Item.gold)
         .join(Question, Question.id == Answer.question_id)
         .join(Slot, Slot.id == Question.slot_id)
         .join(Item, Item.id == Question.item_id)
@@ -68,17 +69,24 @@ def _standing(connection: Connection, after: int, up_to: int) -> list[Given]:
         .order_by(Answer.id)
     )
     return [
-        Given(item, tuple(shown), NONE if picked is None else picked, truth if gold else None)
-        for item, shown, picked, gold, truth in connection.execute(statement)
+        Given(
+            item,
+            tuple(shown),
+            NONE if picked is None or picked not in shown else picked,
+            truth if gold else None,
+            NONE if picked is None or kind != "typed" else picked,
+        )
+        for item, shown, picked, kind, gold, truth in connection.execute(statement)
     ]
 
 
 def rounds(
     given: Sequence[Given], rows: dict[int, int], num_classes: int
-) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray]]:
-    """(rows, lists, sizes, answers) for `Loop.record`: the first answer of each item, then the second of each, ...
+) -> Iterator[tuple[IntArray, Lists, IntArray, IntArray, IntArray]]:
+    """(rows, lists, sizes, answers, typed) for `Loop.record`.
 
-    Answers about items that are not in `rows` (item id -> row) are left out.
+    The first answer of each item, then the second of each, ... Answers about items that are not in `rows` (item id ->
+    row) are left out.
     """
     turns: list[list[Given]] = []
     asked: dict[int, int] = {}
@@ -100,7 +108,8 @@ def gold_log(given: Sequence[Given], num_classes: int) -> tuple[Log, IntArray]:
     return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known, num_classes)), truth
 
 
-def _arrays(given: Sequence[Given], num_classes: int) -> tuple[Lists, IntArray, IntArray]:
-    """(lists, sizes, answers)."""
+def _arrays(given: Sequence[Given], num_classes: int) -> tuple[Lists, IntArray, IntArray, IntArray]:
+    """(lists, sizes, answers, typed)."""
     lists, sizes = rectangle([one.shortlist for one in given], num_classes)
-    return lists, sizes, np.array([one.answer for one in given], np.int64)
+    answer, typed = (np.array([getattr(one, name) for one in given], np.int64) for name in ("answer", "typed"))
+    return lists, sizes, answer, typed

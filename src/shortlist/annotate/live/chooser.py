@@ -95,6 +95,14 @@ class LiveChooser:
         policy, version = loaded.snapshot.policy.kind, loaded.snapshot.policy_version
         return Choice(tuple(shortlist), tuple(inclusion), policy, version) if shortlist else None
 
+    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
+        """Those of the publication in hand."""
+        loaded = self.loaded
+        if loaded is None or loaded.snapshot.beliefs.shape[1] != num_classes:
+            return None
+        row = loaded.row(item)
+        return np.asarray(loaded.snapshot.beliefs[seed % len(loaded.ids) if row is None else row], np.float32)
+
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """Until one class is left (or, where mistakes are modelled, until all were refused)."""
         return len(refused) < num_classes - (0 if self.plan.mistakes else 1)

@@ -16,7 +16,7 @@ RETRAIN_EVERY, GROW = 500, 0.05
 """Train when there are a twentieth more answers, at the latest after 500: lists get out of date."""
 CALIBRATE_LEAST = 50
 """Answers after which it is decided anew what names and scores count beside the model; as `shortlist label` does."""
-PEOPLE = Mistakes(miss=0.05, slip=0.02)
+PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
 """Rates that are modelled before any are measured."""
 FRESH = 40
 """With modelled mistakes, each training starts anew until this many items per class were asked about."""

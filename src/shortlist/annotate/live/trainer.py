@@ -129,8 +129,8 @@ class Trainer:
         self.answers += len(given)
         asked = [one for one in given if one.truth is None and one.item_id not in self.start.known]
         self.loop.record_gold(*gold_log(given, self.items.num_classes))
-        for rows, lists, sizes, answer in rounds(asked, self.rows, self.items.num_classes):
-            self.loop.record(rows, lists, sizes, answer, held_out=held_out)
+        for part in rounds(asked, self.rows, self.items.num_classes):
+            self.loop.record(*part, held_out=held_out)
 
     # -- what others see ---------------------------------------------------------------------------------------------
 

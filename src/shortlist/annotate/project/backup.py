@@ -34,7 +34,8 @@ from shortlist.errors import InputError
 from shortlist.internal.files import sync_directory
 
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
-READABLE = ("0001", "0002", REVISION)  # columns added since may be empty, so older rows still fit
+# columns added since may be empty, so older rows still fit
+READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 

@@ -30,7 +30,11 @@ INSTRUCTIONS, SCORES = "instructions.txt", "scores.npz"
 
 @dataclass(frozen=True)
 class Settings:
-    """What `init` was told. `database` None: SQLite in the folder; `live` None: uniform shortlists."""
+    """What `init` was told.
+
+    `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
+    is not on the list, None: where a model chooses the lists.
+    """
 
     title: str
     size: int
@@ -38,6 +42,7 @@ class Settings:
     gold_every: int = 10
     database: str | None = None
     live: dict[str, Any] | None = None
+    typing: bool | None = None
 
     def __post_init__(self) -> None:
         if not self.title.strip():
@@ -96,8 +101,9 @@ class Project:
 
     def queue(self, chooser: Chooser | None = None, **options: Any) -> Queue:
         """The queue, with uniform shortlists unless another chooser is given."""
+        typing = chooser is not None if self.settings.typing is None else self.settings.typing
         chooser = chooser or UniformChooser(self.settings.size)
-        return Queue(self.store, chooser, gold_every=self.settings.gold_every, **options)
+        return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)
 
     def status(self) -> dict[str, Any]:
         """Progress, annotators, agreement: what the admin page shows."""

@@ -81,6 +81,7 @@ def _status(connection: Connection) -> dict[str, Any]:
     latest = latest_answers(connection)
     # gold lists hold the right class more often than others do: shares and medians over both would describe neither
     plain = [row for row in latest if not row["is_gold"]]
+    picked = [row for row in plain if not row["typed"]]
     people = [dict(row) for row in connection.execute(_ANNOTATORS).mappings()]
     on_gold = {row.annotator_id: row for row in connection.execute(_ON_GOLD)}
     quality, seconds = gold_quality(latest), _seconds(plain, "annotator_id")
@@ -100,13 +101,14 @@ def _status(connection: Connection) -> dict[str, Any]:
         "skips": sum(row["skips"] for row in people),
         "hours": _hours(people, latest),
         "agreement": agreement(plain),
-        "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(plain, "size").items())],
+        "typed_share": fmean(row["typed"] for row in plain) if plain else None,
+        "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(picked, "size").items())],
         "annotators": people,
         "measures": measures(connection),
     }
 
 
-_NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0}
+_NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0, "gold_typed": 0, "mistyped": 0}
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
@@ -140,7 +142,7 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
     statement = (
         select(
             *(Answer.class_id, Answer.seconds, Question.annotator_id, Question.item_id, Question.shortlist),
-            *(Item.gold, Slot.gold.label("is_gold")),
+            *(Item.gold, Slot.gold.label("is_gold"), (Answer.kind == "typed").label("typed")),
         )
         .join(Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)
@@ -157,7 +159,8 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
     """Per annotator: gold answers, how many of their lists showed the right class, and the mistakes on each kind.
 
     Where it was shown, slips (a wrong class picked) and misses (None); where it was not, strays (a class picked). Gold
-    lists show it more often than others do (`gold.choose_gold`), so mistakes of the two kinds must not be added up.
+    lists show it more often than others do (`gold.choose_gold`), so mistakes of the two kinds must not be added up. Who
+    typed a class that is not on the list has said None to it; whether what they typed is right is counted beside that.
     """
     found: dict[int, dict[str, int]] = defaultdict(_NO_GOLD.copy)
     for row in latest:
@@ -167,7 +170,9 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
         mine["gold"] += 1
         shown = row["gold"] in row["shortlist"]
         mine["gold_shown"] += shown
-        picked = row["class_id"] is not None
+        picked = row["class_id"] in row["shortlist"]
+        mine["gold_typed"] += row["typed"]
+        mine["mistyped"] += row["typed"] and row["class_id"] != row["gold"]
         mine["misses"] += shown and not picked
         mine["slips"] += shown and picked and row["class_id"] != row["gold"]
         mine["strays"] += picked and not shown
@@ -177,13 +182,17 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
 def agreement(plain: list[dict[str, Any]]) -> dict[str, Any]:
     """How often two people agree about an item, over the pairs that could have disagreed.
 
-    Shortlists differ, so two people are compared where one picked a class that the other was shown. Everybody counts
-    once per item: where a None is asked again, each further list is another chance to disagree, but not to agree.
+    Shortlists differ, so two people are compared where one picked a class that the other was shown, or could have typed
+    instead of another. Everybody counts once per item: where a None is asked again, each further list is another chance
+    to disagree, but not to agree.
     """
     by_item: dict[int, dict[int, tuple[set[int], set[int]]]] = defaultdict(dict)
+    named: dict[int, set[int]] = defaultdict(set)  # what anybody said of an item
+    for row in plain:
+        named[row["item_id"]].update(() if row["class_id"] is None else (row["class_id"],))
     for row in plain:
         shown, picked = by_item[row["item_id"]].setdefault(row["annotator_id"], (set(), set()))
-        shown.update(row["shortlist"])
+        shown.update(named[row["item_id"]] if row["typed"] else row["shortlist"])
         picked.update(() if row["class_id"] is None else (row["class_id"],))
     agreeing = pairs = 0
     for people in by_item.values():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 
@@ -60,6 +61,13 @@ class Chooser(Protocol):
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """The shortlist for the item of this id, without the classes `refused` before; None closes the item."""
 
+    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
+        """(K,) how likely each class is for the item, to rank what somebody searches for; None: nothing is known.
+
+        Of an item that the policy does not know, such as a gold one, the beliefs of one drawn by `seed`: an order
+        unlike that of other items would give it away.
+        """
+
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """Whether to ask again, with other classes, after None to all those `refused` so far."""
 
@@ -86,6 +94,10 @@ class UniformChooser:
         size = min(self.size, len(left))
         drawn = left[np.random.Generator(np.random.PCG64(seed)).choice(len(left), size=size, replace=False)]
         return Choice(tuple(int(k) for k in drawn), (size / len(left),) * size, "uniform", "1")
+
+    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
+        """None: nobody learns."""
+        return None
 
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """Never: under the paper's mechanism None is an answer like any other."""

@@ -1,7 +1,8 @@
 """Lease, answer, skip, undo: each is one transaction, and whatever was acknowledged is on the disk.
 
 An answer belongs to one attempt at a question. Sent again, it returns the stored row, so a client may retry for ever; a
-different one is refused. An undo begins the next attempt.
+different one is refused. An undo begins the next attempt. A class that was typed, because it was not on the list or
+faster to type than to find there, is an answer of its own kind: None to a list that does not hold it, and the class.
 """
 
 import secrets
@@ -28,6 +29,7 @@ from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.queue.leases import Leases, Served
 
+Kind = Literal["answer", "typed", "skip", "undo"]
 LEASE_SECONDS = 300.0
 TAKE_BACK_AT_ONCE = 100  # answers per transaction: the others wait for one batch, not for all
 SEED_BITS = 53  # so that a JSON number holds a seed exactly
@@ -69,7 +71,7 @@ class Stored:
     id: int
     question: int
     attempt: int
-    kind: Literal["answer", "skip", "undo"]
+    kind: Kind
     answer: int | None
     seconds: float | None
     answered_at: float
@@ -88,12 +90,14 @@ class Queue:
         lease_seconds: float = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
         seeds: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
+        typing: bool = True,
     ) -> None:
         self.store = store
         self.leases = Leases(store, chooser, gold_every, lease_seconds)
         self.chooser = chooser
         self.clock = clock
         self.seeds = seeds
+        self.typing = typing
         self.settled = 0  # slots that this queue saw done, less those taken back, without gold
         self._annotator = store.locked(_ANNOTATOR, of=annotators)
 
@@ -110,9 +114,11 @@ class Queue:
         answer: int | None,
         seconds: float | None,
         hold: int = 0,
+        *,
+        typed: bool = False,
     ) -> tuple[Stored, list[Served]]:
-        """Store an answer (a class on the shortlist, or None); durable when this returns."""
-        return self._submit(annotator_id, question_id, attempt, "answer", answer, seconds, hold)
+        """Store an answer (a class on the shortlist, or None; any class if it was typed); durable when this returns."""
+        return self._submit(annotator_id, question_id, attempt, "typed" if typed else "answer", answer, seconds, hold)
 
     def skip(
         self, annotator_id: int, question_id: int, attempt: int, seconds: float | None = None, hold: int = 0
@@ -186,7 +192,7 @@ class Queue:
         annotator_id: int,
         question_id: int,
         attempt: int,
-        kind: Literal["answer", "skip"],
+        kind: Kind,
         answer: int | None,
         seconds: float | None,
         hold: int,
@@ -195,21 +201,35 @@ class Queue:
             question = self._question(connection, annotator_id, question_id)
             stored = _find_answer(connection, question, attempt)
             if stored is None:
-                self._may_answer(connection, annotator_id, question, attempt, answer)
+                self._may_answer(connection, annotator_id, question, attempt, kind, answer)
                 stored = self._store(connection, annotator_id, question, kind, answer, seconds)
             elif (stored.kind, stored.answer) != (kind, answer):
                 raise Conflict("answered_differently", f"question {question_id} already has another answer")
             return stored, (self._top_up(connection, annotator_id, hold) if hold else [])
 
     def _may_answer(
-        self, connection: Connection, annotator_id: int, question: RowMapping, attempt: int, answer: int | None
+        self,
+        connection: Connection,
+        annotator_id: int,
+        question: RowMapping,
+        attempt: int,
+        kind: Kind,
+        answer: int | None,
     ) -> None:
         if attempt != question["attempt"]:
             raise Conflict("stale_attempt", f"question {question['id']} is at attempt {question['attempt']}")
-        if answer is not None and answer not in question["shortlist"]:
+        if kind == "typed":
+            self._may_type(connection, answer)
+        elif answer is not None and answer not in question["shortlist"]:
             raise Invalid("not_shown", f"class {answer} is not on the shortlist of question {question['id']}")
         if question["state"] == "expired" and not self._may_regain(connection, annotator_id, question):
             raise Conflict("lease_lost", f"question {question['id']} has expired and was given to somebody else")
+
+    def _may_type(self, connection: Connection, answer: int | None) -> None:
+        if not self.typing:
+            raise Invalid("no_typing", "this project takes only classes that are on the list, or None")
+        if answer is None or not 0 <= answer < count_classes(connection):
+            raise Invalid("no_class", f"a typed answer is a class, and there is no class {answer}")
 
     def _may_regain(self, connection: Connection, annotator_id: int, question: RowMapping) -> bool:
         """A late answer still counts unless somebody else was given the slot in the meantime."""
@@ -224,12 +244,12 @@ class Queue:
         connection: Connection,
         annotator_id: int,
         question: RowMapping,
-        kind: Literal["answer", "skip"],
+        kind: Kind,
         answer: int | None,
         seconds: float | None,
     ) -> Stored:
         stored = _append(connection, question["id"], question["attempt"], kind, answer, seconds, self.clock())
-        state = "answered" if kind == "answer" else "skipped"
+        state = "skipped" if kind == "skip" else "answered"
         _set_question(connection, question["id"], state, question["attempt"])
         count_answer(connection, annotator_id, kind, answer, +1)
         again = kind == "answer" and answer is None and self._asks_again(connection, question)
@@ -316,7 +336,7 @@ def _append(
     connection: Connection,
     question_id: int,
     attempt: int,
-    kind: Literal["answer", "skip", "undo"],
+    kind: Kind,
     answer: int | None,
     seconds: float | None,
     now: float,

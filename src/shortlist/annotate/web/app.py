@@ -16,7 +16,8 @@ from shortlist.annotate.problems import Problem
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.web.api import admin, answering, data, session
+from shortlist.annotate.queue.search import ClassSearch
+from shortlist.annotate.web.api import admin, answering, data, search, session
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
 from shortlist.annotate.web.guard import Guard
@@ -41,6 +42,7 @@ def create_app(
     """The app with its services; `queue_options` are those of `Queue`."""
     limits, people = limits or Limits(), People(project, clock)
     auth = Auth(project, people)
+    queue = project.queue(clock=clock, **queue_options)
     app = FastAPI(
         title="Shortlist annotation",
         version="1",
@@ -51,7 +53,8 @@ def create_app(
     )
     app.state.services = Services(
         project=project,
-        queue=project.queue(clock=clock, **queue_options),
+        queue=queue,
+        search=ClassSearch(project.store, queue.chooser),
         people=people,
         auth=auth,
         stats=Stats(project.store),
@@ -61,7 +64,7 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for routes in (session, answering, admin, data):
+    for routes in (session, answering, search, admin, data):
         app.include_router(routes.router, prefix=API)
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)

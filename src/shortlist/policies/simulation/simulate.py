@@ -148,8 +148,7 @@ def measure_gold(
     sizes = np.full(count, size, np.int64)
     answer = simulate_answers(rng, lists, sizes, truth, data.num_classes, makes)
     measured = estimate_from_gold(Log(rows, lists, sizes, answer), truth, data.num_classes)
-    # a rate of exactly 0 would make the first mistake impossible to explain
-    return Mistakes(max(measured.miss, 1e-3), max(measured.slip, 1e-3), measured.anchor), int(sizes.sum())
+    return measured.at_least(1e-3), int(sizes.sum())
 
 
 def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> LoopSettings:

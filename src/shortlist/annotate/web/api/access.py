@@ -12,6 +12,7 @@ from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.queue import Queue
+from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web.api.models import ErrorOut
 from shortlist.annotate.web.auth import Auth, Principal
 from shortlist.annotate.web.limits import Limits, Rate
@@ -26,6 +27,7 @@ class Services:
 
     project: Project
     queue: Queue
+    search: ClassSearch
     people: People
     auth: Auth
     stats: Stats

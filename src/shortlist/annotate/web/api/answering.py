@@ -40,7 +40,8 @@ def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)
 def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
     """Store an answer. It is on disk when this returns; a different answer to the same attempt is refused (409)."""
-    stored, held = app.queue.answer(annotator, body.question, body.attempt, body.answer, body.seconds, body.hold)
+    given = (body.question, body.attempt, body.answer, body.seconds, body.hold)
+    stored, held = app.queue.answer(annotator, *given, typed=body.typed)
     return _saved(app, stored, held)
 
 

@@ -37,7 +37,7 @@ class SignIn(In):
 
 
 class Who(BaseModel):
-    """Who is signed in, to which project, and its instructions for annotators (empty: none).
+    """Who is signed in, to which project, its instructions (empty: none), and whether classes may be typed.
 
     `outbox` names what a browser keeps for this person in this project.
     """
@@ -47,6 +47,7 @@ class Who(BaseModel):
     title: str
     outbox: str
     instructions: str
+    typing: bool
 
 
 class ShownClass(BaseModel):
@@ -109,9 +110,10 @@ class SkipIn(In):
 
 
 class AnswerIn(SkipIn):
-    """`answer` is a class id on the shortlist, or null for None."""
+    """`answer` is a class id on the shortlist, or null for None; with `typed`, the id of any class."""
 
     answer: ClassId | None
+    typed: bool = False
 
 
 class UndoIn(In):
@@ -128,7 +130,7 @@ class StoredOut(BaseModel):
     id: int
     question: int
     attempt: int
-    kind: Literal["answer", "skip", "undo"]
+    kind: Literal["answer", "typed", "skip", "undo"]
     answer: int | None
     seconds: float | None
     answered_at: float
@@ -177,7 +179,8 @@ class AnnotatorOut(BaseModel):
 
     `answers` counts all answers, including those on gold items; `nones`, `none_share` and `median_seconds` leave gold
     items out. On gold items, among the latest answers: where the right class was shown (`gold_shown`), a wrong class
-    picked is a slip and None is a miss; where it was not, any class picked is a stray.
+    picked is a slip and None is a miss; where it was not, any class picked is a stray. Of those that were typed
+    (`gold_typed`), wrong ones are `mistyped`.
     """
 
     id: int
@@ -193,6 +196,8 @@ class AnnotatorOut(BaseModel):
     slips: int
     misses: int
     strays: int
+    gold_typed: int
+    mistyped: int
 
 
 class Agreement(BaseModel):
@@ -238,6 +243,7 @@ class Status(BaseModel):
     skips: int
     hours: float | None
     agreement: Agreement
+    typed_share: float | None
     seconds_by_size: list[SizeSeconds]
     annotators: list[AnnotatorOut]
     measures: list[MeasureOut]

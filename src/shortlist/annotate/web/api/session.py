@@ -71,4 +71,5 @@ def _who(app: Services, who: Principal) -> Who:
         title=app.project.settings.title,
         outbox=app.auth.outbox(who),
         instructions=instructions_of(app.project),
+        typing=app.queue.typing,
     )
