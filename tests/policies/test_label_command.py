@@ -58,6 +58,23 @@ def test_own_csv_end_to_end(table, tmp_path):
     assert "mistakes modelled" in text.output
 
 
+def test_a_sample_scores_the_model_without_test_data(table, tmp_path):
+    columns = ("--text-column", "question", "--label-column", "intent", "--size", "3", "--seeds", "1")
+    result = _run(str(table), *columns, "--score", "24", "--out", str(tmp_path / "economy"))
+    assert result.exit_code == 0, result.output
+    line = result.stdout.strip().splitlines()[-1]
+    found = re.fullmatch(r"adaptive, seed 0: score (.+)% \((.+)% to (.+)%\) by 24 items; test items (.+)%; .*", line)
+    assert found, line
+    score, low, high, true = map(float, found.groups())
+    assert low <= score <= high
+    assert low <= true <= high
+    with (tmp_path / "economy" / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["way"] for row in rows if row["score_low"]} == {"adaptive"}
+    report = json.loads((tmp_path / "economy" / "curve.json").read_text())
+    assert [(one["way"], one["items"], one["size"]) for one in report["scores"]] == [("adaptive", 24, 24)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,6 +83,8 @@ def test_own_csv_end_to_end(table, tmp_path):
         (("--order", "none"), "unknown order"),
         (("--seeds", "0"), "seeds"),
         (("--budget", "0"), "budget"),
+        (("--score", "-1"), "score: expected a number of items"),
+        (("--score", "121", "--size", "3"), "score: expected at most 120 of 240"),
         (("--miss", "2"), "miss"),
         (("--text-column", "words"), "no column 'words'"),
     ],

@@ -41,6 +41,9 @@ def label(
     scores: Annotated[
         Path | None, typer.Option(help="Scores of any model: a table of item and one column per class, or .npz.")
     ] = None,
+    score: Annotated[
+        int, typer.Option(help="Items drawn to score the model without test data: asked about, not learned from.")
+    ] = 0,
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -60,6 +63,8 @@ def label(
 
     if seeds < 1:
         raise InputError(f"seeds: expected at least 1, got {seeds}")
+    if score < 0:
+        raise InputError(f"score: expected a number of items, got {score}")
     if budget is not None and budget < 1:
         raise InputError(f"budget: expected at least 1 read, got {budget}")
     time = TimeModel(*seconds)
@@ -73,7 +78,7 @@ def label(
             f"size: expected 1 to {features.num_classes - 1} for {features.num_classes} classes, got {size}"
         )
     start = _start(features, names, known, scores)
-    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start)
+    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, score=score)
     runs = wanted.num_runs(features)
     with progress(runs, "labelling") as bar:
         curves = wanted.run(features, _teller(bar, runs, quiet=sys.stderr.isatty()))
@@ -145,3 +150,17 @@ def _print(result: dict[str, Any]) -> None:
         f"and time are shares of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours.\n"
         f"99 %: the cost from which on accuracy stays at 99 % of the {full['accuracy']:.1%} of full labels."
     )
+    for scored in result["scores"]:
+        typer.echo(_score_line(scored))
+
+
+def _score_line(scored: dict[str, Any]) -> str:
+    """What the sample says of one run."""
+    said = f"{scored['way']}, seed {scored['seed']}: "
+    if "low" not in scored:
+        return f"{said}no item of the sample was asked about yet"
+    said += f"score {scored['accuracy']:.1%} ({scored['low']:.1%} to {scored['high']:.1%}) by {scored['items']} items"
+    said += f", {scored['undecided']} undecided" if scored["undecided"] else ""
+    more = scored["questions_for_a_point"]
+    said += f"; test items {scored['true']:.1%}; one point more: "
+    return said + ("not in sight" if more is None else f"about {float(f'{more:.1g}'):,.0f} more questions")

@@ -120,6 +120,10 @@ class HeldOut:
     def __len__(self) -> int:
         return len(self.logits)
 
+    def __getitem__(self, kept: NDArray[np.bool_]) -> "HeldOut":
+        scores = tuple(part[kept] for part in self.scores)
+        return HeldOut(self.logits[kept], scores, self.before[kept], self.answer_likelihood[kept])
+
     @classmethod
     def joined(cls, parts: "Sequence[HeldOut]") -> "HeldOut":
         """One after another."""

@@ -41,6 +41,7 @@ from shortlist.policies.noise import (
     joined,
     likelihood,
 )
+from shortlist.policies.score.audit import Audit, Score
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
@@ -71,13 +72,22 @@ class Loop:
         settings: what is fixed.
         seed: decides everything that is drawn.
         experts: what else knows something about the classes of these items.
+        sample: rows drawn at random that are asked about, in this order, but not learned from: the `score` is theirs.
     """
 
     def __init__(
-        self, x: Any, num_classes: int, settings: LoopSettings, seed: int = 0, experts: Sequence[Expert] = ()
+        self,
+        x: Any,
+        num_classes: int,
+        settings: LoopSettings,
+        seed: int = 0,
+        experts: Sequence[Expert] = (),
+        sample: Sequence[int] | IntArray = (),
     ) -> None:
         self.x, self.settings, self.seed, self.experts = x, settings, seed, tuple(experts)
         self.state = LabelState(x.shape[0], num_classes, settings.mistakes, settings.time)
+        self.audit = Audit(np.asarray(sample, np.int64))
+        self.state.held[self.audit.rows] = True
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.model = Linear.zeros(x.shape[1], num_classes)
         self.pool = Pool(1.0, tuple(expert.weight for expert in self.experts))
@@ -86,7 +96,7 @@ class Loop:
         """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
         self._log_model = np.zeros(x.shape[0])
         count = 2 * num_classes if settings.representatives is None else settings.representatives
-        self._typical: IntArray = representatives(x, count, self.rng) if count else np.empty(0, np.int64)
+        self._typical: IntArray = self._representatives(count, self.rng) if count else np.empty(0, np.int64)
         self.first = self._typical
         """The items to ask first: typical ones, unless something is known already."""
         self._undecided = self._informed = False
@@ -149,8 +159,10 @@ class Loop:
         )
 
     def next_items(self, count: int) -> IntArray:
-        """The rows to ask next: typical items until they are resolved, then by the order set."""
-        return self._next_among(self.open_items(), count)
+        """The rows to ask next: typical items until they are resolved, then by the order set; the sample in between."""
+        rows = self.open_items()
+        others = self._next_among(rows[~self.state.held[rows]], count)
+        return self.audit.among(others, rows, self.state)[:count]
 
     def hand_out(self) -> tuple[IntArray, bool]:
         """Every row worth a question in the order in which a crowd is given them, and whether this is the start.
@@ -158,16 +170,22 @@ class Loop:
         At the start, while typical items are open, there are soon fewer of them than people. The others are asked about
         further typical items, then about any: they are there and do not wait.
         """
-        rows = self.open_items()
+        every = self.open_items()
+        rows = every[~self.state.held[every]]
         first = self._next_among(rows, SPARE if self.settings.order == DIVERSITY else len(rows))
         start = bool(np.isin(self.first, rows).any())
         rest = self.rng.permutation(np.setdiff1d(rows, first, assume_unique=True))  # data often comes sorted by class
         if start:
             if self._spare is None:
                 own = np.random.Generator(np.random.PCG64([self.seed, 1]))
-                self._spare = representatives(self.x, SPARE, own) if len(self.first) < SPARE else self.first
+                self._spare = self._representatives(SPARE, own) if len(self.first) < SPARE else self.first
             rest = rest[np.lexsort((self.state.asked[rest], ~np.isin(rest, self._spare)))]
-        return np.concatenate([first, rest]), start
+        return self.audit.among(np.concatenate([first, rest]), every, self.state, all_of_it=True), start
+
+    def _representatives(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Typical items; none of the sample."""
+        rows = np.nonzero(~self.state.held)[0]
+        return rows[representatives(self.x if len(rows) == len(self.state.held) else self.x[rows], count, rng)]
 
     def _next_among(self, rows: IntArray, count: int) -> IntArray:
         first = np.intersect1d(rows, self.first, assume_unique=True)
@@ -229,8 +247,11 @@ class Loop:
         if held_out and (self.version or self.experts):
             each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes, typed)
             logits, before = self.model.logits(self.x[rows]), self.state.before(rows, typed)
-            self._new.append(HeldOut(logits, tuple(expert.scores(rows) for expert in self.experts), before, each))
+            scores = tuple(expert.scores(rows) for expert in self.experts)
             self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
+            free = ~self.state.held[rows]  # the sample must not even tell how sure the model may be
+            if free.any():
+                self._new.append(HeldOut(logits, scores, before, each)[free])
         self.state.record(rows, lists, sizes, answer, typed)
 
     def know(self, rows: IntArray, classes: IntArray) -> None:
@@ -267,6 +288,25 @@ class Loop:
                 max_iterations=self.settings.iterations,
             )
         self.version += 1
+        if len(self.audit.rows):
+            self.audit.past.append((self.state.questions, self.model.predict(self.x[self.audit.rows])))
+
+    def score(self) -> Score | None:
+        """The accuracy of the present model on items that it has not learned from; None before the sample says it."""
+        logits = self.model.logits(self.x[self.audit.rows]) / np.float32(self.pool.temperature)
+        return self.audit.score(self.state, logits, self.settings.sure)
+
+    def questions_for(self, points: float) -> float | None:
+        """About how many more questions raise that accuracy by so many percentage points.
+
+        None: it cannot be told yet, nothing grows, or the items that are left do not take so many questions.
+        """
+        rows, state = self.audit.rows, self.state
+        beliefs = self.beliefs(rows)
+        resolved = beliefs.max(axis=1) >= self.settings.sure if state.mistakes else state.certain[rows]
+        more = self.audit.questions_for(points, state, np.where(resolved, beliefs.argmax(axis=1), NONE))
+        left, each = len(self.open_items()), state.questions / max(int(np.count_nonzero(state.asked)), 1)
+        return None if more is None or more > left * each else more
 
     def _calibrate(self, new: HeldOut) -> None:
         """How sure the model may be, and how much each expert counts, by answers that they had not seen."""
@@ -293,6 +333,7 @@ class Loop:
     def _learn_mistakes(self) -> None:
         """Rates by counting, where there is enough gold; else by EM on the items asked, gold ones among them."""
         log, K = self.state.log(), self.state.num_classes
+        log = log[~self.state.held[log.items]]
         if len(self._gold) >= ENOUGH_GOLD:
             counted = estimate_from_gold(self._gold, self._truth, K)
             self.state.remodel(counted.at_least(RARE))

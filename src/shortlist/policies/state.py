@@ -30,6 +30,7 @@ class LabelState:
         answer: (N,) the class picked last, or NONE.
         broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
         known: (N,) the class was known without asking.
+        held: (N,) asked about, but kept out of all learning (`score.audit`).
     """
 
     num_items: int
@@ -45,6 +46,7 @@ class LabelState:
         self.answer: IntArray = np.full(self.num_items, NONE, np.int64)
         self.broken: BoolArray = np.zeros(self.num_items, np.bool_)
         self.known: BoolArray = np.zeros(self.num_items, np.bool_)
+        self.held: BoolArray = np.zeros(self.num_items, np.bool_)
         self.questions = 0
         self.reads = 0
         self.seconds = 0.0
@@ -123,12 +125,12 @@ class LabelState:
     @property
     def counts(self) -> IntArray:
         """(K,) how many items were answered with each class."""
-        return np.bincount(self.answer[self.answer != NONE], minlength=self.num_classes)
+        return np.bincount(self.answer[(self.answer != NONE) & ~self.held], minlength=self.num_classes)
 
     @property
     def informative(self) -> IntArray:
-        """The rows that say something about a class: known or asked, and not contradicting themselves."""
-        return np.nonzero(((self.asked > 0) & ~self.broken) | self.known)[0]
+        """The rows to learn from: known or asked, not contradicting themselves, and not held."""
+        return np.nonzero((((self.asked > 0) & ~self.broken) | self.known) & ~self.held)[0]
 
     @property
     def certain(self) -> BoolArray:

@@ -92,7 +92,7 @@ def curves_csv(curves: Sequence[Curve]) -> str:
     """Every point of every run, one row each."""
     rows: list[dict[str, Any]] = [row for curve in curves for row in curve.rows()]
     handle = io.StringIO()
-    writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(handle, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})

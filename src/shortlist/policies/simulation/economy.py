@@ -29,6 +29,8 @@ class Comparison:
     rivals: bool = True
     start: Start = field(default_factory=Start)
     """What the policy's own loops know before the first question; its rivals know nothing."""
+    score: int = 0
+    """Items by which the policy's own models are scored."""
 
     def run(self, data: LoopData, progress: Progress | None = None) -> list[Curve]:
         """Every way on every seed."""
@@ -51,6 +53,7 @@ class Comparison:
                         gold=gold,
                         start=None if settings.policy.kind == "uniform" else self.start,
                         tick=tick(way, seed),
+                        score=0 if settings.policy.kind == "uniform" else self.score,
                     )
                 )
         return curves
@@ -97,7 +100,15 @@ class Comparison:
                 "seconds": sum(end.seconds for end in ends) / len(ends),
             },
             "ways": [asdict(summarise(runs, full)) for runs in groups.values()],
+            "scores": [_scored(curve) for curve in curves if curve.scores],
         }
+
+
+def _scored(curve: Curve) -> dict[str, Any]:
+    """What the sample said in the end, and what the test items say."""
+    last = curve.scores[-1]
+    found = {"true": curve.points[-1].accuracy, "questions_for_a_point": curve.a_point[-1]}
+    return {"way": curve.way, "seed": curve.seed, **found, **({} if last is None else asdict(last))}
 
 
 def aware(settings: LoopSettings) -> LoopSettings:

@@ -15,6 +15,7 @@ from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers
+from shortlist.policies.score.audit import Score
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.threads import few_threads
 
@@ -56,6 +57,10 @@ class Curve:
     way: str
     seed: int
     points: tuple[Point, ...]
+    scores: tuple[Score | None, ...] = ()
+    """What the sample said at each point, if there was one."""
+    a_point: tuple[float | None, ...] = ()
+    """About how many more questions it would take to raise the accuracy by a point, by the sample, at each point."""
 
     def column(self, name: str) -> NDArray[np.float64]:
         """One field of every point."""
@@ -63,7 +68,11 @@ class Curve:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat record per point."""
-        return [{"way": self.way, "seed": self.seed, **asdict(point)} for point in self.points]
+        records = [{"way": self.way, "seed": self.seed, **asdict(point)} for point in self.points]
+        for record, score in zip(records, self.scores, strict=False):
+            if score is not None:
+                record |= {f"score_{name}": getattr(score, name) for name in ("accuracy", "low", "high", "undecided")}
+        return records
 
 
 def run_loop(
@@ -77,6 +86,7 @@ def run_loop(
     gold: int = 0,
     start: Start | None = None,
     tick: Tick | None = None,
+    score: int = 0,
 ) -> Curve:
     """Drive the loop until nothing is worth asking or the budget of reads is spent.
 
@@ -90,9 +100,10 @@ def run_loop(
         gold: the number of questions on items of known class, asked first to measure the mistakes; their reads count.
         start: what is known before the first question.
         tick: told the reads so far.
+        score: so many items are asked about and not learned from: they score the model.
     """
     with few_threads(_work(data)):
-        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, start or Start(), tick)
+        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, start or Start(), tick, score)
 
 
 def _run_loop(
@@ -105,6 +116,7 @@ def _run_loop(
     gold: int,
     start: Start,
     tick: Tick | None,
+    score: int,
 ) -> Curve:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
     spent_reads, spent_seconds = 0, 0.0
@@ -112,10 +124,12 @@ def _run_loop(
         measured, spent_reads = measure_gold(data, makes, gold, rng)
         spent_seconds = gold * settings.time.base + spent_reads * settings.time.per_class
         settings = replace(settings, mistakes=measured)
-    loop = Loop(data.x, data.num_classes, settings, seed, start.experts)
+    loop = Loop(data.x, data.num_classes, settings, seed, start.experts, draw_sample(data, start, score, seed))
     if start.known is not None:
         loop.know(*start.known)
     points: list[Point] = []
+    scores: list[Score | None] = []
+    a_point: list[float | None] = []
     while True:
         rows, questions = loop.ask()
         left = np.inf if budget is None else budget - spent_reads - loop.state.reads
@@ -128,11 +142,22 @@ def _run_loop(
         loop.record(rows, lists, sizes, answer)
         loop.retrain()
         points.append(_point(loop, data, spent_reads, spent_seconds))
+        if score:
+            scores.append(loop.score())
+            a_point.append(loop.questions_for(1))
         if tick is not None:
             tick(points[-1].reads)
     if not points:
         raise InputError(f"budget: {budget} reads are not enough for one question")
-    return Curve(way, seed, tuple(points))
+    return Curve(way, seed, tuple(points), tuple(scores), tuple(a_point))
+
+
+def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[np.int64]:
+    """Items to score on, drawn from those whose class is not known."""
+    rows = np.arange(len(data.y)) if start.known is None else np.setdiff1d(np.arange(len(data.y)), start.known[0])
+    if count > len(rows) // 2:
+        raise InputError(f"score: expected at most {len(rows) // 2} of {len(rows)} items to ask about, got {count}")
+    return np.random.Generator(np.random.PCG64([seed, 3])).permutation(rows)[:count]
 
 
 def measure_gold(

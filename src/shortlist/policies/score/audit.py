@@ -1,0 +1,133 @@
+"""A uniform sample of the items that is asked about beside the others and not learned from: an honest score.
+
+Answers to lists that a model chose, about items that it chose, are no fair sample. This one is: it is fixed before
+anybody answers, its items are taken in a fixed order, and no model is trained on them. Needs numpy only.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.policies.beliefs import Matrix, softmax
+from shortlist.policies.noise import IntArray
+from shortlist.policies.score.interval import estimate
+from shortlist.policies.score.projection import questions_for
+from shortlist.policies.state import LabelState
+
+SIZE, SHARE = 300, 10
+"""The usual sample: 300 items (90 % right are then known to within 3.4 points), but at most a tenth of all."""
+EVERY = 10
+"""One question in ten is about the sample until it is resolved, then none."""
+LATE = 20
+"""One item in 20 may be late (skipped, in somebody's hands) without holding up the score: it counts as undecided."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """The accuracy of a model on items that it has not learned from."""
+
+    accuracy: float
+    low: float
+    high: float
+    """The interval holds the accuracy in 95 % of all cases, or more often where items are undecided."""
+    items: int
+    """How many of the sample were asked about so far."""
+    undecided: int
+    """Of these, how many may still be right or wrong: counted as wrong for `low`, as right for `high`."""
+    size: int
+    """Of the whole sample."""
+    corrected: bool
+    """Whether mistakes of annotators are allowed for; if not, answers are taken as right."""
+
+
+def usual_size(items: int) -> int:
+    """How many items to sample of so many."""
+    return min(SIZE, items // SHARE)
+
+
+@dataclass
+class Audit:
+    """The sample of one loop.
+
+    Attributes:
+        rows: (n,) its items, in the order in which they are asked about.
+        past: after each training, the questions so far and (n,) the model's classes.
+    """
+
+    rows: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    past: list[tuple[int, IntArray]] = field(default_factory=list)
+
+    def among(self, order: IntArray, open_rows: IntArray, state: LabelState, *, all_of_it: bool = False) -> IntArray:
+        """`order` (of other items) with the open items of the sample in between whose turn it is, or with all of them.
+
+        Items come first for which it is undecided whether the model is right, then new ones, then those whose model
+        is known to be wrong but not what they are: later lists find that out with fewer names.
+        """
+        mine = self.rows[np.isin(self.rows, open_rows)]
+        group = np.where(self._wrong(mine, state), 2, state.asked[mine] == 0)
+        mine = mine[np.argsort(group, kind="stable")]
+        turn, asked = np.arange(len(mine)), int(state.asked[self.rows].sum())
+        place = np.maximum(turn, EVERY * (asked + turn) - state.questions)
+        if all_of_it or not len(order):
+            place = np.minimum(place, len(order) + turn)
+        mine, place = mine[place <= len(order) + turn], place[place <= len(order) + turn]
+        taken = np.zeros(len(order) + len(mine), np.bool_)
+        taken[place] = True
+        merged = np.empty(len(taken), np.int64)
+        merged[taken], merged[~taken] = mine, order
+        return merged
+
+    def _wrong(self, rows: IntArray, state: LabelState) -> NDArray[np.bool_]:
+        """(B,) whether the present model's class of each item was refused."""
+        if not self.past:
+            return np.zeros(len(rows), np.bool_)
+        favourite = np.zeros(state.num_items, np.int64)
+        favourite[self.rows] = self.past[-1][1]
+        return np.less(state.answer_likelihood[rows, favourite[rows]], 0.5)
+
+    def score(self, state: LabelState, logits: Matrix, sure: float) -> Score | None:
+        """What the sample says about the present model; None before it says anything.
+
+        Args:
+            state: all answers.
+            logits: (n, K) of the present model, calibrated.
+            sure: under modelled mistakes, how likely right or wrong must be for an item to count as decided.
+        """
+        count = self._reached(state)
+        if not count or not self.past:
+            return None
+        likelihoods = state.answer_likelihood[self.rows[:count]].astype(np.float64)
+        favourite = self.past[-1][1][:count, None]
+        right = np.take_along_axis(likelihoods, favourite, axis=1)[:, 0]
+        others = logits[:count].copy()
+        np.put_along_axis(others, favourite, -np.inf, axis=1)
+        wrong = (softmax(others) * likelihoods).sum(axis=1)
+        doubt = np.minimum(right, wrong) / (right + wrong)
+        undecided = doubt > (1 - sure if state.mistakes else 0)
+        accuracy, low, high = estimate(right, wrong, undecided)
+        return Score(accuracy, low, high, count, int(undecided.sum()), len(self.rows), bool(state.mistakes))
+
+    def _reached(self, state: LabelState) -> int:
+        """How far down the sample items were asked about: an item is counted because of its place alone."""
+        begun = state.asked[self.rows] > 0
+        place = np.arange(1, len(begun) + 1)
+        reached = place[begun & (np.cumsum(~begun) <= np.maximum(place // LATE, 1))]
+        return int(reached[-1]) if len(reached) else 0
+
+    def questions_for(self, points: float, state: LabelState, classes: IntArray) -> float | None:
+        """About how many more questions raise the accuracy by so many percentage points; None: not to be seen.
+
+        Every model so far is scored on the same items, all that the sample has by now, so that a curve of small steps
+        is not drowned by the chance of which items they are.
+
+        Args:
+            points: percentage points.
+            state: all answers.
+            classes: (n,) the class of each item of the sample, NONE where it is not known.
+        """
+        count = self._reached(state)
+        if not count:
+            return None
+        curve = [(questions, float(np.mean(seen[:count] == classes[:count]))) for questions, seen in self.past]
+        return questions_for(points, np.array(curve))
