@@ -177,6 +177,25 @@ def test_time_model_is_found_again_in_a_log():
         fit_time(lists[:3], answers[:3], [1.0, 2.0, 3.0])
 
 
+def test_the_time_to_type_is_found_again_in_a_log_with_enough_of_it():
+    rng = np.random.default_rng(1)
+    lists = [[str(k) for k in range(rng.integers(2, 9))] for _ in range(400)]
+    typed = rng.random(400) < 0.3
+    answers = [
+        row[rng.integers(len(row))] if rng.random() < 0.7 and not t else "" for row, t in zip(lists, typed, strict=True)
+    ]
+    looked = np.array([row.index(a) + 1 if a else len(row) for row, a in zip(lists, answers, strict=True)])
+    seconds = 1.4 + 0.3 * looked + typed * (4.0 + 0.3 * 3) + rng.normal(0, 0.05, 400)
+    fitted = fit_time(lists, answers, seconds.tolist(), typed=typed.tolist())
+    assert (fitted.base, fitted.per_class) == pytest.approx((1.4, 0.3), abs=0.03), "typed answers take no part"
+    assert fitted.typing == pytest.approx(4.0, abs=0.1)
+    few = np.cumsum(typed) * typed < 10
+    kept = [i for i in range(400) if not typed[i] or few[i]]
+    part = fit_time(*([column[i] for i in kept] for column in (lists, answers, seconds)), typed=typed[kept].tolist())
+    assert part.typing == TimeModel().typing, "nine say too little"
+    assert fitted.typed(5) == pytest.approx(1.4 + 0.3 * 8 + 4, abs=0.2)
+
+
 def test_the_core_needs_neither_torch_nor_scipy():
     code = (
         "import sys, numpy as np\n"

@@ -29,6 +29,10 @@ def label(
     seeds: Annotated[int, typer.Option(help="Runs, for the bands.")] = 3,
     miss: Miss = 0.0,
     slip: Slip = 0.0,
+    typed: Annotated[
+        float,
+        typer.Option(help="Share of the misses after which people type the class (wrongly at --slip)."),
+    ] = 0.0,
     retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
     seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     out: Annotated[Path | None, typer.Option(help="A folder for curve.csv, curve.json, curve.svg, curve.png.")] = None,
@@ -70,7 +74,7 @@ def label(
     time = TimeModel(*seconds)
     how = Policy(policy, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
-    mistakes = Mistakes(miss, slip)
+    mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
     folder = _folder(out)
     features = loop_data(load(data, test=test, text_column=text_column, label_column=label_column))
     if size >= features.num_classes:
@@ -78,7 +82,7 @@ def label(
             f"size: expected 1 to {features.num_classes - 1} for {features.num_classes} classes, got {size}"
         )
     start = _start(features, names, known, scores)
-    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, score=score)
+    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, typed=typed, score=score)
     runs = wanted.num_runs(features)
     with progress(runs, "labelling") as bar:
         curves = wanted.run(features, _teller(bar, runs, quiet=sys.stderr.isatty()))

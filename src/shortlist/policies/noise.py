@@ -212,7 +212,7 @@ def estimate_by_em(
         rounds: of EM.
         prior: as in `estimate_from_gold`.
     """
-    mistakes = start if start is not None and start else Mistakes(0.05, 0.02)
+    mistakes = start if start is not None and start else Mistakes(0.05, 0.02, typed=0.02)
     for _ in range(rounds):
         log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
         each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes, log.typed)

@@ -76,7 +76,7 @@ def plan_limits() -> list[str]:
 
 
 def read_time_log(path: str | Path) -> TimeModel:
-    """The time model of an annotation export: columns shortlist (names separated by |), answer, seconds.
+    """The time model of an annotation export: columns shortlist (names separated by |), answer, seconds, maybe typed.
 
     Raises:
         InputError: the file lacks a column, or has too few timed answers.
@@ -97,7 +97,7 @@ def read_time_log(path: str | Path) -> TimeModel:
     missing = [name for name in needed if not records or name not in records[0]]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}: a log has shortlist, answer and seconds")
-    lists, answers, seconds = [], [], []
+    lists, answers, seconds, typed = [], [], [], []
     for number, record in enumerate(records, 1):
         if record["seconds"] in ("", None):
             continue
@@ -108,7 +108,8 @@ def read_time_log(path: str | Path) -> TimeModel:
         shown = record["shortlist"]
         lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(str(shown)))
         answers.append("" if record["answer"] is None else str(record["answer"]))
-    return fit_time(lists, answers, seconds)
+        typed.append(bool(record.get("typed")))
+    return fit_time(lists, answers, seconds, typed=typed)
 
 
 def _usual_sizes(num_classes: int) -> tuple[int, ...]:

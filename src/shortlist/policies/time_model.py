@@ -1,7 +1,7 @@
 """How long a question takes: a base time, a time for every class name looked at, and one for typing. numpy only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ LEAST = 0.005
 """Seconds per name that can be told from none: nobody reads a name faster."""
 
 
+ENOUGH_TYPED = 10
+"""Typed answers from which the time to type is fitted."""
 MATCHES = 3
 """Names that somebody looks at who finds a class by typing a few letters."""
 
@@ -75,7 +77,12 @@ def looked_at(lists: NDArray[np.int32], sizes: NDArray[np.int64], answer: NDArra
 
 
 def fit_time(
-    shortlists: Sequence[Sequence[str]], answers: Sequence[str], seconds: Sequence[float], *, quantile: float = 0.95
+    shortlists: Sequence[Sequence[str]],
+    answers: Sequence[str],
+    seconds: Sequence[float],
+    *,
+    typed: Sequence[bool] | None = None,
+    quantile: float = 0.95,
 ) -> TimeModel:
     """The time model of an annotation log, by non-negative least squares.
 
@@ -85,6 +92,8 @@ def fit_time(
         shortlists: the names on each list, in the order shown.
         answers: the name picked, or an empty string for None.
         seconds: how long each answer took.
+        typed: whether its class was typed; none: nobody did. With at least `ENOUGH_TYPED` of them the time to type is
+            what these took beyond the reading (their mean), else it is as stated.
         quantile: the share of the answers that is kept.
 
     Raises:
@@ -100,8 +109,11 @@ def fit_time(
         ],
         np.float64,
     )
+    wrote = np.zeros(len(taken), np.bool_) if typed is None else np.asarray(typed, np.bool_)
     usable = np.isfinite(taken) & (taken > 0)
-    taken, looked = taken[usable], looked[usable]
+    whole = np.array([len(row) for row in shortlists], np.float64)[usable & wrote]
+    typing = taken[usable & wrote]
+    taken, looked = taken[usable & ~wrote], looked[usable & ~wrote]
     if len(taken) < 10 or len(np.unique(looked)) < 2:
         raise InputError(
             f"the log has {len(taken)} timed answers after {len(np.unique(looked))} different numbers of names: "
@@ -116,4 +128,9 @@ def fit_time(
             "every way of labelling would seem to take the same time. Give a log of people who read lists of "
             "different lengths, or state the times (--seconds 1 0.25)"
         )
-    return TimeModel(float(base), float(per_class))
+    time = TimeModel(float(base), float(per_class))
+    if len(typing) < ENOUGH_TYPED:
+        return time
+    kept = typing <= np.quantile(typing, quantile)
+    beyond = typing[kept] - time.seconds(whole[kept] + MATCHES)
+    return replace(time, typing=max(float(beyond.mean()), 0.0))

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from shortlist.errors import InputError
 from shortlist.policies.features import LoopData
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
@@ -31,6 +32,12 @@ class Comparison:
     """What the policy's own loops know before the first question; its rivals know nothing."""
     score: int = 0
     """Items by which the policy's own models are scored."""
+    typed: float = 0.0
+    """Of the misses of the policy's own lists, the share after which people type the class."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.typed <= 1:
+            raise InputError(f"typed: expected a share from 0 to 1, got {self.typed}")
 
     def run(self, data: LoopData, progress: Progress | None = None) -> list[Curve]:
         """Every way on every seed."""
@@ -52,6 +59,7 @@ class Comparison:
                         mistakes=self.mistakes,
                         gold=gold,
                         start=None if settings.policy.kind == "uniform" else self.start,
+                        typed=0.0 if settings.policy.kind == "uniform" else self.typed,
                         tick=tick(way, seed),
                         score=0 if settings.policy.kind == "uniform" else self.score,
                     )
@@ -93,6 +101,7 @@ class Comparison:
             "seeds": self.seeds,
             "budget": self.budget,
             "mistakes": asdict(self.mistakes),
+            "typed": self.typed,
             "settings": asdict(self.settings),
             "full_labels": {
                 "accuracy": sum(end.accuracy for end in ends) / len(ends),
@@ -113,4 +122,4 @@ def _scored(curve: Curve) -> dict[str, Any]:
 
 def aware(settings: LoopSettings) -> LoopSettings:
     """The same loop with mistakes modelled; their rates come from gold items."""
-    return replace(settings, mistakes=Mistakes(0.05, 0.02), policy=replace(settings.policy, deduce=False))
+    return replace(settings, mistakes=Mistakes(0.05, 0.02, typed=0.02), policy=replace(settings.policy, deduce=False))

@@ -14,7 +14,7 @@ from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop
-from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers
+from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers, simulate_typing
 from shortlist.policies.score.audit import Score
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.threads import few_threads
@@ -38,7 +38,7 @@ class Point:
     correct: float
     """Share of the items whose most likely class (model and answers) is the true one."""
     hits: int = 0
-    """Questions so far that were answered with a class."""
+    """Questions so far that were answered with a class, picked or typed."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ def run_loop(
     mistakes: Mistakes | None = None,
     gold: int = 0,
     start: Start | None = None,
+    typed: float = 0.0,
     tick: Tick | None = None,
     score: int = 0,
 ) -> Curve:
@@ -99,11 +100,13 @@ def run_loop(
         mistakes: of the simulated annotators.
         gold: the number of questions on items of known class, asked first to measure the mistakes; their reads count.
         start: what is known before the first question.
+        typed: of the lists without the right class, the share after which people type it.
         tick: told the reads so far.
         score: so many items are asked about and not learned from: they score the model.
     """
     with few_threads(_work(data)):
-        return _run_loop(data, settings, way, seed, budget, mistakes or Mistakes(), gold, start or Start(), tick, score)
+        people = mistakes or Mistakes()
+        return _run_loop(data, settings, way, seed, budget, people, gold, start or Start(), typed, tick, score)
 
 
 def _run_loop(
@@ -115,6 +118,7 @@ def _run_loop(
     makes: Mistakes,
     gold: int,
     start: Start,
+    typed: float,
     tick: Tick | None,
     score: int,
 ) -> Curve:
@@ -139,7 +143,8 @@ def _run_loop(
             break
         lists, sizes = questions.lists[keep], questions.sizes[keep]
         answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
-        loop.record(rows, lists, sizes, answer)
+        wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
+        loop.record(rows, lists, sizes, answer, wrote)
         loop.retrain()
         points.append(_point(loop, data, spent_reads, spent_seconds))
         if score:
@@ -217,7 +222,7 @@ def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) 
 
 
 def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
-    state = loop.state
+    state, log = loop.state, loop.state.log()
     beliefs = loop.beliefs(np.arange(len(data.y)))
     return Point(
         state.questions,
@@ -226,7 +231,7 @@ def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
         _accuracy(loop.model, data),
         float(loop.settled(beliefs).mean()),
         float((beliefs.argmax(axis=1) == data.y).mean()),
-        int((state.log().answer != NONE).sum()),
+        int(((log.answer != NONE) | (log.all_typed != NONE)).sum()),
     )
 
 
