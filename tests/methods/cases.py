@@ -33,8 +33,8 @@ CASES = {
     "propensity clipped": ("propensity", {"form": "clipped", "clip": 2.0, "loss": "ovr_square"}),
     "propensity normalised": ("propensity", {"form": "normalised"}),
     "teacher": ("teacher", {}),
-    "teacher kept apart": ("teacher", {"temperature": 0.8, "pull": 0.3, "confident": 0.5, "ramp": 0.5}),
-    "teacher with a memory": ("teacher", {"temperature": 0.8, "memory": 0.7}),
+    "teacher kept apart": ("teacher", {"temperature": 0.8, "pull": 0.3, "confident": 0.5, "ramp": 0.5, "memory": 0.0}),
+    "teacher of a long memory": ("teacher", {"temperature": 0.8, "memory": 0.7}),
     "crdpll": ("crdpll", {}),
     "crdpll at once": ("crdpll", {"pull": 0.7, "ramp": 0.0}),
     "teacher, an epoch ago": ("teacher", {"pull": 0.6, "memory": 0.7, "fresh": False}),
@@ -122,8 +122,8 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
 
 def taught(options: dict, log_p: list[float], likely: float, C: list[int], w: list[float]) -> float:
     """An item of the teacher: the likelihood, and as much of the cross entropy with q as the options say."""
-    said = naive.softmax([SURE * w[k] / options.get("temperature", 0.5) for k in C])
-    memory = options.get("memory", 0.0) if options.get("fresh", True) else 1.0
+    said = naive.softmax([SURE * w[k] / options.get("temperature", 1.0) for k in C])
+    memory = options.get("memory", 0.5) if options.get("fresh", True) else 1.0
     q = [memory * share for share in w]
     for k, share in zip(C, said, strict=True):
         q[k] += (1 - memory) * share

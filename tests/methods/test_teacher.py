@@ -26,7 +26,7 @@ def slope(method: methods.Method, logits: torch.Tensor, batch: Batch) -> torch.T
 def test_taught_by_itself_at_temperature_one_its_gradient_is_the_likelihoods(pull):
     """Whether the logits are handed over as a teacher's or there is no teacher at all."""
     logits, batch = case()
-    method = methods.get("teacher", temperature=1.0, pull=pull)
+    method = methods.get("teacher", memory=0.0, pull=pull)
     want = slope(methods.get("likelihood"), logits, batch)
     for given in (batch, replace(batch, teacher=logits.detach())):
         torch.testing.assert_close(slope(method, logits, given), want, rtol=0, atol=1e-12 * float(want.abs().max()))
@@ -40,7 +40,7 @@ def test_it_is_the_likelihood_plus_a_pull_toward_the_teacher():
     divergence = torch.where(q > 0, q * (q.clamp(min=1e-300) / own.clamp(min=1e-300)).log(), 0).sum(-1)
     entropy = -torch.where(q > 0, q * q.clamp(min=1e-300).log(), 0).sum(-1)
     want = methods.get("likelihood").objective(logits, batch) + (divergence + entropy).mean()
-    got = methods.get("teacher", temperature=1.0).objective(logits, replace(batch, teacher=teacher))
+    got = methods.get("teacher", memory=0.0).objective(logits, replace(batch, teacher=teacher))
     torch.testing.assert_close(got, want, rtol=1e-12, atol=0)
 
 
@@ -50,19 +50,23 @@ def test_a_teacher_hands_over_no_gradient_and_answered_items_learn_their_class()
     answered = (batch.answer >= 0).nonzero().squeeze(-1)
     some = replace(batch, shown=batch.shown[answered], answer=batch.answer[answered], teacher=teacher[answered])
     want = methods.get("likelihood").objective(logits[answered], some)
-    torch.testing.assert_close(methods.get("teacher").objective(logits[answered], some), want)
+    method = methods.get("teacher")
+    some = replace(some, confidence=method.start(some))
+    torch.testing.assert_close(method.objective(logits[answered], some), want)
 
 
 def test_sharper_for_a_lower_temperature():
     logits, batch = case()
     batch = replace(batch, teacher=logits.detach())
-    values = [methods.get("teacher", temperature=t).objective(logits, batch).item() for t in (0.1, 0.5, 1.0, 2.0)]
+    values = [
+        methods.get("teacher", temperature=t, memory=0.0).objective(logits, batch).item() for t in (0.1, 0.5, 1.0, 2.0)
+    ]
     assert values == sorted(values)
 
 
 def test_it_asks_for_a_teacher_and_the_others_do_not():
     asked = {name: methods.get(name).teacher for name in methods.METHODS}
-    assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.999}
+    assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.99}
     assert methods.get("teacher", decay=0.9).teacher == 0.9
 
 
@@ -82,7 +86,8 @@ def test_the_memory_is_a_moving_average_of_what_the_teacher_says():
 
 
 def test_only_with_a_memory_something_is_kept_of_each_item():
-    kept = [{"memory": 0.5}, {"fresh": False}, {"memory": 0.5, "decay": 0.0}, {}, {"decay": 0.0}]
+    none = {"memory": 0.0}
+    kept = [{}, {**none, "fresh": False}, {"memory": 0.5, "decay": 0.0}, none, {**none, "decay": 0.0}]
     assert [methods.get("teacher", **options).refresh for options in kept] == ["forward"] * 3 + ["never"] * 2
 
 

@@ -131,7 +131,7 @@ def plain_loop(data: Dataset, config: RunConfig, decay: float) -> nn.Module:
 
 @pytest.mark.parametrize(("augment", "strong"), [(True, True), (False, True), (True, False)])
 def test_a_run_is_the_plain_loop(digits, augment, strong):
-    options = {"decay": 0.5, "temperature": 0.7}
+    options = {"decay": 0.5, "temperature": 0.7, "memory": 0.0}
     config = RunConfig(
         "teacher", options, size=4, model="lenet", epochs=2, batch_size=32, augment=augment, strong=strong
     )

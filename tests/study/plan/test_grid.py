@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shortlist import methods
 from shortlist.errors import InputError
 from shortlist.internal import provenance
 from shortlist.methods import METHODS
@@ -16,7 +17,7 @@ from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import TABLES, Cell, Wanted, cells, config_of, plan_run, planned
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes, default_recipe
 from shortlist.study.plan.run_keys import canonical, key_of, settings_key
-from shortlist.study.plan.variants import MethodVariant, trained_share
+from shortlist.study.plan.variants import FIRST_OPTIONS, MethodVariant, default_options, trained_share
 from shortlist.training.config import RunConfig
 
 NONE_CHOSEN = Recipes()
@@ -103,6 +104,26 @@ def test_one_key_for_one_result():
     rival = RunConfig(method="cc", size=5, protocol="fair")
     assert key_of("mnist", canonical(rival, 10)) == key_of("mnist", canonical(replace(rival, method="likelihood"), 10))
     assert key_of("mnist", canonical(base, 10)) != key_of("fashion", canonical(base, 10))
+
+
+def test_a_default_that_changed_is_stated_and_stored_runs_keep_their_keys():
+    """Of the teacher: a stored run without options is its first form, a new one the form of today."""
+    new = canonical(RunConfig("teacher"), 10)
+    assert new.method_options == {"decay": 0.99, "memory": 0.5, "temperature": 1.0}
+    assert key_of("cifar10", new) == key_of("cifar10", canonical(replace(new, method_options={"memory": 0.5}), 10))
+    first = canonical(RunConfig("teacher", {"decay": 0.999, "memory": 0.0, "temperature": 0.5, "pull": 1.0}), 10)
+    assert methods.get("teacher", **first.method_options) == methods.get("teacher", **FIRST_OPTIONS["teacher"])
+    assert key_of("cifar10", first) == key_of("cifar10", RunConfig("teacher")) != key_of("cifar10", new)
+    assert default_options("teacher") == {**default_options("teacher"), **new.method_options}
+
+
+def test_a_stored_choice_without_options_is_of_its_time():
+    row = {"kind": CHOICE, "dataset": "cifar10", **MethodVariant("teacher", augment=True).to_dict(), "source": "tuned"}
+    settings = {"lr": 0.1, "weight_decay": 1e-3, "method_options": {"pull": 0.5}}
+    recipe = Recipes([{**row, "settings": settings}]).of(
+        study_dataset("cifar10"), MethodVariant("teacher", augment=True)
+    )
+    assert recipe.method_options == {**FIRST_OPTIONS["teacher"], "pull": 0.5}
 
 
 CHANGES = {

@@ -1,5 +1,6 @@
 """The ledger: whole lines or nothing, no duplicates, many writers, whatever was cut off and wherever."""
 
+import dataclasses
 import json
 import os
 import re
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 from shortlist.errors import InputError
 from shortlist.study.plan.grid import Cell, plan_run
 from shortlist.study.plan.recipes import CHOICE, Recipes
-from shortlist.study.plan.run_keys import RESULTS_VERSION, canonical, key_of
-from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.plan.run_keys import RESULTS_VERSION, canonical, key_of, settings_key
+from shortlist.study.plan.variants import MethodVariant, stated_options
 from shortlist.study.run.ledger import SEARCH, TUNING, Ledger, Ledgers
 from shortlist.training import RunConfig
 
@@ -252,10 +253,12 @@ def test_our_ledger_opens_and_every_key_is_what_it_was():
     rows = [row for name in [*ledgers.datasets(), TUNING, SEARCH] for row in ledgers.of(name).rows()]
     runs = [row for row in rows if row["kind"] != CHOICE]
     assert len(runs) > 1_900
-    for row in runs:
-        config = RunConfig.from_dict(row["config"])
+    for row in [*runs, *Ledger(ROOT / "results" / "teacher_ablation.jsonl").rows()]:
+        options = stated_options(row["config"]["method"], row["config"]["method_options"])
+        config = RunConfig.from_dict({**row["config"], "method_options": options})
         assert canonical(config, 10) == config
-        assert key_of(row["dataset"], config) == row["key"], Cell.from_dict(row).name
+        assert key_of(row["dataset"], config) == row["key"], row["config"]
+        assert settings_key({**row, "config": config.to_dict()}) == settings_key(row)
 
 
 @pytest.mark.parametrize(
@@ -273,3 +276,12 @@ def test_the_grid_comes_to_the_keys_that_are_stored(dataset, variant, size, tria
     run = plan_run(Cell(dataset, "1-10", size, MethodVariant.parse(variant)), trial, recipes)
     assert run.key == key
     assert key in Ledgers(ROOT / "results").of(dataset)
+
+
+def test_the_teachers_stored_runs_are_those_of_its_defaults():
+    stored = Ledgers(ROOT / "results")
+    cell = Cell("cifar10", "1-10", 3, MethodVariant.parse("teacher+aug+strong"))
+    run = plan_run(cell, 0, Recipes(stored.of(TUNING).rows()), 100)
+    assert run.key == "855585760bb85504"
+    assert run.key in stored.of("cifar10")
+    assert canonical(dataclasses.replace(run.config, method_options={}), 10) == run.config

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from shortlist.study.plan.datasets import StudyDataset
-from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.plan.variants import MethodVariant, stated_options
 from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
@@ -82,7 +82,9 @@ class Recipes:
             # a short try must not push out the real thing, which is not stored twice and could not come back
             rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
             if place not in self._chosen or rank >= self._chosen[place][0]:
-                self._chosen[place] = (rank, Recipe.from_dict({**row["settings"], "source": row["source"]}))
+                options = stated_options(place[1].method, row["settings"].get("method_options", {}))
+                settings = {**row["settings"], "method_options": options, "source": row["source"]}
+                self._chosen[place] = (rank, Recipe.from_dict(settings))
 
     def of(self, dataset: StudyDataset, variant: MethodVariant) -> Recipe:
         """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shortlist.study.plan.variants import MethodVariant, default_options
+from shortlist.study.plan.variants import FIRST_OPTIONS, MethodVariant, default_options
 from shortlist.training import RunConfig
 
 RESULTS_VERSION = 1
@@ -20,18 +20,22 @@ keys of earlier runs stay what they were."""
 
 
 def canonical(config: RunConfig, num_classes: int) -> RunConfig:
-    """The configuration that stands for all that give the same result."""
+    """The configuration that stands for all that give the same result.
+
+    It leaves out options that have their defaults, but states those whose defaults have changed.
+    """
     variant = MethodVariant(config.method, config.protocol).canonical()
     classes = config.classes
     if classes is not None and classes == tuple(range(num_classes)):
         classes = None
-    usual = default_options(variant.name)
-    options = config.method_options if variant.name == config.method else {}
+    usual, changed = default_options(variant.name), FIRST_OPTIONS.get(variant.name, {})
+    given = config.method_options if variant.name == config.method else {}
+    options = {**{name: usual[name] for name in changed}, **given}
     return dataclasses.replace(
         config,
         method=variant.name,
         protocol=variant.protocol,
-        method_options={name: options[name] for name in sorted(options) if options[name] != usual.get(name)},
+        method_options={n: options[n] for n in sorted(options) if n in changed or options[n] != usual.get(n)},
         classes=classes,
     )
 
@@ -47,7 +51,9 @@ def settings_key(row: Mapping[str, Any]) -> str:
 
 
 def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = RunConfig().to_dict()
+    defaults, first = RunConfig().to_dict(), FIRST_OPTIONS.get(values["method"], {})
+    options = {n: value for n, value in values["method_options"].items() if n not in first or value != first[n]}
+    values = {**values, "method_options": options}
     return {name: value for name, value in values.items() if name in _ALWAYS or value != defaults.get(name)}
 
 

@@ -14,6 +14,8 @@ EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
 """Variants with a name of their own: OL with the loss SL has, since the paper does not say which OL had."""
+FIRST_OPTIONS: dict[str, dict[str, Any]] = {"teacher": {"temperature": 0.5, "decay": 0.999, "memory": 0.0}}
+"""Options whose defaults changed: what they were when the first runs were stored, which do not state them."""
 TITLES = {
     "ol": "OL (cross entropy)",
     "ol-ovr": "OL (OVR square)",
@@ -133,6 +135,11 @@ def default_options(method: str) -> dict[str, Any]:
     """The options of a method that was given none."""
     made = methods.get(method)
     return {name: getattr(made, name) for name in getattr(made, "__dataclass_fields__", {})}
+
+
+def stated_options(method: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a stored run or choice; those that it does not state are the defaults of its time."""
+    return {**FIRST_OPTIONS.get(method, {}), **stored}
 
 
 def checked_protocols(text: str) -> tuple[Protocol, ...]:
