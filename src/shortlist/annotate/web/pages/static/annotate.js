@@ -13,6 +13,7 @@ import { Pace } from "./pace.js";
 import { openQuestions, sameShowing } from "./questions.js";
 import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
+import { Typing } from "./typing.js";
 import { showBroken, showMessage, showProgress, showQuestion, showSignedOut, stage, toggleSound } from "./view.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
@@ -25,6 +26,7 @@ const outbox = new Outbox();
 const history = new History();
 const stopwatch = new Stopwatch();
 const pace = new Pace();
+const typing = new Typing((choice) => answer(choice, true));
 let who = null;
 let server = null; // the questions of the last reply
 let progress = { done: 0, total: 0 };
@@ -47,6 +49,7 @@ function render() {
     const over = server !== null && !outbox.entries.length && question === null;
     if (shown !== null || at("item").childElementCount === 0 || over) {
       stopwatch.reset();
+      typing.close();
       showMessage(over ? end() : "Loading …");
     }
     shown = null;
@@ -65,6 +68,7 @@ function end() {
 }
 
 async function present(question) {
+  typing.close();
   delete at("item").dataset.ready;
   while (shown === question) {
     const seen = await stopwatch.start(showQuestion(question, answer));
@@ -95,11 +99,11 @@ function decide(path, body) {
   send({ path, body: { question: question.id, attempt: question.attempt, seconds, ...body }, question });
 }
 
-function answer(choice) {
+function answer(choice, typed = false) {
   if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture that is still loading
   mine += 1;
   pace.add();
-  decide("/answers", { answer: choice });
+  decide("/answers", typed ? { answer: choice, typed } : { answer: choice });
 }
 
 const skip = () => decide("/skips", {});
@@ -243,7 +247,7 @@ function renew() {
 // -- starting --------------------------------------------------------------------------------------------------------
 
 document.addEventListener("keydown", (event) => {
-  if (!keysAnswer() || reading()) return;
+  if (!keysAnswer() || reading() || event.target.closest("#typing")) return;
   const key = pressed(event);
   if (key === null) {
     // Space belongs to a control that has the focus, otherwise to the sound
@@ -254,12 +258,14 @@ document.addEventListener("keydown", (event) => {
   if (key === "0") answer(null);
   else if (key === "Z") undo();
   else if (key === "S") skip();
+  else if (key === "/" && who?.typing) typing.open(shown);
   else if (key === "?" && !at("instruct").hidden) instruct();
   else if (place >= 0) answer(shown.shortlist[place].class);
   else return;
   event.preventDefault();
 });
 at("none").addEventListener("click", () => answer(null));
+at("type").addEventListener("click", () => typing.open(shown));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
 at("instruct").addEventListener("click", instruct);
@@ -285,6 +291,7 @@ async function start() {
     at("title").textContent = who.title;
     document.title = `${who.title} · Shortlist`;
     at("who").textContent = who.name;
+    at("type").hidden = !who.typing;
     history.load(who.outbox);
     await outbox.load(who.outbox);
     failures = 0;

@@ -1,0 +1,105 @@
+// A class that is not on the list: type a few letters, choose among the matches of all classes. The server finds them,
+// so that the likelier ones come first; the answer itself waits in the outbox as any other does.
+import { call } from "./api.js";
+import { at, element } from "./dom.js";
+
+const MARKS = { shown: "on the list", refused: "not this, by an earlier answer" };
+
+export class Typing {
+  #choose;
+  #question = null;
+  #found = [];
+  #active = 0;
+  #run = 0; // of the latest request: an earlier reply that comes later is dropped
+  #waiting = false;
+  #entered = false; // Enter was pressed before the matches for these letters came
+
+  constructor(choose) {
+    this.#choose = choose;
+    at("typed").addEventListener("input", () => this.#search());
+    at("typed").addEventListener("keydown", (event) => this.#press(event));
+  }
+
+  open(question) {
+    if (!question?.item) return;
+    this.#question = question;
+    at("typed").value = "";
+    at("typing").hidden = false;
+    at("type").setAttribute("aria-expanded", "true");
+    at("typed").focus();
+    this.#search();
+  }
+
+  close() {
+    if (this.#question === null) return;
+    const hadFocus = at("typing").contains(document.activeElement);
+    this.#question = null;
+    this.#show([]);
+    at("typing").hidden = true;
+    at("type").setAttribute("aria-expanded", "false");
+    if (hadFocus) at("item").focus({ preventScroll: true });
+  }
+
+  async #search() {
+    const run = ++this.#run;
+    const typed = at("typed").value;
+    this.#waiting = true;
+    this.#entered = false;
+    try {
+      const { classes } = await call("GET", `/classes/search?question=${this.#question.id}&q=${encodeURIComponent(typed)}`);
+      if (run !== this.#run || this.#question === null) return;
+      this.#show(classes, classes.length ? "" : "No class matches.");
+    } catch {
+      if (run !== this.#run || this.#question === null) return;
+      this.#show([], "The classes cannot be searched just now.");
+    }
+    this.#waiting = false;
+    if (this.#entered) this.#take(0);
+  }
+
+  #press(event) {
+    if (event.isComposing) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && this.#found.length) this.#mark((this.#active + step + this.#found.length) % this.#found.length);
+    else if (event.key === "Enter" && this.#waiting) this.#entered = true;
+    else if (event.key === "Enter") this.#take(this.#active);
+    else if (event.key === "Escape") this.close();
+    else return;
+    event.preventDefault();
+  }
+
+  #take(place) {
+    const found = this.#found[place];
+    if (!found) return;
+    this.close();
+    this.#choose(found.class);
+  }
+
+  #show(classes, words = "") {
+    this.#found = classes;
+    at("matches").replaceChildren(...classes.map((found, place) => this.#option(found, place)));
+    at("matches").hidden = !classes.length;
+    at("typed").setAttribute("aria-expanded", String(classes.length > 0));
+    at("unmatched").textContent = words;
+    this.#mark(0);
+  }
+
+  #option(found, place) {
+    const made = element("li", { role: "option", id: `match-${place}` }, element("span", { dir: "auto" }, found.name));
+    const marks = Object.keys(MARKS).filter((mark) => found[mark]);
+    if (marks.length) made.append(" ", element("small", {}, `(${MARKS[marks[0]]})`));
+    if (found.description) made.append(" ", element("small", { dir: "auto" }, found.description));
+    made.addEventListener("pointerdown", (event) => event.preventDefault()); // the box keeps the focus
+    made.addEventListener("click", () => this.#take(place));
+    return made;
+  }
+
+  #mark(place) {
+    this.#active = place;
+    [...at("matches").children].forEach((one, index) => one.setAttribute("aria-selected", String(index === place)));
+    const active = at(`match-${place}`);
+    if (active) at("typed").setAttribute("aria-activedescendant", active.id);
+    else at("typed").removeAttribute("aria-activedescendant");
+    active?.scrollIntoView({ block: "nearest" });
+  }
+}

@@ -1,0 +1,57 @@
+"""A class that is not on the list is typed, by keyboard alone."""
+
+import pytest
+
+from shortlist.annotate.project.people import People
+
+from .projects import CLASSES, stored
+from .test_browser_axe import check
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_class_is_typed_taken_back_and_clicked(run_project, person):
+    site = run_project(items=6, typing=True)
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    before = ada.ready()
+    absent = next(name for name in CLASSES if name not in ada.choices())
+    ada.press("/")
+    assert ada.page.locator("#typed").evaluate("box => box === document.activeElement")
+    ada.page.wait_for_selector("#matches li")
+    assert ada.page.locator("#matches small").all_inner_texts() == ["(on the list)"] * 3
+    check(ada)
+    ada.page.keyboard.type(absent)  # letters of single keys (s, z, a) are letters here
+    ada.press("Enter")  # before the matches are there, as people do
+    after = ada.ready(before)
+    assert ada.page.locator("#typing").is_hidden()
+    ada.wait_saved()
+    ada.press("z")
+    again = ada.ready(after)
+    ada.press("/")
+    ada.page.wait_for_selector("#matches li")
+    ada.press("Escape")
+    assert ada.page.locator("#typing").is_hidden()
+    assert ada.ready() == again
+    ada.page.get_by_role("button", name="Another class").click()
+    ada.page.keyboard.type("zzz")
+    ada.page.get_by_text("No class matches.").wait_for()
+    ada.page.locator("#typed").fill("")
+    ada.page.wait_for_function("() => document.querySelectorAll('#matches li').length === 6")
+    ada.press("ArrowDown")
+    second = ada.page.locator("#matches [aria-selected=true] span").inner_text()
+    ada.page.locator("#matches [aria-selected=true]").click()
+    ada.ready(again)
+    ada.wait_saved()
+    rows = stored(site.project)
+    assert [row["kind"] for row in rows] == ["typed", "undo", "typed"]
+    assert [CLASSES[rows[place]["class_id"]] for place in (0, 2)] == [absent, second]
+    assert rows[0]["seconds"] > 0
+
+
+def test_where_typing_is_forbidden_nothing_offers_it(run_project, person):
+    site = run_project(items=2)
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    ada.ready()
+    assert ada.page.locator("#type").is_hidden()
+    ada.press("/")
+    assert ada.page.locator("#typing").is_hidden()
