@@ -94,6 +94,21 @@ def test_the_same_run_as_training_gives_for_that_seed(fitted):
     assert [row.risk for row in history] == [row["risk"] for row in fitted.history_]
 
 
+def test_strong_views_and_a_teacher_are_the_run_that_training_gives():
+    from shortlist.data import Dataset, Split
+    from shortlist.training import Engine, RunConfig, fit, prepare
+
+    images, labels = X[:200].reshape(-1, 1, 8, 8).astype(np.uint8), LABELS.subset(np.arange(200))
+    shared = {"augment": True, "strong": True, "epochs": 2, "batch_size": 32, "optimiser": "adam", "lr": 0.003}
+    clf = ShortlistClassifier("teacher", **shared, random_state=4, device="cpu").fit(images, shown=labels)
+    data = Dataset("digits", Split(images), None, tuple("0123456789"), "image")
+    config = RunConfig("teacher", **shared, weight_decay=1e-5, seed=4)
+    history = fit(prepare(data, config, labels=labels, engine=Engine(device="cpu")))
+    assert [row.risk for row in history] == [row["risk"] for row in clf.history_]
+    with pytest.raises(InputError, match="augmentation is for images"):
+        ShortlistClassifier(strong=True).fit(X[:200], shown=labels)
+
+
 def test_params_and_clone():
     clf = ShortlistClassifier("sl", "linear", method_options={"form": "paper"}, classes=["a", "b"], lr=0.1)
     copy = clone(clf)

@@ -234,6 +234,15 @@ def test_keep_best_says_which_epoch(shortlist, tmp_path):
     assert said in (out / "card.md").read_text()
 
 
+def test_strong_views_are_stated_and_told(shortlist, tmp_path):
+    out = tmp_path / "run"
+    done = shortlist("train", "digits", "--size", "3", "--epochs", "1", "--method", "teacher", "--strong", "--out", out)
+    assert done.code == 0, done.err
+    config = json.loads((out / "config.json").read_text())["run"]
+    assert (config["method"], config["strong"], config["augment"]) == ("teacher", True, False)
+    assert "augmentation off, strong views," in (out / "card.md").read_text()
+
+
 def test_mistakes_are_simulated_as_stated(shortlist, tmp_path):
     done = shortlist(
         "simulate", "digits", "--size", "9", "--miss", "0.3", "--slip", "0.2", "--json", "--out", tmp_path / "l.csv"

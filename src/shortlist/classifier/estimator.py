@@ -44,6 +44,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         momentum: of `sgd`.
         schedule: `constant`, `step` or `cosine`; `partial_fit` keeps the rate constant.
         augment: random crops of images.
+        strong: every image twice in a step, as `augment` has it and strongly changed; twice the time.
         holdout: the share of items held out in `fit`; their scores are in `history_`.
         classes: all class labels in their order, needed where some never occur.
         random_state: decides everything random. The same number as `RunConfig.seed` gives the same run.
@@ -89,6 +90,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         momentum: float = 0.9,
         schedule: str = "cosine",
         augment: bool = False,
+        strong: bool = False,
         holdout: float = 0.0,
         classes: Iterable[Any] | None = None,
         random_state: Any = None,
@@ -107,6 +109,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.momentum = momentum
         self.schedule = schedule
         self.augment = augment
+        self.strong = strong
         self.holdout = holdout
         self.classes = classes
         self.random_state = random_state
@@ -245,6 +248,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             momentum=self.momentum,
             schedule=self.schedule,  # type: ignore[arg-type]
             augment=bool(self.augment),
+            strong=bool(self.strong),
             holdout=self.holdout,
             seed=self._seed,
         )

@@ -49,6 +49,7 @@ def train(
     optimiser: Annotated[str | None, typer.Option(help="sgd or adam.")] = None,
     schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (cosine unless stated).")] = None,
     augment: Annotated[bool | None, typer.Option(help="Random crops, and flips where the dataset allows them.")] = None,
+    strong: Annotated[bool | None, typer.Option(help="Each image twice per step, once strongly changed.")] = None,
     holdout: Annotated[float | None, typer.Option(help="The share of labelled items held out to score on.")] = None,
     keep: Annotated[
         str | None, typer.Option(help="Weights of the last epoch, or of the best on held-out items.")
@@ -100,6 +101,7 @@ def train(
         "optimiser": optimiser,
         "schedule": schedule,
         "augment": augment,
+        "strong": strong,
         "holdout": holdout,
         "keep": keep,
     }

@@ -62,6 +62,7 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
             "training",
             f"{run['epochs']} epochs, batch {run['batch_size']}, {run['optimiser']}, lr {run['lr']:g}, weight decay "
             f"{run['weight_decay']:g}, {run['schedule']} schedule, augmentation {'on' if run['augment'] else 'off'}, "
+            f"{'strong views, ' if run.get('strong') else ''}"
             f"{run['holdout']:.0%} held out, seed {run['seed']}",
         ),
         ("smoothing undone", f"{content['smoothing']:.4g}"),
