@@ -96,6 +96,7 @@ def init_project(
     epsilon: float | None = None,
     test: str | None = None,
     names: bool = True,
+    score: bool = True,
     progress: Progress = lambda done, total: None,
     **settings: Any,
 ) -> tuple[Settings, ImportOutcome]:
@@ -110,6 +111,7 @@ def init_project(
         epsilon: share of uniform lists mixed in with the model's.
         test: labelled data to score the model on.
         names: texts: let the names of the classes choose the first lists.
+        score: keep a sample of the items out of training, to score the model by it.
         progress: called with how many items are done, and of how many.
         settings: overlap, gold_every, database and typing, as in `Settings`.
     """
@@ -122,7 +124,7 @@ def init_project(
         raise InputError(f"{additions.items}: no items found")
     # more classes may come later, so the usual size may be more than there are now
     chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
-    live = live_plan(chosen, policy, epsilon, test, None if names else False)
+    live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
     given = additions.read_given([source.name for source in read.items], list(read.classes))
     project = Project.create(folder, chosen)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -61,6 +61,9 @@ def init(
     names: Annotated[
         bool, typer.Option(help="Texts: the names of the classes choose the first lists, as long as they help.")
     ] = True,
+    score: Annotated[
+        bool, typer.Option(help="Score the model by a sample of the items: asked about, not learned from.")
+    ] = True,
     known: Known = None,
     scores: Scores = None,
     typing: Annotated[
@@ -91,6 +94,7 @@ def init(
             epsilon=epsilon,
             test=test,
             names=names,
+            score=score,
             typing=typing,
             progress=progress,
         )
@@ -232,6 +236,8 @@ def status(project: Folder, as_json: AsJson = False) -> None:
         typer.echo(f"  time spent: {found['hours']:.1f} hours")
     if found["agreement"]["pairs"]:
         typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
+    if found["score"] is not None:
+        typer.echo(f"  model: {_score_line(found['score'])}")
     for who in found["annotators"]:
         typer.echo(
             f"  {who['name']}: {who['answers']} answers, {who['nones']} None (without gold), {who['skips']} skipped, "
@@ -358,6 +364,14 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _score_line(score: dict[str, Any]) -> str:
+    line = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by {score['items']} of "
+    line += f"{score['size']} sampled items, {score['undecided']} undecided, after {score['answers']:,} answers"
+    line += "" if score["corrected"] else ", answers taken as right"
+    more = score["questions_for_a_point"]
+    return line + ("" if more is None else f"; one point more: about {float(f'{more:.1g}'):,.0f} more questions")
 
 
 def _print_given(known: int, scored: int) -> None:

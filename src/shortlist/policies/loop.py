@@ -41,7 +41,7 @@ from shortlist.policies.noise import (
     joined,
     likelihood,
 )
-from shortlist.policies.score.audit import Audit, Score
+from shortlist.policies.score.audit import Audit, Score, draw_sample
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
@@ -72,7 +72,8 @@ class Loop:
         settings: what is fixed.
         seed: decides everything that is drawn.
         experts: what else knows something about the classes of these items.
-        sample: rows drawn at random that are asked about, in this order, but not learned from: the `score` is theirs.
+        sample: rows drawn at random (`draw_sample`) that are asked about, in this order, but not learned from: the
+            `score` is theirs.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class Loop:
         self._rounds: list[tuple[HeldOut, float]] = []
         if self.experts:
             self._begin_informed()
+
+    draw_sample = staticmethod(draw_sample)
 
     def _begin_informed(self) -> None:
         """No typical items first, until `TRIED` answers have told whether what is known is worth something."""

@@ -4,6 +4,7 @@ import time
 import pytest
 from PIL import Image
 
+from shortlist.annotate.project.score import write_score
 from shortlist.annotate.web.limits import Limits
 
 
@@ -61,6 +62,12 @@ def test_what_an_admin_sees_and_does(make_site, database):
     assert status["annotators"][0]["median_seconds"] == 2
     assert status["seconds_by_size"] == [{"size": 3, "median_seconds": 2.0}]
     assert [(m["value"], m["answers"]) for m in status["measures"]] == [(0.5, 1)]
+    assert status["score"] is None
+    score = {"accuracy": 0.8, "low": 0.5, "high": 0.9, "items": 9, "undecided": 1, "size": 20, "corrected": True}
+    score |= {"answers": 100, "questions_for_a_point": None}
+    site.project.live.mkdir()
+    write_score(site.project.live, score)
+    assert admin.get("/api/v1/status").json()["score"] == score
     assert admin.post("/api/v1/annotators", json={"name": "ada"}).status_code == 409
     assert admin.delete(f"/api/v1/annotators/{made['id']}").status_code == 204
     assert ada.post("/api/v1/next", json={}).status_code == 401

@@ -10,7 +10,7 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.features import LoopData
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Mistakes, simulate_answers
-from shortlist.policies.score.audit import EVERY, Audit, usual_size
+from shortlist.policies.score.audit import EVERY, Audit, draw_sample, usual_size
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import run_loop
 from shortlist.policies.state import LabelState
@@ -28,6 +28,19 @@ def _clouds(seed: int) -> LoopData:
 
 def test_the_usual_sample_is_a_tenth_and_at_most_300():
     assert [usual_size(n) for n in (9, 1500, 3000, 100_000)] == [0, 150, 300, 300]
+
+
+def test_a_sample_is_uniform_and_stays_so_when_names_come():
+    drawn = np.concatenate([draw_sample(range(50), seed, 10) for seed in range(400)])
+    counts = np.bincount(drawn, minlength=50)
+    assert counts.sum() == 4000
+    assert np.abs(counts - 80).max() < 4.5 * np.sqrt(80 * 0.8)  # each is in with probability 1 / 5
+    for seed in range(20):
+        few, more = draw_sample(range(50), seed, 10), draw_sample(range(80), seed, 10)
+        stayed = [name for name in more if name < 50]
+        assert stayed == few[: len(stayed)].tolist()
+    assert draw_sample([str(n) for n in range(95)], 0).shape == (9,)
+    assert draw_sample(range(5), 0).tolist() == []
 
 
 @given(st.integers(0, 40), st.integers(0, 12), st.integers(0, 8), st.integers(0, 300))

@@ -38,6 +38,8 @@ class LivePlan:
         test: labelled data to score on: a name or a path that `shortlist.data.load` takes.
         names: texts: the names and descriptions of the classes choose the first lists; also in projects made before
             this could be set.
+        score: keep a sample of the items out of training, to score the model by it; also in projects made before this
+            could be set. Not with `test`, which says the same for nothing.
     """
 
     policy: str = "adaptive"
@@ -48,6 +50,7 @@ class LivePlan:
     seed: int = 0
     test: str | None = None
     names: bool = True
+    score: bool = True
 
     def __post_init__(self) -> None:
         self.loop_settings()  # refuses what is out of range
@@ -97,6 +100,7 @@ def live_plan(
     epsilon: float | None = None,
     test: str | None = None,
     names: bool | None = None,
+    score: bool | None = None,
 ) -> LivePlan | None:
     """What the project's settings say, unless told otherwise here; None: uniform shortlists, nothing to train.
 
@@ -105,10 +109,11 @@ def live_plan(
     if test is not None and Path(test).exists():
         test = str(Path(test).resolve())  # the server may be started from elsewhere next time
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
-    told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names}
+    told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names, "score": score}
     wanted |= {name: value for name, value in told.items() if value is not None}
-    if "policy" not in wanted and any(value is not None for value in (epsilon, test, names)):
-        raise InputError("--epsilon, --test and --no-names belong to model-chosen shortlists: give --policy adaptive")
+    if "policy" not in wanted and any(value is not None for value in (epsilon, test, names, score)):
+        told_in_vain = "--epsilon, --test, --no-names and --no-score"
+        raise InputError(f"{told_in_vain} belong to model-chosen shortlists: give --policy adaptive")
     if wanted.get("policy", "uniform") == "uniform":
         return None
     return LivePlan.parse(wanted)

@@ -23,6 +23,8 @@ from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.project.project import Project
 
 POLL_SECONDS = 0.05
+SHOWN = ("accuracy", "resolved", "score")
+"""Figures of the trainer of which the admin page has the curve."""
 PATIENCE = 5.0
 BACKOFF = (1.0, 60.0)
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -98,7 +100,7 @@ class Supervisor:
         rows: list[dict[str, Any]] = []
         for line in map(json.loads, whole.splitlines()):
             at = {"at": line["ended"], "answers": line["answers"]}
-            rows += [{**at, "name": n, "value": line[n]} for n in ("accuracy", "resolved") if line[n] is not None]
+            rows += [{**at, "name": name, "value": line[name]} for name in SHOWN if line[name] is not None]
         if rows:
             with self.project.store.write() as connection:
                 connection.execute(insert(Measure), rows)

@@ -14,9 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from shortlist.annotate.live.answer_log import AnswerLog, Given, gold_log, rounds
@@ -25,6 +27,7 @@ from shortlist.annotate.live.items import LiveItems, read_project, shape
 from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.live.start import Start, added, make_experts, read_start
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.score import write_score
 from shortlist.errors import InputError
 from shortlist.policies import Expert, Loop, Snapshot
 
@@ -36,6 +39,8 @@ NICENESS = 19
 HELD_OUT = 10
 """Of the answers that are there at the start, the latest tenth is held out to fit the temperature and what experts
 count (at least as many as that takes, at most half)."""
+LOOK_BACK = (1 / 3, 1 / 2, 2 / 3)
+"""Shares of the answers there at the start after which a model is trained, too: how its accuracy has grown."""
 
 
 class Trainer:
@@ -108,21 +113,34 @@ class Trainer:
 
     def _replay(self, given: list[Given]) -> None:
         """A new loop that learns what is known and the earlier answers and is then calibrated on the latest ones."""
-        before = _version(self.folder)
-        settings = self.plan.loop_settings()
-        self.loop = Loop(self.items.x, self.items.num_classes, settings, self.plan.seed, self.experts)
+        before, settings, sample = _version(self.folder), self.plan.loop_settings(), self._sample()
+        earlier = getattr(self, "loop", None)
+        self.loop = Loop(self.items.x, self.items.num_classes, settings, self.plan.seed, self.experts, sample)
         known = {self.rows[item]: label for item, label in self.start.known.items() if item in self.rows}
         if known:
             self.loop.know(np.array(list(known), np.int64), np.array(list(known.values()), np.int64))
         self.answers = 0
         cut = len(given) - max(len(given) // HELD_OUT, min(settings.calibrate_least, len(given) // 2))
-        self._record(given[:cut], held_out=False)
-        if given:
-            self.loop.retrain()
+        looks = LOOK_BACK if len(sample) and earlier is None else ()
+        done = 0
+        for stop in (*(int(share * cut) for share in looks), cut):
+            self._record(given[done:stop], held_out=False)
+            if given:
+                self.loop.retrain()
+            done = stop
         if given[cut:]:
             self._record(given[cut:])
             self.loop.retrain()
+        if earlier is not None:
+            self.loop.audit.remember(earlier.audit)
         self.loop.version = max(self.loop.version, before + 1)
+
+    def _sample(self) -> NDArray[np.int64]:
+        """The rows of the items that are not learned from; of those whose class is known there is nothing to ask."""
+        if not self.plan.score or self.plan.test is not None:
+            return np.empty(0, np.int64)
+        asked = [item for item in self.items.ids if item not in self.start.known]
+        return np.array([self.rows[asked[place]] for place in Loop.draw_sample(asked, self.plan.seed)], np.int64)
 
     def _record(self, given: list[Given], held_out: bool = True) -> None:
         """Answers about items of known class are left out: nothing is to be learned from them."""
@@ -149,8 +167,12 @@ class Trainer:
             "begun": begun,
             "ended": time.time(),
         }
+        score = self.loop.score()
+        line["score"] = None if score is None else score.accuracy
         with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        more = {"answers": self.answers, "questions_for_a_point": self.loop.questions_for(1)}
+        write_score(self.folder, None if score is None else {**asdict(score), **more})
 
     def _accuracy(self) -> float | None:
         """On items that are never trained on; None if there are none, or before anything was learned."""

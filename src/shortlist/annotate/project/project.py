@@ -18,6 +18,7 @@ from sqlalchemy import delete, select
 
 from shortlist.annotate.db.schema import LabelClass, tables
 from shortlist.annotate.db.store import Store, sqlite_url
+from shortlist.annotate.project.score import read_score
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
 from shortlist.annotate.queue.queue import Queue
@@ -106,8 +107,8 @@ class Project:
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)
 
     def status(self) -> dict[str, Any]:
-        """Progress, annotators, agreement: what the admin page shows."""
-        return Stats(self.store).status()
+        """Progress, annotators, agreement, the model's score: what the admin page shows."""
+        return {**Stats(self.store).status(), "score": read_score(self.live)}
 
     def discard(self) -> None:
         """Remove what `create` made and everything that came in since."""

@@ -4,7 +4,9 @@ Answers to lists that a model chose, about items that it chose, are no fair samp
 anybody answers, its items are taken in a fixed order, and no model is trained on them. Needs numpy only.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,17 @@ def usual_size(items: int) -> int:
     return min(SIZE, items // SHARE)
 
 
+def draw_sample(names: Sequence[object], seed: int, count: int | None = None) -> IntArray:
+    """The places of `count` names (as many as usual), drawn at random, in a random order.
+
+    Each name has its own random number, which decides: the first so many by rising numbers are drawn. With more names
+    the sample is as uniform as if they had been there from the start, and most of it stays.
+    """
+    keys = [blake2b(f"{seed}/{name}".encode(), digest_size=8).digest() for name in names]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return np.array(order[: usual_size(len(keys)) if count is None else count], np.int64)
+
+
 @dataclass
 class Audit:
     """The sample of one loop.
@@ -57,6 +70,12 @@ class Audit:
 
     rows: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     past: list[tuple[int, IntArray]] = field(default_factory=list)
+
+    def remember(self, earlier: "Audit") -> None:
+        """Take over what earlier models said of the same sample, up to the present one."""
+        if self.past and np.array_equal(self.rows, earlier.rows):
+            before = [one for one in earlier.past if one[0] <= self.past[-1][0]]
+            self.past = sorted(before + self.past, key=lambda one: one[0])  # stable: the present model stays the last
 
     def among(self, order: IntArray, open_rows: IntArray, state: LabelState, *, all_of_it: bool = False) -> IntArray:
         """`order` (of other items) with the open items of the sample in between whose turn it is, or with all of them.

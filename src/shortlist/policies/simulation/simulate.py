@@ -162,7 +162,8 @@ def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[
     rows = np.arange(len(data.y)) if start.known is None else np.setdiff1d(np.arange(len(data.y)), start.known[0])
     if count > len(rows) // 2:
         raise InputError(f"score: expected at most {len(rows) // 2} of {len(rows)} items to ask about, got {count}")
-    return np.random.Generator(np.random.PCG64([seed, 3])).permutation(rows)[:count]
+    drawn: NDArray[np.int64] = rows[Loop.draw_sample(rows.tolist(), seed, count)]
+    return drawn
 
 
 def measure_gold(

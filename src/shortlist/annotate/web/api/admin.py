@@ -9,6 +9,7 @@ from shortlist.annotate.db.schema import Annotator, Measure
 from shortlist.annotate.db.statements import count_classes
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.people import join_link
+from shortlist.annotate.project.score import read_score
 from shortlist.annotate.web.api.access import Admin, App, Services, refusals
 from shortlist.annotate.web.api.models import (
     MAX_ID,
@@ -17,12 +18,12 @@ from shortlist.annotate.web.api.models import (
     LinkOut,
     MeasureIn,
     NameIn,
-    Status,
     TakenBack,
     TokenIn,
     TokenOut,
     TokenRow,
 )
+from shortlist.annotate.web.api.status_models import ScoreOut, Status
 
 router = APIRouter(tags=["admin"], responses=refusals(401, 403, 404, 409))
 AnnotatorId = Annotated[int, Path(ge=1, le=MAX_ID)]
@@ -33,7 +34,9 @@ def status(app: App, who: Admin) -> Status:
     """Progress, annotators, agreement, seconds, measures; at most a few seconds old."""
     with app.project.store.read() as connection:
         classes = count_classes(connection)
-    return Status(title=app.project.settings.title, classes=classes, **app.stats.status())
+    found = read_score(app.project.live)
+    score = None if found is None else ScoreOut(**found)
+    return Status(title=app.project.settings.title, classes=classes, score=score, **app.stats.status())
 
 
 @router.put("/instructions", status_code=204)

@@ -19,6 +19,11 @@ function figures(status) {
     ["Items done", `${count(status.items_done)} of ${count(status.items)}`],
     ["Classes", count(status.classes)],
   ];
+  if (status.score) {
+    const { accuracy, low, high, items, questions_for_a_point: more } = status.score;
+    pairs.push([`Model right, ${count(items)} sampled items`, `${percent(accuracy)} (${percent(low)} to ${percent(high)})`]);
+    if (more !== null) pairs.push(["One point more", `about ${count(Number(more.toPrecision(1)))} questions`]);
+  }
   at("figures").replaceChildren(
     ...pairs.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
   );

@@ -1,0 +1,29 @@
+"""What the trainer last said about its model: a small file in the folder `live`, new after each training."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+SCORE = "score.json"
+FIELDS = {"accuracy", "low", "high", "items", "undecided", "size", "corrected", "answers", "questions_for_a_point"}
+
+
+def write_score(live: Path, score: dict[str, Any] | None) -> None:
+    """Replace what was said before; None: nothing can be said."""
+    path = live / SCORE
+    if score is None:
+        path.unlink(missing_ok=True)
+        return
+    temporary = live / f".{SCORE}.{os.getpid()}"
+    temporary.write_text(json.dumps(score) + "\n", encoding="utf-8")  # not forced to the disk: others wait for that
+    temporary.replace(path)
+
+
+def read_score(live: Path) -> dict[str, Any] | None:
+    """The accuracy of the model with its interval, on what it rests and what a point more takes; None: not known."""
+    try:
+        found = json.loads((live / SCORE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # there is none, or a power cut has damaged it
+        return None
+    return found if isinstance(found, dict) and found.keys() == FIELDS else None

@@ -1,0 +1,94 @@
+"""What an admin sees over the wire."""
+
+from pydantic import BaseModel
+
+from shortlist.annotate.web.api.models import Progress
+
+
+class AnnotatorOut(BaseModel):
+    """An annotator and what they did.
+
+    `answers` counts all answers, including those on gold items; `nones`, `none_share` and `median_seconds` leave gold
+    items out. On gold items, among the latest answers: where the right class was shown (`gold_shown`), a wrong class
+    picked is a slip and None is a miss; where it was not, any class picked is a stray. Of those that were typed
+    (`gold_typed`), wrong ones are `mistyped`.
+    """
+
+    id: int
+    name: str
+    active: bool
+    answers: int
+    nones: int
+    skips: int
+    none_share: float | None
+    median_seconds: float | None
+    gold: int
+    gold_shown: int
+    slips: int
+    misses: int
+    strays: int
+    gold_typed: int
+    mistyped: int
+
+
+class Agreement(BaseModel):
+    """The share that agree, of the pairs of people whose answers about an item could have differed."""
+
+    pairs: int
+    share: float | None
+
+
+class SizeSeconds(BaseModel):
+    """How long people take to answer a shortlist of this size."""
+
+    size: int
+    median_seconds: float
+
+
+class MeasureOut(BaseModel):
+    """A figure over time."""
+
+    at: float
+    name: str
+    value: float
+    answers: int
+
+
+class ScoreOut(BaseModel):
+    """How often the model is right on items that it has not learned from, by a sample of them, with a 95 % interval.
+
+    Of the `size` items of the sample `items` were asked about so far, after `answers` answers in the project.
+    `undecided` ones count as wrong for `low` and as right for `high`. `corrected`: mistakes of annotators are allowed
+    for; if not, answers are taken as right. `questions_for_a_point`: about how many more questions the next percentage
+    point takes, where that can be told.
+    """
+
+    accuracy: float
+    low: float
+    high: float
+    items: int
+    undecided: int
+    size: int
+    corrected: bool
+    answers: int
+    questions_for_a_point: float | None
+
+
+class Status(BaseModel):
+    """What the admin page shows. Only `answers`, `skips` and `hours`, the work done, include gold items."""
+
+    title: str
+    classes: int
+    items: int
+    items_done: int
+    progress: Progress
+    answers: int
+    none_share: float | None
+    skips: int
+    hours: float | None
+    agreement: Agreement
+    typed_share: float | None
+    seconds_by_size: list[SizeSeconds]
+    annotators: list[AnnotatorOut]
+    measures: list[MeasureOut]
+    score: ScoreOut | None
