@@ -38,6 +38,24 @@ def test_paper_smoothing_is_the_smoothing_of_the_paper_weights(K):
         np.testing.assert_allclose(weights / weights.sum(), theory.smooth(p, epsilon), atol=1e-12)
 
 
+@pytest.mark.parametrize("K", CLASSES)
+def test_equal_smoothing_by_enumeration(K):
+    """The mean of L_s over answered items plus that of the None loss over None items, over every list and class."""
+    p, _ = posterior_and_losses(K)
+    for size in range(1, K + 1):
+        weights, shares = np.zeros((2, K)), np.zeros(2)
+        for chance, shown, answer in theory.outcomes(p, size):
+            hidden = [j for j in range(K) if j not in shown]
+            part = int(answer == theory.NONE)
+            shares[part] += chance
+            for j in hidden if part else [answer]:
+                weights[part, j] += chance / (len(hidden) if part else 1)
+        whole = sum(weights[part] / shares[part] for part in (0, 1) if shares[part])
+        epsilon = theory.paper_smoothing(K, size, equal=True)
+        np.testing.assert_allclose(whole / whole.sum(), theory.smooth(p, epsilon), atol=1e-12)
+    assert round(theory.paper_smoothing(10, 8, equal=True), 3) == 0.278
+
+
 @given(st.integers(2, 8), st.floats(0, 0.99), st.randoms(use_true_random=False))
 def test_unsmooth_undoes_smooth(K, epsilon, random):
     raw = np.array([random.random() for _ in range(K)]) + 1e-9

@@ -68,13 +68,21 @@ def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
     return posterior * answers[:-1] + none_part
 
 
-def paper_smoothing(num_classes: int, size: int) -> float:
+def paper_smoothing(num_classes: int, size: int, *, equal: bool = False) -> float:
     """The smoothing that Algorithm 1, Eq. (13), amounts to when all K classes are equally frequent.
+
+    Args:
+        num_classes: K.
+        size: l.
+        equal: of its later form, in which the means of the answered and of the None part count alike.
 
     >>> [round(paper_smoothing(10, l), 2) for l in (8, 5, 3)]
     [0.4, 0.81, 0.91]
     """
-    K = num_classes
+    K, hidden = num_classes, num_classes - size
+    if equal:
+        _check_size(K, size)
+        return K * (hidden - 1) / (2 * hidden * (K - 1)) if hidden else 0.0
     prior = np.append(np.full(K, size / K**2), 1 - size / K)
     hit, miss = paper_weights(np.eye(K)[0], prior, size)[:2]
     return float(K * miss / (hit + (K - 1) * miss))

@@ -22,6 +22,7 @@ CASES = {
     "sl_unbiased none": ("sl_unbiased", {"correction": "none", "loss": "cross_entropy"}),
     "likelihood": ("likelihood", {}),
     "log": ("log", {}),
+    "sl equal": ("sl", {"form": "equal"}),
     "exp": ("exp", {}),
     "cc": ("cc", {}),
     "rc": ("rc", {}),
@@ -70,8 +71,9 @@ def naive_objective(case: str, sample: naive.Sample) -> float:
             return naive.mean([row[s] for row, s in zip(L, answer, strict=True)], kept)
         if name == "sl_unbiased":
             return naive.nonnegative_risk(L, shown, answer, weight, options.get("correction", "relu"))
-        if options.get("form") == "paper":
-            return naive.paper_risk(L, shown, answer, weight, sample.prior.tolist())
+        if options.get("form") in ("paper", "equal"):
+            prior = sample.prior.tolist() if options["form"] == "paper" else [1.0] * len(sample.prior)
+            return naive.paper_risk(L, shown, answer, weight, prior)
         return naive.total_risk(L, shown, answer, weight)
     if name == "propensity":
         L = naive.losses(options.get("loss", "cross_entropy"), logits)

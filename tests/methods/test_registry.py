@@ -124,6 +124,8 @@ def test_smoothing_of_the_paper_forms():
     labels = StochasticLabels.draw(np.arange(100) % 10, num_classes=10, size=5, seed=0)
     assert methods.get("sl").smoothing(labels) == pytest.approx(1 - 5 / 9)
     assert methods.get("sl", form="paper").smoothing(labels) == pytest.approx(theory.paper_smoothing(10, 5))
+    equal = methods.get("sl", form="equal").smoothing(labels)
+    assert equal == pytest.approx(theory.paper_smoothing(10, 5, equal=True))
     for name in set(methods.METHODS) - {"sl"}:
         assert methods.get(name).smoothing(labels) == 0
 

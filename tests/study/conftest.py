@@ -28,9 +28,10 @@ def fake_row(run, level=None, kind=RUN, failed=None):
     curve = level - 0.2 * np.exp(-np.arange(epochs))
     if epochs > 20:
         curve[epochs // 2] = 0.999  # the best test epoch, which no table may show
-    held_out = level if config.holdout else None
+    held_out, error = (level, 0.01) if config.holdout else (None, None)
     history = [
-        EpochScores(e + 1, 1.0, 0.1, held_out, None, float(curve[e]) if kind == RUN else None) for e in range(epochs)
+        EpochScores(e + 1, 1.0, 0.1, held_out, None, float(curve[e]) if kind == RUN else None, held_out, error)
+        for e in range(epochs)
     ]
     return row_of(run, FleetResult(config, history, None, failed), kind, 1.5, 1, PLACE)
 

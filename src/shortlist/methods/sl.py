@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from shortlist import losses, theory
@@ -13,26 +14,29 @@ from shortlist.labels import StochasticLabels
 from shortlist.methods.base import Batch, Method
 from shortlist.risks import paper_risk, total_risk
 
+Form = Literal["total", "paper", "equal"]
+
 
 @dataclass(frozen=True)
 class SL(Method):
     """The paper's risk with an OVR square loss.
 
     Args:
-        form: `total` (Theorem 3.2, Eq. (12), by total expectation) or `paper` (Algorithm 1, Eq. (13), to the letter).
+        form: `total` (Theorem 3.2, Eq. (12), by total expectation), `paper` (Algorithm 1, Eq. (13), to the letter) or
+            `equal` (as in the authors' later code: the mean of the answered part plus that of the None part).
         loss: any of `losses.LOSSES`.
         normalisation: of `losses.ovr_square`, see there. `mean` is `sum` at lr / K and weight decay * K.
     """
 
     name = "sl"
     title = "the paper's risk: label smoothing in effect"
-    form: Literal["total", "paper"] = "total"
+    form: Form = "total"
     loss: str = "ovr_square"
     normalisation: losses.Normalisation = "sum"
 
     def __post_init__(self) -> None:
-        if self.form not in ("total", "paper"):
-            raise unknown_name("form of sl", self.form, ("total", "paper"))
+        if self.form not in get_args(Form):
+            raise unknown_name("form of sl", self.form, get_args(Form))
         losses.get(self.loss)
         if self.normalisation not in get_args(losses.Normalisation):
             raise unknown_name("normalisation of sl", self.normalisation, get_args(losses.Normalisation))
@@ -47,7 +51,8 @@ class SL(Method):
             values = losses.ovr_square(logits, self.normalisation)
         if self.form == "total":
             return batch.risk(total_risk, values)
-        return batch.risk(paper_risk, values, prior=batch.prior)
+        prior = batch.prior if self.form == "paper" else torch.ones_like(batch.prior)
+        return batch.risk(paper_risk, values, prior=prior)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """By the link of the loss; still smoothed."""
@@ -57,8 +62,12 @@ class SL(Method):
         return losses.probabilities(self.loss, logits)
 
     def smoothing(self, labels: StochasticLabels) -> float:
-        """The mean over the items' sizes of what the form amounts to (for `paper` with classes equally frequent)."""
+        """The mean over the items' sizes of what the form amounts to, but for `total` with classes equally frequent."""
         K = labels.num_classes
         sizes, counts = np.unique(labels.sizes, return_counts=True)
-        of_size = theory.smoothing if self.form == "total" else theory.paper_smoothing
-        return float(np.average([of_size(K, size) for size in sizes.tolist()], weights=counts))
+        return float(np.average([self._smoothing(K, size) for size in sizes.tolist()], weights=counts))
+
+    def _smoothing(self, K: int, size: int) -> float:
+        if self.form == "total":
+            return theory.smoothing(K, size)
+        return theory.paper_smoothing(K, size, equal=self.form == "equal")

@@ -1,15 +1,16 @@
 """What `shortlist reproduce` does: the runs of a table, the tuning of variants, the search for SL's recipe."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_write
 from shortlist.methods import Protocol
-from shortlist.study.choose import sl_search, tuning
-from shortlist.study.choose.sl_search import Point, Scored
+from shortlist.study.choose import points, sl_search, tuning
+from shortlist.study.choose.points import Point, Scored
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import PlannedRun, Wanted, cells, planned
 from shortlist.study.plan.paper import METHODS
@@ -19,8 +20,9 @@ from shortlist.study.report.results import CellResult, Results
 from shortlist.study.run.batches import Pace, cut, groups
 from shortlist.study.run.driver import Budget, DriveOutcome, Say, drive, missing, open_engine
 from shortlist.study.run.engines import Local, StudyEngine
-from shortlist.study.run.ledger import RUN, SEARCH, TUNING, Ledger, Ledgers, Row
+from shortlist.study.run.ledger import RUN, SEARCH, TUNING, Ledger, Ledgers
 
+Group = TypeVar("Group")
 TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
 """What is tuned where nothing is stated: every variant of the tables."""
 
@@ -97,53 +99,52 @@ class Study:
     ) -> DriveOutcome:
         """Try the points of every variant, all variants of a dataset together, and keep the choice of each."""
         outcome = DriveOutcome()
-        ledger = self.ledgers.of(TUNING)
         for dataset in datasets:
-            points = self._points(dataset, methods, protocols, epochs)
-            self._try_runs([run for runs in points.values() for run in runs], ledger, engine, outcome)
-            weak = [variant for variant, runs in points.items() if (rows := _rows(runs, ledger)) and tuning.fails(rows)]
+            by_variant = self._points(dataset, methods, protocols, epochs)
+            found = self._try_points(by_variant, TUNING, engine, outcome)
+            weak = [variant for variant, entries in found.items() if tuning.fails(entries)]
             for variant in weak:
                 start = self.recipes.start(study_dataset(dataset), variant)
-                points[variant].append(tuning.adam_point(dataset, variant, start, epochs or tuning.EPOCHS))
-            self._try_runs([points[variant][-1] for variant in weak], ledger, engine, outcome)
-            for variant, runs in points.items():
-                choice = tuning.choose(dataset, variant, _rows(runs, ledger) or ())
-                if choice is not None and tuning.store(choice, ledger):
-                    self.say(f"{dataset}, {variant.text} ({variant.protocol}): {tuning.settings_of(choice.chosen)}")
+                by_variant[variant].append(tuning.adam_point(dataset, variant, start, epochs or tuning.EPOCHS))
+            found |= self._try_points({variant: by_variant[variant] for variant in weak}, TUNING, engine, outcome)
+            for entries in found.values():
+                chosen = points.choose(entries)
+                if chosen is not None:
+                    self._keep(chosen, entries, "tune", tuning.source_of(chosen, entries))
         return outcome
 
     def untried(
         self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
     ) -> list[PlannedRun]:
-        """What `tune` would train, a ninth point for variants that fail apart."""
-        ledger = self.ledgers.of(TUNING)
-        points = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
-        return missing([run for part in points for runs in part.values() for run in runs], lambda run: ledger)
+        """What `tune` would train, one more point for variants that fail apart."""
+        by_variant = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
+        return self._untried([point for part in by_variant for found in part.values() for point in found], TUNING)
 
     def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> DriveOutcome:
-        """The rounds of the search for SL's recipe, its table, and the choice."""
+        """Both rounds of the search for SL's recipe, its table, and the choice for each number of classes."""
         outcome = DriveOutcome()
         for dataset in datasets:
             length = epochs or study_dataset(dataset).epochs
-            screened = self._round(dataset, sl_search.grid(dataset, length), engine, outcome)
-            full = self._round(dataset, sl_search.longer(screened or [], length), engine, outcome)
-            changed = self._round(dataset, sl_search.changed(full or []), engine, outcome)
-            best = sl_search.ranked([*full, *changed]) if full and changed else []
-            if best:
-                self._keep(dataset, best)
-            crops = self._round(dataset, sl_search.cropped(best), engine, outcome)
-            if crops:
-                self._keep(dataset, crops)
-            found = [scored for part in (screened, full, changed, crops) for scored in part or []]
-            if found:
-                atomic_write(self.results / f"search-{dataset}.md", sl_search.table(found, dataset))
+            grids = {count: sl_search.grid(dataset, count, length) for count in sl_search.PLACES}
+            screened = self._try_points(grids, SEARCH, engine, outcome)
+            best = {count: sl_search.full(entries, length) for count, entries in screened.items()}
+            full = self._try_points(best, SEARCH, engine, outcome)
+            chosen = {count: points.choose(entries) for count, entries in full.items()}
+            for count, entry in chosen.items():
+                if entry is not None:
+                    some = None if count == study_dataset(dataset).num_classes else count
+                    self._keep(entry, full[count], "search", sl_search.source_of(entry, full[count]), some)
+            rounds = [(count, entry) for part in (screened, full) for count, found in part.items() for entry in found]
+            if rounds:
+                table = [(count, entry, entry is chosen.get(count)) for count, entry in rounds]
+                atomic_write(self.results / f"search-{dataset}.md", sl_search.table(table, dataset))
         return outcome
 
     def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
-        """What the first round of `search` would train: the next ones depend on how it comes out."""
-        ledger = self.ledgers.of(SEARCH)
-        grids = [(name, sl_search.grid(name, epochs or study_dataset(name).epochs)) for name in datasets]
-        return missing([run for name, grid in grids for point in grid for run in point.runs(name)], lambda run: ledger)
+        """What the first round of `search` would train: the next one depends on how it comes out."""
+        lengths = {name: epochs or study_dataset(name).epochs for name in datasets}
+        grids = [sl_search.grid(name, count, lengths[name]) for name in datasets for count in sl_search.PLACES]
+        return self._untried([point for grid in grids for point in grid], SEARCH)
 
     def _ledger_of(self, run: PlannedRun) -> Ledger:
         """Where a run of a table is kept."""
@@ -154,31 +155,36 @@ class Study:
 
     def _points(
         self, dataset: str, methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
-    ) -> dict[MethodVariant, list[PlannedRun]]:
+    ) -> dict[MethodVariant, list[Point]]:
         recipes, about, length = self.recipes, study_dataset(dataset), epochs or tuning.EPOCHS
         variants = tuning.variants_of(methods or TUNED, protocols)
         return {variant: tuning.points(dataset, variant, recipes.start(about, variant), length) for variant in variants}
 
-    def _round(
-        self, dataset: str, points: Sequence[Point], engine: StudyEngine, outcome: DriveOutcome
-    ) -> list[Scored] | None:
-        """A round of the search, the best first; None where the time was over before its end: the next call goes on."""
-        ledger = self.ledgers.of(SEARCH)
-        self._try_runs([run for point in points for run in point.runs(dataset)], ledger, engine, outcome)
-        found = sl_search.scored(points, dataset, {row["key"]: row for row in ledger.rows()})
-        return found if len(found) == len(points) else None
+    def _untried(self, tried: Sequence[Point], name: str) -> list[PlannedRun]:
+        ledger = self.ledgers.of(name)
+        return missing([run for point in tried for run in point.runs()], lambda run: ledger)
 
-    def _keep(self, dataset: str, found: Sequence[Scored]) -> None:
-        """The best point is the recipe of `sl`, or of `sl+aug` where these points have crops."""
-        best = max(found, key=lambda scored: scored.score)
-        rows = tuple(row for scored in found for row in scored.rows)
-        choice = tuning.Choice(dataset, MethodVariant("sl", "fair", best.point.augment), best.rows[0], rows)
-        source = f"search: best of {len(found)} points, mean held-out accuracy {100 * best.score:.2f} at sizes 5 and 3"
-        if tuning.store(choice, self.ledgers.of(TUNING), "search", source):
-            self.say(f"{dataset}, {choice.variant.text}: {tuning.settings_of(choice.chosen)}")
+    def _try_points(
+        self, by_group: Mapping[Group, Sequence[Point]], name: str, engine: StudyEngine, outcome: DriveOutcome
+    ) -> dict[Group, list[Scored]]:
+        """Train the points of some groups together; the groups whose runs are all there, in their order.
 
-    def _try_runs(self, runs: Sequence[PlannedRun], ledger: Ledger, engine: StudyEngine, outcome: DriveOutcome) -> None:
-        outcome.add(self._drive(runs, lambda run: ledger, engine, tuning.TRIED))
+        What the time was too short for the next call goes on with.
+        """
+        ledger = self.ledgers.of(name)
+        runs = [run for tried in by_group.values() for point in tried for run in point.runs()]
+        outcome.add(self._drive(runs, lambda run: ledger, engine, points.TRIED))
+        rows = {row["key"]: row for row in ledger.rows()}
+        found = {group: points.scored(tried, rows) for group, tried in by_group.items()}
+        return {group: entries for group, entries in found.items() if len(entries) == len(by_group[group])}
+
+    def _keep(
+        self, chosen: Scored, among: Sequence[Scored], by: str, source: str, num_classes: int | None = None
+    ) -> None:
+        if points.store(chosen, among, self.ledgers.of(TUNING), by, source, num_classes):
+            cell = chosen.point.cells[0]
+            some = "" if num_classes is None else f", {num_classes} classes"
+            self.say(f"{cell.dataset}{some}, {cell.variant.text} ({cell.variant.protocol}): {chosen.settings}")
 
     def _drive(
         self, runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger], engine: StudyEngine, kind: str
@@ -195,9 +201,3 @@ class Study:
             pace=self._pace,
             say=self.say,
         )
-
-
-def _rows(runs: Sequence[PlannedRun], ledger: Ledger) -> list[Row] | None:
-    """The rows of some runs; None where one is not there yet."""
-    found = [row for run in runs if (row := ledger.get(run.key)) is not None]
-    return found if len(found) == len(runs) else None

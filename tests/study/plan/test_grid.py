@@ -34,11 +34,12 @@ def test_every_figure_of_the_paper_is_there():
     assert counts == {"table1": 4 * 7 * 6, "table2": 4 * 5, "table3": 28, "table4": 56, "table5": 84}
     assert paper.figure("MNIST", "1-10", "rc", 3) == (10.52, 0.7)
     assert paper.figure("CIFAR10", "1-10", "ol", None) == (82.81, 0.56)
-    assert paper.figure("Fashion", "4-9", "lw", 3) == (94.4, 0.16)
-    assert paper.figure("MNIST", "4-9", "lw", 4) is None
+    assert paper.figure("Fashion", "5-10", "lw", 3) == (94.4, 0.16)  # printed as "4 ~ 9"
+    assert paper.figure("Fashion", "4-9", "lw", 3) is None
+    assert paper.figure("MNIST", "5-10", "lw", 4) is None
     assert paper.figure("MNIST", "1-10", "likelihood", 5) is None
     assert paper.figure(None, "1-10", "sl", 5) is None
-    assert [paper.subset_size(c) for c in ("1-8", "4-9", "7-10")] == [4, 3, 2]
+    assert [paper.subset_size(c) for c in ("1-8", "4-9", "5-10", "7-10")] == [4, 3, 3, 2]
 
 
 def test_table2_repeats_table1():
@@ -71,8 +72,8 @@ def test_runs_of_a_table_are_shared_between_protocols():
 
 def test_the_whole_study():
     runs = planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)
-    # 13 variants x (6 sizes + 6 class subsets) and 2 kinds of ordinary labels, 5 trials, 2 datasets
-    assert len(runs) == 2 * 5 * (13 * 12 + 2)
+    # 13 variants x (6 sizes + 6 class subsets, one of them read in two ways) and 2 kinds of ordinary labels, 5 trials
+    assert len(runs) == 2 * 5 * (13 * 13 + 2)
     assert len({run.key for run in runs}) == len(runs)
     assert [r.key for r in planned(Wanted(datasets=("mnist", "fashion")), NONE_CHOSEN)] == [r.key for r in runs]
 
@@ -86,6 +87,16 @@ def test_the_run_of_a_cell():
     ordinary = plan_run(Cell("mnist", "1-10", None, MethodVariant("ol-ovr", "paper")), 0, NONE_CHOSEN, 7).config
     assert (ordinary.method, ordinary.method_options, ordinary.size) == ("ol", {"loss": "ovr_square"}, None)
     assert (ordinary.epochs, ordinary.classes, ordinary.model) == (7, None, "lenet")
+
+
+def test_a_run_that_ends_with_its_best_epoch():
+    cell = Cell("mnist", "5-10", 3, MethodVariant("sl", keep=True))
+    config = plan_run(cell, 1, NONE_CHOSEN).config
+    assert (config.keep, config.holdout, config.classes) == ("best", 0.1, (4, 5, 6, 7, 8, 9))
+    assert cell.variant.text == "sl+keep"
+    assert MethodVariant.parse("sl+keep") == cell.variant
+    plain = plan_run(replace(cell, variant=MethodVariant("sl")), 1, NONE_CHOSEN).config
+    assert (plain.keep, plain.holdout) == ("last", 0.0)
 
 
 def test_keys_do_not_change_with_the_code():
@@ -140,6 +151,7 @@ CHANGES = {
     "augment": [True],
     "ema": [0.9, 0.99],
     "holdout": [0.1],
+    "keep": ["best"],
     "seed": [1, 2],
 }
 ONE_CHANGE = [(name, value) for name, values in CHANGES.items() for value in values]
@@ -151,7 +163,8 @@ def test_what_decides_the_result_decides_the_key(one, other):
         base = RunConfig(method="sl", size=5, protocol="paper", epochs=100, seed=0)
         if change[0] == "method" and change[1] != "sl":
             base = replace(base, method_options={})
-        return key_of("mnist", canonical(replace(base, **{change[0]: change[1]}), 10))
+        changed = dict([change, *([("holdout", 0.2)] if change[0] == "keep" else [])])
+        return key_of("mnist", canonical(replace(base, **changed), 10))
 
     same_run = one == other or {json.dumps(one), json.dumps(other)} <= {'["method", "sl"]'}
     assert (key(one) == key(other)) == same_run
@@ -178,7 +191,7 @@ def test_trials_share_their_settings_key():
 
 
 def test_a_cell_survives_its_row():
-    for cell in cells(Wanted(datasets=("fashion",), methods=("sl", "rc+aug", "teacher+aug+strong+ema", "ol"))):
+    for cell in cells(Wanted(datasets=("fashion",), methods=("sl+keep", "rc+aug", "teacher+aug+strong+ema", "ol"))):
         assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
 
 
@@ -196,10 +209,10 @@ def test_the_share_a_line_trains_on_is_what_it_is_fed(method):
 
 
 def test_recipes_of_the_ledger():
-    def row(by, lr, dataset="fashion", line="sl", augment=False):
+    def row(by, lr, dataset="fashion", line="sl", augment=False, **more):
         settings = Recipe(lr, 1e-3, method_options={"form": "paper"}).settings()
         return {"kind": CHOICE, "by": by, "dataset": dataset, "line": line, "protocol": "fair", "augment": augment,
-                "settings": settings, "source": by}  # fmt: skip
+                "settings": settings, "source": by, **more}  # fmt: skip
 
     fashion, line = study_dataset("fashion"), MethodVariant("sl", "paper")
     assert NONE_CHOSEN.of(fashion, line) == default_recipe(fashion, line.canonical())
@@ -213,6 +226,12 @@ def test_recipes_of_the_ledger():
     assert found.of(study_dataset("fashion-quick"), line).lr == 0.3
     assert found.of(study_dataset("mnist"), line).source == "search (for sl on fashion)"
     assert found.of(study_dataset("cifar10"), line).source == "default, not tuned"
+    # what was searched for so many classes goes first, elsewhere too; a run with a chosen epoch has the same settings
+    some = Recipes([row("search", 0.4, num_classes=6), row("search", 0.3), row("tune", 0.2, dataset="mnist")])
+    assert [some.of(fashion, line, count).lr for count in (10, 8, 6, None)] == [0.3, 0.3, 0.4, 0.3]
+    assert some.of(study_dataset("mnist"), line, 6).lr == 0.4
+    assert some.of(fashion, MethodVariant("sl", keep=True), 6).lr == 0.4
+    assert some.start(study_dataset("cifar10"), line).method_options == {"form": "paper"}
     # CC with every answer is the likelihood, settings and all
     chosen = Recipes([row("tune", 0.7, line="likelihood")])
     assert chosen.of(fashion, MethodVariant("cc", "fair")).lr == 0.7

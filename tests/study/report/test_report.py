@@ -147,7 +147,7 @@ def test_a_small_study_is_asked_for_its_own_datasets_only(tmp_path):
     runs = planned(Wanted(("table1",), ("fashion",), methods=("sl", "rc"), sizes=(5,), trials=1), NONE_CHOSEN)
     report = write_report(write(tmp_path, [fake_row(run) for run in runs]))
     ((head, lines),) = _missing(report.text).items()
-    owed = {cell.canonical() for cell in cells(Wanted(datasets=("fashion",)))}
+    owed = {cell.canonical() for cell in cells(Wanted(datasets=("fashion",))) if cell.classes != "4-9"}
     shared = 2 * 4 - 1  # Table 2 names SL and likelihood again; of these SL at size 5 was run
     assert report.missing == len(owed) - len(runs) + shared
     assert head == f"**fashion**, {report.missing} cells: not run yet"

@@ -3,7 +3,7 @@
 import pytest
 
 from shortlist.errors import InputError
-from shortlist.study.choose.tuning import TRIED
+from shortlist.study.choose.points import TRIED
 from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import Wanted, planned
 from shortlist.study.plan.recipes import Recipes

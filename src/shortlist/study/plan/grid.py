@@ -20,6 +20,8 @@ BEYOND = "beyond"
 PARTS = (*TABLES, BEYOND)
 IMPROVED = "likelihood+aug+ema"
 TRIALS = 5
+HOLDOUT = 0.1
+"""The share of the labelled items that settings, or epochs, are chosen by."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Cell:
 
     dataset: str
     classes: str
-    """As in the paper, counted from 1: `1-10`, `4-9`."""
+    """Counted from 1: `1-10`, `5-10`."""
     size: int | None
     variant: MethodVariant
 
@@ -201,7 +203,8 @@ def config_of(cell: Cell, trial: int, recipe: Recipe, epochs: int | None = None,
         augment=cell.variant.augment,
         strong=cell.variant.strong,
         ema=EMA if cell.variant.ema else 0.0,
-        holdout=holdout,
+        holdout=HOLDOUT if cell.variant.keep else holdout,
+        keep="best" if cell.variant.keep else "last",
         seed=trial,
         **recipe.settings(),
     )
@@ -221,5 +224,5 @@ def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
 def plan_run(cell: Cell, trial: int, recipes: Recipes, epochs: int | None = None) -> PlannedRun:
     """One trial of a cell, by the recipe of the variant that is run for it."""
     run_as = cell.canonical()
-    recipe = recipes.of(study_dataset(run_as.dataset), run_as.variant)
+    recipe = recipes.of(study_dataset(run_as.dataset), run_as.variant, run_as.num_classes)
     return PlannedRun(run_as, trial, config_of(run_as, trial, recipe, epochs), recipe.source)

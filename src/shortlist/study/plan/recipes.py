@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from shortlist.study.plan.datasets import StudyDataset
-from shortlist.study.plan.variants import MethodVariant, stated_options
+from shortlist.study.plan.variants import SQUARE, MethodVariant, stated_options
 from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
@@ -60,8 +60,12 @@ def adam_recipe(variant: MethodVariant) -> Recipe:
 
 def default_recipe(dataset: StudyDataset, variant: MethodVariant) -> Recipe:
     """The settings of a variant that was not tuned."""
-    table = _SQUARE if variant.name in ("sl", "ol-ovr", "sl_unbiased") else _CROSS_ENTROPY
+    table = _SQUARE if variant.name in SQUARE else _CROSS_ENTROPY
     return replace(table[dataset.model], batch_size=dataset.batch_size, method_options=variant.options)
+
+
+Place = tuple[str, MethodVariant, int | None]
+"""A dataset, a variant, and the number of classes that a choice is for; None: for all."""
 
 
 class Recipes:
@@ -72,13 +76,13 @@ class Recipes:
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._chosen: dict[tuple[str, MethodVariant], tuple[tuple[int, int], Recipe]] = {}
+        self._chosen: dict[Place, tuple[tuple[int, int], Recipe]] = {}
         epochs: dict[str, int] = {}
         for row in rows:
             if row.get("kind") != CHOICE:
                 epochs[row.get("key", "")] = row.get("config", {}).get("epochs", 0)
                 continue
-            place = (str(row["dataset"]), MethodVariant.from_row(row))
+            place = (str(row["dataset"]), MethodVariant.from_row(row), row.get("num_classes"))
             # a short try must not push out the real thing, which is not stored twice and could not come back
             rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
             if place not in self._chosen or rank >= self._chosen[place][0]:
@@ -86,14 +90,19 @@ class Recipes:
                 settings = {**row["settings"], "method_options": options, "source": row["source"]}
                 self._chosen[place] = (rank, Recipe.from_dict(settings))
 
-    def of(self, dataset: StudyDataset, variant: MethodVariant) -> Recipe:
-        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default."""
+    def of(self, dataset: StudyDataset, variant: MethodVariant, num_classes: int | None = None) -> Recipe:
+        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default.
+
+        Of those searched for, one for so many classes goes first.
+        """
         variant = variant.canonical()
         names = (dataset.name, *dataset.recipes_from)
-        searched = [(name, variant) for name in names if self._chosen.get((name, variant), ((0,),))[0][0] == SEARCHED]
-        for name, tried in [*searched, *((name, tried) for name in names for tried in variant.plainer())]:
-            if (name, tried) in self._chosen:
-                recipe = self._chosen[(name, tried)][1]
+        same = dict.fromkeys((variant, replace(variant, keep=False)))
+        searched = [(name, tried, count) for count in (num_classes, None) for name in names for tried in same]
+        searched = [place for place in searched if self._chosen.get(place, ((0,),))[0][0] == SEARCHED]
+        for place in [*searched, *((name, tried, None) for name in names for tried in variant.plainer())]:
+            if place in self._chosen:
+                recipe, (name, tried, _) = self._chosen[place][1], place
                 borrowed = "" if (name, tried) == (dataset.name, variant) else f" (for {tried.text} on {name})"
                 return replace(recipe, source=recipe.source + borrowed)
         return default_recipe(dataset, variant)
@@ -105,7 +114,8 @@ class Recipes:
         """
         default = default_recipe(dataset, variant)
         names = (dataset.name, *dataset.recipes_from)
-        for (name, searched), (rank, recipe) in self._chosen.items():
-            if rank[0] == SEARCHED and name not in names and searched in variant.canonical().plainer():
+        for (name, searched, count), (rank, recipe) in self._chosen.items():
+            elsewhere = rank[0] == SEARCHED and name not in names and count is None
+            if elsewhere and searched in variant.canonical().plainer():
                 return replace(default, schedule=recipe.schedule, method_options=recipe.method_options)
         return default

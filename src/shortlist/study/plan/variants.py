@@ -9,13 +9,17 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.methods import METHODS, Method, Protocol
 from shortlist.training import RunConfig
 
-EXTRAS = ("aug", "strong", "ema")
+EXTRAS = ("aug", "strong", "ema", "keep")
+ADDED = ("ema", "strong", "keep")
+"""Fields that a row of the ledger has only where they are true: older rows have none of them."""
 EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
 """Variants with a name of their own: OL with the loss SL has, since the paper does not say which OL had."""
 FIRST_OPTIONS: dict[str, dict[str, Any]] = {"teacher": {"temperature": 0.5, "decay": 0.999, "memory": 0.0}}
 """Options whose defaults changed: what they were when the first runs were stored, which do not state them."""
+SQUARE = ("sl", "sl_unbiased", "ol-ovr")
+"""Variants with the square loss, whose gradients are larger than those of cross entropy."""
 TITLES = {
     "ol": "OL (cross entropy)",
     "ol-ovr": "OL (OVR square)",
@@ -36,6 +40,8 @@ class MethodVariant:
     ema: bool = False
     strong: bool = False
     """Whether a second, strongly changed view of every image is trained on."""
+    keep: bool = False
+    """Whether a run ends with the epoch that did best on held-out answers, instead of the last."""
 
     @classmethod
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
@@ -48,17 +54,17 @@ class MethodVariant:
                 raise unknown_name("addition to a method", extra, EXTRAS)
         if ":" in name:
             methods.find(name)  # a module of one's own that cannot be had is told of now
-        return cls(name, protocol, "aug" in extras, "ema" in extras, "strong" in extras)
+        return cls(name, protocol, "aug" in extras, "ema" in extras, "strong" in extras, "keep" in extras)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of the ledger; the oldest know no averages, older ones no strong views."""
-        return cls(row["line"], row["protocol"], row["augment"], row.get("ema", False), row.get("strong", False))
+        """From a row of the ledger; an addition that it does not name it has not."""
+        return cls(row["line"], row["protocol"], row["augment"], *(row.get(name, False) for name in ADDED))
 
     def to_dict(self) -> dict[str, Any]:
         """For a row of the ledger."""
         shared = {"line": self.name, "protocol": self.protocol, "augment": self.augment}
-        return {**shared, **{name: True for name in ("ema", "strong") if getattr(self, name)}}
+        return {**shared, **{name: True for name in ADDED if getattr(self, name)}}
 
     @property
     def method(self) -> str:
@@ -88,7 +94,7 @@ class MethodVariant:
     @property
     def text(self) -> str:
         """As `parse` reads it."""
-        present = zip(EXTRAS, (self.augment, self.strong, self.ema), strict=True)
+        present = zip(EXTRAS, (self.augment, self.strong, self.ema, self.keep), strict=True)
         return "+".join([self.name, *(extra for extra, there in present if there)])
 
     @property
@@ -96,13 +102,15 @@ class MethodVariant:
         """For tables."""
         views = ", two views" if self.strong else ""
         extras = (", augmented" if self.augment else "") + views + (", averaged weights" if self.ema else "")
+        extras += ", epoch chosen" if self.keep else ""
         _, own, last = self.name.rpartition(":")
         return TITLES.get(self.name, last if own else self.name.upper()) + extras
 
     def plainer(self) -> list[Self]:
-        """This variant, then without averaged weights, then without strong views, then without augmentation."""
-        single, plain = replace(self, ema=False), replace(self, ema=False, strong=False)
-        return list(dict.fromkeys([self, single, plain, replace(plain, augment=False)]))
+        """This variant, then without the choice of an epoch, averaged weights, strong views, augmentation."""
+        last = replace(self, keep=False)
+        single, plain = replace(last, ema=False), replace(last, ema=False, strong=False)
+        return list(dict.fromkeys([self, last, single, plain, replace(plain, augment=False)]))
 
     def canonical(self) -> Self:
         """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every

@@ -9,7 +9,7 @@ from typing import Any
 
 from shortlist.errors import InputError
 from shortlist.internal.provenance import short
-from shortlist.study.choose.tuning import TRIED
+from shortlist.study.choose.points import TRIED
 from shortlist.study.plan.datasets import QUICK, names, study_dataset
 from shortlist.study.plan.recipes import CHOICE, Recipes
 from shortlist.study.plan.variants import MethodVariant

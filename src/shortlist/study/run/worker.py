@@ -51,6 +51,8 @@ def row_of(
         "last": _rounded(scored[-1].test_accuracy) if scored else None,
         "mean_of_last_ten": _rounded(mean_of_last(scored), MEAN_DIGITS),
         "validation": _rounded(mean_of_last(scored, "validation_accuracy"), MEAN_DIGITS),
+        **(_held_out(scored) if run.config.holdout else {}),
+        **({"kept": _kept(result)} if run.config.keep == "best" else {}),
         "failed": result.failed,
         "seconds": round(seconds, 3),
         "together": together,
@@ -59,6 +61,22 @@ def row_of(
         "config": run.config.to_dict(),
         "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
     }
+
+
+def _held_out(history: Sequence[EpochScores]) -> Row:
+    """The accuracy by all held-out answers, None among them, mean of the last ten epochs, and its standard error."""
+    error = history[-1].validation_error if history else None
+    return {
+        "estimate": _rounded(mean_of_last(history, "validation_estimate"), MEAN_DIGITS),
+        "estimate_error": _rounded(error, MEAN_DIGITS),
+    }
+
+
+def _kept(result: FleetResult) -> Row | None:
+    """The epoch that was chosen on held-out answers, and its test accuracy."""
+    if result.failed is not None:
+        return None
+    return {"epoch": result.saved.epoch, "accuracy": _rounded(result.saved.test_accuracy)}
 
 
 def _tested(history: Sequence[EpochScores]) -> bool:
