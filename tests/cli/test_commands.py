@@ -275,7 +275,7 @@ def test_listings(shortlist):
         assert names in shortlist(what).out
         rows = json.loads(shortlist(what, "--json").out)[what]
         assert names in {row["name"] for row in rows}
-    assert len(json.loads(shortlist("methods", "--json").out)["methods"]) == 13
+    assert len(json.loads(shortlist("methods", "--json").out)["methods"]) == 14
     assert re.fullmatch(r"shortlist \d+\.\d+.*\n", shortlist("--version").out)
 
 

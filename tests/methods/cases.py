@@ -38,6 +38,7 @@ CASES = {
     "teacher of a long memory": ("teacher", {"temperature": 0.8, "memory": 0.7}),
     "crdpll": ("crdpll", {}),
     "crdpll at once": ("crdpll", {"pull": 0.7, "ramp": 0.0}),
+    "dirk": ("dirk", {}),
     "teacher, an epoch ago": ("teacher", {"pull": 0.6, "memory": 0.7, "fresh": False}),
 }
 SURE, PROGRESS = 4.0, 0.125
@@ -112,6 +113,9 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
         share = options.get("pull", 1.0) * (1.0 if options.get("ramp") == 0 else PROGRESS / 0.5)
         apart = sum(w[k] * (math.log(w[k]) - log_p[k]) for k in range(K) if w[k])
         return share * apart - sum(naive.log_of_candidates(f, [j for j in range(K) if j != k]) for k in S)
+    if name == "dirk":
+        r = rectified(naive.softmax([SURE * share for share in w]), C)
+        return -sum(r[k] * log_p[k] for k in range(K))
     if name == "teacher":
         return taught(options, log_p, -naive.log_of_candidates(f, C), C, w)
     beta = options.get("beta", 1.0)
@@ -120,6 +124,19 @@ def item_objective(name: str, options: dict, f: list[float], C: list[int], w: li
         return sum(w[k] * naive.sigmoid(-f[k]) for k in C) + beta * ruled_out
     ruled_out = sum(w[k] * -naive.log_of_candidates(f, [j for j in range(K) if j != k]) for k in S)
     return sum(w[k] * -log_p[k] for k in C) + beta * ruled_out
+
+
+def rectified(p: list[float], C: list[int]) -> list[float]:
+    """DIRK's target as its authors compute it (https://github.com/wu-dd/DIRK, model.py); a single candidate is sure."""
+    K = len(p)
+    if len(C) == 1 or len(C) == K:
+        return [p[k] / sum(p[j] for j in C) if k in C else 0.0 for k in range(K)]
+    inside = sum(p[k] for k in C)
+    part = [p[k] / inside if k in C else 0.0 for k in range(K)]
+    rest = [0.0 if k in C else p[k] / (1 - inside) for k in range(K)]
+    scaled = max(rest) / inside
+    share = scaled / (scaled + min(part[k] for k in C))
+    return [share * part[k] + (1 - share) * rest[k] for k in range(K)]
 
 
 def taught(options: dict, log_p: list[float], likely: float, C: list[int], w: list[float]) -> float:

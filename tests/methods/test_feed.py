@@ -10,7 +10,7 @@ from shortlist import methods
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 
-BASELINES = {"log", "exp", "cc", "rc", "proden", "lw", "crdpll"}
+BASELINES = {"log", "exp", "cc", "rc", "proden", "lw", "crdpll", "dirk"}
 STATEFUL = {"rc": "after", "proden": "forward", "lw": "after", "crdpll": "forward", "teacher": "forward"}
 
 

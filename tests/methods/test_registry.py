@@ -13,7 +13,7 @@ from shortlist.methods import Method
 
 def test_the_methods():
     names = ["ol", "sl", "sl_unbiased", "likelihood", "log", "exp", "cc", "rc", "proden", "lw", "propensity", "teacher"]
-    names += ["crdpll"]
+    names += ["crdpll", "dirk"]
     assert list(methods.METHODS) == names
     for name in names:
         method = methods.get(name)
@@ -53,6 +53,7 @@ def test_unknown_methods_suggest_the_nearest():
         ("lw", {"form": "sigmid"}, "unknown form of lw 'sigmid': did you mean 'sigmoid'"),
         ("lw", {"beta": -1.0}, "beta of lw: expected at least 0, got -1.0"),
         ("lw", {"beta": float("nan")}, "beta of lw"),
+        ("dirk", {"decay": 1.0}, "decay of dirk: expected 0 to below 1, got 1.0"),
         ("crdpll", {"pull": -1.0}, "pull of crdpll: expected at least 0, got -1.0"),
         ("crdpll", {"ramp": 2.0}, "ramp of crdpll: expected 0 to 1, got 2.0"),
         ("teacher", {"temperature": 0}, "temperature of teacher: expected above 0, got 0"),

@@ -66,7 +66,7 @@ def test_sharper_for_a_lower_temperature():
 
 def test_it_asks_for_a_teacher_and_the_others_do_not():
     asked = {name: methods.get(name).teacher for name in methods.METHODS}
-    assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.99}
+    assert {name: decay for name, decay in asked.items() if decay} == {"teacher": 0.99, "dirk": 0.99}
     assert methods.get("teacher", decay=0.9).teacher == 0.9
 
 

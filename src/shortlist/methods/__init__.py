@@ -15,6 +15,7 @@ from shortlist.methods.base import (
 )
 from shortlist.methods.cc import CC
 from shortlist.methods.crdpll import CRDPLL
+from shortlist.methods.dirk import DIRK
 from shortlist.methods.exp import EXP
 from shortlist.methods.likelihood import Likelihood
 from shortlist.methods.log import LOG
@@ -58,7 +59,7 @@ def register(method: type[Method]) -> type[Method]:
     return method
 
 
-for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity, Teacher, CRDPLL):
+for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Propensity, Teacher, CRDPLL, DIRK):
     register(_method)
 
 
