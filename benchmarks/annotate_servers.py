@@ -28,6 +28,7 @@ from shortlist.annotate.project.sources import Source
 from shortlist.internal.provenance import provenance
 
 CLASSES = 20
+ROOT = Path(__file__).parents[1]
 
 
 def make_project(folder: Path, database: str | None, items: int, overlap: int = 1) -> Project:
@@ -44,14 +45,55 @@ def make_tokens(project: Project, count: int) -> list[str]:
     return [auth.make_token("client", auth.invite(f"client {i}")[0]) for i in range(count)]
 
 
+MAKE = """
+import json, sys
+from pathlib import Path
+from annotate_servers import make_project, make_tokens
+folder, database, items, overlap, people = sys.argv[1:]
+project = make_project(Path(folder), database or None, int(items), int(overlap))
+print(json.dumps(make_tokens(project, int(people))))
+project.close()
+"""
+# what an installation of an older version did not have
+BARE = "import sys; sys.modules['uvloop'] = sys.modules['httptools'] = None; from shortlist.cli import main; main()"
+
+
+class Version:
+    """A checkout whose code is run; the environment's packages are the same for all."""
+
+    def __init__(self, root: Path = ROOT, bare: bool = False) -> None:
+        paths = [str(root / "src"), str(root / "benchmarks")]
+        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        self.command = [sys.executable, *(["-c", BARE] if bare else ["-m", "shortlist"])]
+
+    def make(self, folder: Path, database: str | None, items: int, overlap: int, people: int) -> list[str]:
+        """A project made by this version; returns the tokens of its annotators."""
+        words = [sys.executable, "-c", MAKE, str(folder), database or "", str(items), str(overlap), str(people)]
+        tokens: list[str] = json.loads(subprocess.check_output(words, env=self.environment))
+        return tokens
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    """The files of another commit."""
+    with tempfile.TemporaryDirectory(prefix="shortlist-") as folder:
+        packed = subprocess.run(["git", "archive", revision], cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x"], cwd=folder, input=packed, check=True)
+        yield Path(folder)
+
+
 class Server:
     """`shortlist annotate serve` in a process of its own."""
 
-    def __init__(self, folder: Path, port: int, quiet: bool = False) -> None:
+    def __init__(
+        self, folder: Path, port: int, quiet: bool = False, version: Version | None = None, workers: int = 1
+    ) -> None:
         self.port, self.begun = port, time.monotonic()
-        command = [sys.executable, "-m", "shortlist", "annotate", "serve", str(folder), "--port", str(port)]
+        version = version or Version()
+        command = [*version.command, "annotate", "serve", str(folder), "--port", str(port)]
+        command += ["--workers", str(workers)] if workers > 1 else []
         errors = subprocess.DEVNULL if quiet else None
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=version.environment)
 
     def wait(self, seconds: float = 60) -> None:
         """Until it listens."""
@@ -67,19 +109,34 @@ class Server:
         raise RuntimeError("the server did not start")
 
     def megabytes(self) -> float:
-        """Resident memory now."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+        """Resident memory now, of the workers as well."""
+        return sum(_megabytes(pid) for pid in family(self.process.pid))
 
     def cpu_seconds(self) -> float:
-        """Processor time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Processor time so far, of the workers as well."""
+        return sum(cpu_seconds(pid) for pid in family(self.process.pid))
 
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()
         self.process.wait()
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return [pid, *(one for child in children.read_text().split() for one in family(int(child)))]
+
+
+def _megabytes(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of one process so far, and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 class Caller:
@@ -124,6 +181,11 @@ class Postgres:
     def stop(self, mode: str = "immediate") -> None:
         """`immediate` is a crash: what was not on the disk is lost, and the next start recovers."""
         self._run("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the whole cluster so far."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        return sum(cpu_seconds(pid) for pid in family(postmaster))
 
     def new_database(self) -> str:
         import psycopg

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Table, bindparam, case, exists, func, insert, select, update
+from sqlalchemy import Table, bindparam, case, exists, func, insert, select, update
 
+from shortlist.annotate.db.quick import Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
 
-Row = TypeVar("Row")
+Member = TypeVar("Member")
 
 _LAST_CLASS = select(func.max(classes.c.id))
 _CLASS_NAMES = select(classes.c.name).order_by(classes.c.id)
@@ -56,67 +57,67 @@ ASKABLE = ~_OF_KNOWN
 _FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((_OF_KNOWN, "closed"), else_="free"))
 
 
-def batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
+def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
     """`rows` cut into pieces of at most `size`."""
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 
 
-def count_classes(connection: Connection) -> int:
+def count_classes(connection: Runs) -> int:
     """How many classes there are now."""
     last = connection.execute(_LAST_CLASS).scalar()
     return 0 if last is None else int(last) + 1
 
 
-def class_names(connection: Connection) -> list[str]:
+def class_names(connection: Runs) -> list[str]:
     """Every class name, in the order of the ids."""
     return list(connection.execute(_CLASS_NAMES).scalars())
 
 
-def class_ids(connection: Connection) -> dict[str, int]:
+def class_ids(connection: Runs) -> dict[str, int]:
     """The id of every class, by its name."""
     return {name: k for k, name in enumerate(class_names(connection))}
 
 
-def shown_classes(connection: Connection, shown: set[int]) -> dict[int, RowMapping]:
+def shown_classes(connection: Runs, shown: set[int]) -> dict[int, Row]:
     """The name and description of each class as they are now: an admin may change them while people work."""
     rows = connection.execute(_SHOWN_CLASSES, {"shown": list(shown)}).mappings()
     return {row["id"]: row for row in rows}
 
 
-def all_descriptions(connection: Connection) -> dict[int, str]:
+def all_descriptions(connection: Runs) -> dict[int, str]:
     """The descriptions of the classes that have one."""
-    return {row.id: row.description for row in connection.execute(_DESCRIPTIONS)}
+    return {row["id"]: row["description"] for row in connection.execute(_DESCRIPTIONS).mappings()}
 
 
-def next_rank(connection: Connection) -> int:
+def next_rank(connection: Runs) -> int:
     """The rank behind every slot there is."""
     last = connection.execute(_LAST_RANK).scalar()
     return 0 if last is None else int(last) + 1
 
 
-_INSERTS: dict[str, Any] = {}
+_INSERTS: dict[tuple[str, ...], Any] = {}
 
 
-def insert_id(connection: Connection, table: Table, values: dict[str, Any]) -> int:
+def insert_id(connection: Runs, table: Table, values: dict[str, Any]) -> int:
     """Insert one row and return its id."""
-    statement = _INSERTS.get(table.name)
+    key = (table.name, *values)
+    statement = _INSERTS.get(key)
     if statement is None:
-        statement = _INSERTS[table.name] = insert(table)
-    key = connection.execute(statement, values).inserted_primary_key
-    assert key is not None  # every table has a numbered id
-    return int(key[0])
+        given = {name: bindparam(name, type_=table.c[name].type) for name in values}
+        statement = _INSERTS[key] = insert(table).values(given).returning(table.c.id)
+    return int(connection.execute(statement, values).scalar_one())
 
 
 def set_slot(
-    connection: Connection, slot_id: int, state: str, turn: int, holder: int | None = None, until: float | None = None
+    connection: Runs, slot_id: int, state: str, turn: int, holder: int | None = None, until: float | None = None
 ) -> None:
     """Move a slot to another state."""
     values = {"slot": slot_id, "to_state": state, "to_turn": turn, "holder": holder, "until": until}
     connection.execute(SET_SLOT, values)
 
 
-def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
+def free_slot(connection: Runs, slot: Row, turn: int) -> None:
     """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
     A gold slot belongs to one annotator and is not passed on; one of an item whose class became known is closed.
@@ -128,19 +129,19 @@ def free_slot(connection: Connection, slot: RowMapping, turn: int) -> None:
     connection.execute(_FREE_SLOT, values | {"to_rank": next_rank(connection)})
 
 
-def settle_item(connection: Connection, item_id: int, change: int) -> None:
+def settle_item(connection: Runs, item_id: int, change: int) -> None:
     """Count an item's waiting slots down (-1) or up (+1); with none left it is done."""
     connection.execute(_SETTLE, {"item": item_id, "change": change})
 
 
-def count_answer(connection: Connection, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
+def count_answer(connection: Runs, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
     """Keep an annotator's counters up to date, so that no page has to count the answers."""
     answered = 0 if kind == "skip" else change
     counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
     connection.execute(_COUNT, {"annotator": annotator_id, **counts})
 
 
-def refused_classes(connection: Connection, slot_id: int) -> list[int]:
+def refused_classes(connection: Runs, slot_id: int) -> list[int]:
     """The classes that were shown in this slot and answered with None; any other answer ends a slot."""
     lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
     return sorted({k for shown in lists for k in shown})

@@ -1,6 +1,7 @@
 """The database: SQLite (WAL, synchronous=FULL, BEGIN IMMEDIATE for every writer) or PostgreSQL behind one interface."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from shortlist.annotate.db.group_commit import GroupCommit
+from shortlist.annotate.db.quick import Quick
 from shortlist.annotate.db.schema import REVISION
 from shortlist.errors import InputError
 
@@ -29,6 +31,7 @@ class Store:
         self._writing = engine.execution_options(shortlist_write=True)
         # SQLite allows one writer at a time: waiting for a lock is fair and cheap, polling a busy file is neither.
         self._sqlite = GroupCommit(self._writing) if self.is_sqlite else None
+        self._open = threading.local()
 
     @classmethod
     def open(cls, url: str) -> "Store":
@@ -48,6 +51,24 @@ class Store:
         """A writing transaction; committed to the disk when the block ends, rolled back when it raises."""
         with self._sqlite.write() if self._sqlite is not None else self._writing.begin() as connection:
             yield connection
+
+    @contextmanager
+    def quick(self) -> Iterator[Quick]:
+        """The same for many small statements; within another `quick` of this thread, a part of that transaction."""
+        found: Quick | None = getattr(self._open, "quick", None)
+        if found is not None:
+            yield found
+            return
+        with self.write() as connection:
+            self._open.quick = quick = Quick(connection)
+            try:
+                with quick.together():
+                    yield quick
+                quick.complete = True
+            finally:
+                self._open.quick = None
+        for effect in quick.after:
+            effect()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -1,12 +1,13 @@
 """Who gets which question next. No step costs more where there are more items or answers."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, exists, false, or_, select, update
+from sqlalchemy import bindparam, exists, false, or_, select, update
 
+from shortlist.annotate.db.quick import Row, Runs
 from shortlist.annotate.db.schema import annotators, items, questions, slots
 from shortlist.annotate.db.statements import (
     ASKABLE,
@@ -39,7 +40,7 @@ _HELD = (
     .where(*_MINE)
     .order_by(_Q.id)
 )
-_RENEW = update(slots).where(_S.id.in_(bindparam("held", expanding=True))).values(lease_until=bindparam("until"))
+_RENEW = update(slots).where(_S.id.in_(select(_Q.slot_id).where(*_MINE))).values(lease_until=bindparam("until"))
 # the annotator was asked about the item in another slot, or in this turn of this slot
 _SPOKEN = exists().where(
     _Q.annotator_id == bindparam("annotator"),
@@ -70,6 +71,10 @@ _TAKE = (
 _REOPEN = (
     update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed", ASKABLE).values(state="free"),
     update(items).where(_I.id == bindparam("item"), _I.state == "closed", _I.known.is_(None)).values(state="open"),
+)
+_CLOSE = (
+    update(items).where(_I.id == bindparam("item")).values(state="closed"),
+    update(slots).where(_S.item_id == bindparam("item"), _S.state == "free").values(state="closed"),
 )
 _EXPIRED = (
     select(_S.id.label("slot_id"), _S.gold, _S.turn, _S.annotator_id)
@@ -112,7 +117,7 @@ class Served:
 class Ask:
     """A request for questions within one transaction: by whom, when, and where seeds come from."""
 
-    connection: Connection
+    connection: Runs
     annotator_id: int
     now: float
     seeds: Callable[[], int]
@@ -135,30 +140,30 @@ class Leases:
         # rank may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
-    def held(self, connection: Connection, annotator_id: int) -> list[RowMapping]:
+    def held(self, connection: Runs, annotator_id: int) -> Sequence[Row]:
         """The annotator's open questions with their slots, oldest first, the slots locked."""
         mine = {"annotator": annotator_id}
         if not self.store.is_sqlite:
             # First lock, then read: a row read before the wait for its lock would show the past.
-            connection.execute(_LOCK_HELD, mine).all()
-        return list(connection.execute(_HELD, mine).mappings())
+            connection.execute(_LOCK_HELD, mine)
+        return connection.execute(_HELD, mine).mappings().all()
 
     def top_up(
-        self, connection: Connection, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
+        self, connection: Runs, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
     ) -> list[Served]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
         until = now + self.lease_seconds
         ask = Ask(connection, annotator_id, now, seeds, count_classes(connection))
-        rows: list[Mapping[Any, Any]] = list(self.held(connection, annotator_id))
+        rows: list[Row] = list(self.held(connection, annotator_id))
         if rows:
-            connection.execute(_RENEW, {"held": [row["slot_id"] for row in rows], "until": until})
+            connection.execute(_RENEW, {"annotator": annotator_id, "until": until})
         hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
         shown = shown_classes(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
         return [_served(row, [shown[k] for k in row["shortlist"]], until) for row in rows]
 
-    def _lease(self, ask: Ask) -> Mapping[Any, Any] | None:
+    def _lease(self, ask: Ask) -> Row | None:
         while True:
             freed = self._reclaim(ask)
             wanted = self._find_wanted(ask)
@@ -183,16 +188,18 @@ class Leases:
             set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
             return {**slot, **_insert_question(ask, slot, choice, seed)}
 
-    def _find_wanted(self, ask: Ask) -> RowMapping | None:
+    def _find_wanted(self, ask: Ask) -> Row | None:
         """A slot of the first item at the policy's front that this annotator may have."""
         front, start = self.chooser.front, 0
         for _ in range(LOOKS):
             head = front.head(start, WANTED_AT_ONCE)
             if not head:
                 return None
-            rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).all()
-            mine = {row.item_id: row.id for row in rows if not row.spoken}  # the last row of an item is its first slot
-            gone = set(head) - {row.item_id for row in rows}
+            rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).mappings().all()
+            mine = {
+                row["item_id"]: row["id"] for row in rows if not row["spoken"]
+            }  # the last row of an item is its first slot
+            gone = set(head) - {row["item_id"] for row in rows}
             found = next(filter(None, (self._take(ask, mine[item]) for item in head if item in mine)), None)
             front.drop(gone if found is None else {*gone, found["item_id"]}, start + len(head))
             if found is not None:
@@ -200,14 +207,14 @@ class Leases:
             start += len(head) - len(gone)
         return None
 
-    def _take(self, ask: Ask, slot_id: int) -> RowMapping | None:
+    def _take(self, ask: Ask, slot_id: int) -> Row | None:
         """The slot, unless somebody else has it by now."""
         found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
         if found is not None and found["state"] == "closed":
             self.reopen(ask.connection, found["item_id"])
         return found
 
-    def _find(self, ask: Ask) -> RowMapping | None:
+    def _find(self, ask: Ask) -> Row | None:
         """The first free slot by rank that this annotator may have."""
         start, made = self._hints.get(ask.annotator_id, (LOWEST, 0.0))
         if time.monotonic() - made > HINT_SECONDS:
@@ -224,19 +231,19 @@ class Leases:
             self.expire(ask.connection, row)
         return len(rows)
 
-    def expire(self, connection: Connection, slot: RowMapping) -> None:
+    def expire(self, connection: Runs, slot: Row) -> None:
         """End a slot's open question and put the slot back."""
         connection.execute(_EXPIRE, {"slot": slot["slot_id"]})
         # the holder may now have the item's other slots, also those passed over so far
         self._hints.pop(slot["annotator_id"], None)
         free_slot(connection, slot, slot["turn"])
 
-    def reopen(self, connection: Connection, item_id: int) -> None:
+    def reopen(self, connection: Runs, item_id: int) -> None:
         """Open an item again that the policy had closed; one of known class stays closed."""
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 
-    def _lease_gold(self, ask: Ask, size: int, seed: int) -> Mapping[Any, Any] | None:
+    def _lease_gold(self, ask: Ask, size: int, seed: int) -> Row | None:
         """Ask about the annotator's next gold item, in a slot made for them alone."""
         seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
         item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
@@ -249,13 +256,13 @@ class Leases:
         ask.connection.execute(_SEE_GOLD, {"annotator": ask.annotator_id, "item": item["item_id"]})
         return {**item, **_insert_question(ask, slot, choice, seed)}
 
-    def _close(self, connection: Connection, item_id: int) -> None:
+    def _close(self, connection: Runs, item_id: int) -> None:
         """The policy does not ask about this item any more: its free slots leave the queue."""
-        connection.execute(update(items).where(_I.id == item_id).values(state="closed"))
-        connection.execute(update(slots).where(_S.item_id == item_id, _S.state == "free").values(state="closed"))
+        for statement in _CLOSE:
+            connection.execute(statement, {"item": item_id})
 
 
-def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: int) -> dict[str, Any]:
+def _insert_question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str, Any]:
     values = {
         "slot_id": slot["slot_id"],
         "item_id": slot["item_id"],
@@ -273,7 +280,7 @@ def _insert_question(ask: Ask, slot: Mapping[Any, Any], choice: Choice, seed: in
     return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
-def _served(row: Mapping[Any, Any], shown: Sequence[RowMapping], until: float) -> Served:
+def _served(row: Row, shown: Sequence[Row], until: float) -> Served:
     return Served(
         id=row["id"],
         attempt=row["attempt"],

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, exists, select, update
+from sqlalchemy import bindparam, exists, select, update
 
+from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, questions, slots
 from shortlist.annotate.db.statements import (
     count_answer,
@@ -54,6 +55,7 @@ _LATEST = (
     .order_by(_Q.id.desc())
     .limit(1)
 )
+_LATEST_ONES = _LATEST.limit(TAKE_BACK_AT_ONCE)
 _SET_QUESTION = (
     update(questions)
     .where(_Q.id == bindparam("question"))
@@ -155,7 +157,7 @@ class Queue:
         while True:
             with self._as(annotator_id) as connection:
                 mine = {"annotator": annotator_id, "in_state": "answered"}
-                found = connection.execute(_LATEST.limit(TAKE_BACK_AT_ONCE), mine).scalars().all()
+                found = list(connection.execute(_LATEST_ONES, mine).scalars())
                 for question_id in found:
                     self._take_back(connection, self._question(connection, annotator_id, question_id))
             count += len(found)
@@ -165,21 +167,21 @@ class Queue:
     # -- one transaction as one annotator ----------------------------------------------------------------------------
 
     @contextmanager
-    def _as(self, annotator_id: int) -> Iterator[Connection]:
-        with self.store.write() as connection:
+    def _as(self, annotator_id: int) -> Iterator[Quick]:
+        with self.store.quick() as connection:
             # The lock makes two tabs of one annotator take turns, so that both see the same open questions.
             if connection.execute(self._annotator, {"annotator": annotator_id}).scalar() is None:
                 raise NotFound("no_annotator", "there is no such annotator")
             yield connection
 
-    def _top_up(self, connection: Connection, annotator_id: int, hold: int) -> list[Served]:
+    def _top_up(self, connection: Runs, annotator_id: int, hold: int) -> list[Served]:
         return self.leases.top_up(connection, annotator_id, hold, self.clock(), self.seeds)
 
-    def _question(self, connection: Connection, annotator_id: int, question_id: int) -> RowMapping:
+    def _question(self, connection: Runs, annotator_id: int, question_id: int) -> Row:
         mine = {"question": question_id, "annotator": annotator_id}
         if not self.store.is_sqlite:
             # First lock, then read: a row read before the wait for its lock would show the past.
-            connection.execute(_LOCK, mine).all()
+            connection.execute(_LOCK, mine)
         row = connection.execute(_QUESTION, mine).mappings().first()
         if row is None:
             raise NotFound("no_question", f"question {question_id} is not one of yours")
@@ -209,9 +211,9 @@ class Queue:
 
     def _may_answer(
         self,
-        connection: Connection,
+        connection: Runs,
         annotator_id: int,
-        question: RowMapping,
+        question: Row,
         attempt: int,
         kind: Kind,
         answer: int | None,
@@ -225,13 +227,13 @@ class Queue:
         if question["state"] == "expired" and not self._may_regain(connection, annotator_id, question):
             raise Conflict("lease_lost", f"question {question['id']} has expired and was given to somebody else")
 
-    def _may_type(self, connection: Connection, answer: int | None) -> None:
+    def _may_type(self, connection: Runs, answer: int | None) -> None:
         if not self.typing:
             raise Invalid("no_typing", "this project takes only classes that are on the list, or None")
         if answer is None or not 0 <= answer < count_classes(connection):
             raise Invalid("no_class", f"a typed answer is a class, and there is no class {answer}")
 
-    def _may_regain(self, connection: Connection, annotator_id: int, question: RowMapping) -> bool:
+    def _may_regain(self, connection: Runs, annotator_id: int, question: Row) -> bool:
         """A late answer still counts unless somebody else was given the slot in the meantime."""
         waiting = "closed" if question["gold"] else "free"
         if question["slot_state"] != waiting or question["slot_turn"] != question["turn"]:
@@ -241,9 +243,9 @@ class Queue:
 
     def _store(
         self,
-        connection: Connection,
+        connection: Quick,
         annotator_id: int,
-        question: RowMapping,
+        question: Row,
         kind: Kind,
         answer: int | None,
         seconds: float | None,
@@ -261,10 +263,10 @@ class Queue:
         set_slot(connection, question["slot_id"], "done", question["turn"], annotator_id)
         if not question["gold"]:
             settle_item(connection, question["item_id"], -1)
-            self.settled += 1
+            self._count(connection, +1)
         return stored
 
-    def _asks_again(self, connection: Connection, question: RowMapping) -> bool:
+    def _asks_again(self, connection: Runs, question: Row) -> bool:
         if question["gold"]:
             return False
         refused = refused_classes(connection, question["slot_id"])
@@ -272,7 +274,7 @@ class Queue:
 
     # -- undo --------------------------------------------------------------------------------------------------------
 
-    def _latest(self, connection: Connection, annotator_id: int) -> int:
+    def _latest(self, connection: Runs, annotator_id: int) -> int:
         found = [
             connection.execute(_LATEST, {"annotator": annotator_id, "in_state": state}).scalar()
             for state in ("answered", "skipped")
@@ -281,11 +283,11 @@ class Queue:
             raise Conflict("nothing_to_undo", "there is no answer to take back")
         return max(row or 0 for row in found)
 
-    def _undone(self, connection: Connection, question: RowMapping, attempt: int) -> Stored:
+    def _undone(self, connection: Runs, question: Row, attempt: int) -> Stored:
         which = {"question": question["id"], "at_attempt": attempt}
         return _stored(connection.execute(_UNDO, which).mappings().one(), superseded=False)
 
-    def _undo(self, connection: Connection, annotator_id: int, question: RowMapping) -> Stored:
+    def _undo(self, connection: Quick, annotator_id: int, question: Row) -> Stored:
         taken_back = _find_answer(connection, question, question["attempt"])
         if taken_back is None:
             raise Conflict("nothing_to_undo", f"question {question['id']} has no answer to take back")
@@ -308,10 +310,10 @@ class Queue:
         count_answer(connection, annotator_id, taken_back.kind, taken_back.answer, -1)
         if mine and not question["gold"]:
             settle_item(connection, question["item_id"], +1)
-            self.settled -= 1
+            self._count(connection, -1)
         return stored
 
-    def _take_back(self, connection: Connection, question: RowMapping) -> None:
+    def _take_back(self, connection: Quick, question: Row) -> None:
         answer = _find_answer(connection, question, question["attempt"])
         assert answer is not None  # its state is "answered"
         _append(connection, question["id"], question["attempt"], "undo", None, None, self.clock(), answer.id)
@@ -325,15 +327,21 @@ class Queue:
         if not question["gold"]:
             settle_item(connection, question["item_id"], +1)
             self.leases.reopen(connection, question["item_id"])
-            self.settled -= 1
+            self._count(connection, -1)
+
+    def _count(self, connection: Quick, change: int) -> None:
+        def settle() -> None:
+            self.settled += change
+
+        connection.after.append(settle)
 
 
-def _set_question(connection: Connection, question_id: int, state: str, attempt: int) -> None:
+def _set_question(connection: Runs, question_id: int, state: str, attempt: int) -> None:
     connection.execute(_SET_QUESTION, {"question": question_id, "to_state": state, "to_attempt": attempt})
 
 
 def _append(
-    connection: Connection,
+    connection: Runs,
     question_id: int,
     attempt: int,
     kind: Kind,
@@ -347,12 +355,12 @@ def _append(
     return Stored(insert_id(connection, answers, values), question_id, attempt, kind, answer, seconds, now, False)
 
 
-def _find_answer(connection: Connection, question: RowMapping, attempt: int) -> Stored | None:
+def _find_answer(connection: Runs, question: Row, attempt: int) -> Stored | None:
     row = connection.execute(_ANSWER, {"question": question["id"], "at_attempt": attempt}).mappings().first()
     return None if row is None else _stored(row, superseded=attempt < question["attempt"])
 
 
-def _stored(row: RowMapping, superseded: bool) -> Stored:
+def _stored(row: Row, superseded: bool) -> Stored:
     return Stored(
         id=row["id"],
         question=row["question_id"],

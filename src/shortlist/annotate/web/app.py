@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from shortlist.annotate.problems import Problem
+from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
@@ -20,6 +20,7 @@ from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web.api import admin, answering, data, search, session
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.web.dispatch import Dispatch, invalid, refusal
 from shortlist.annotate.web.guard import Guard
 from shortlist.annotate.web.limits import Limits, Rate
 from shortlist.errors import InputError
@@ -58,6 +59,7 @@ def create_app(
         people=people,
         auth=auth,
         stats=Stats(project.store),
+        writer=Writer(project.store),
         limits=limits,
         sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
         submits=Rate(limits.submits_per_second, 2 * limits.submits_per_second),
@@ -69,6 +71,9 @@ def create_app(
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)
     _add_refusals(app, templates.get_template(MISSING).render())
+    app.add_middleware(
+        Dispatch, services=app.state.services, router=answering.router, prefix=API, endpoints=answering.HOT
+    )
     app.add_middleware(Guard, limits=limits, auth=auth, tls=tls, public_url=public_url)
     return app
 
@@ -91,26 +96,18 @@ def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
 def _add_refusals(app: FastAPI, missing: str) -> None:
     """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets a page, `missing`."""
 
-    def answer(status: int, code: str, message: str, **options: Any) -> JSONResponse:
-        return JSONResponse({"code": code, "message": message}, status_code=status, **options)
-
-    @app.exception_handler(Problem)
-    async def problem(_: Request, error: Problem) -> JSONResponse:
-        return answer(error.status, error.code, error.message)
-
     @app.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
-        return answer(422, "bad_input", str(error))
+        return refusal(error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return answer(422, "invalid", f"{place}: {first['msg']}"[:500])
+    async def invalid_input(_: Request, error: RequestValidationError) -> JSONResponse:
+        return refusal(invalid(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         browser = "text/html" in request.headers.get("accept", "")
         if error.status_code == 404 and browser and not request.url.path.startswith("/api/"):
             return HTMLResponse(missing, status_code=404)
-        return answer(error.status_code, "http", str(error.detail), headers=error.headers)
+        content = {"code": "http", "message": str(error.detail)}
+        return JSONResponse(content, status_code=error.status_code, headers=error.headers)

@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.problems import Forbidden
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
@@ -31,6 +32,7 @@ class Services:
     people: People
     auth: Auth
     stats: Stats
+    writer: Writer
     limits: Limits
     sign_ins: Rate
     submits: Rate
@@ -66,18 +68,17 @@ AdminCookie = Annotated[str | None, Depends(admin_cookie)]
 
 async def principal(app: App, annotator: AnnotatorCookie, admin: AdminCookie, bearer: Bearer) -> Principal:
     """Whoever is signed in; a token comes before a cookie, an annotator before an admin."""
-    return await _quickly(app, bearer, annotator, admin)
+    return await quickly(app, bearer.credentials if bearer else None, annotator, admin)
 
 
 async def administrator(app: App, admin: AdminCookie, annotator: AnnotatorCookie, bearer: Bearer) -> Principal:
     """The same, for what only admins may do: an admin before an annotator."""
-    return await _quickly(app, bearer, admin, annotator)
+    return await quickly(app, bearer.credentials if bearer else None, admin, annotator)
 
 
-async def _quickly(app: Services, bearer: HTTPAuthorizationCredentials | None, *sessions: str | None) -> Principal:
-    """In a thread only where the database has to be asked."""
+async def quickly(app: Services, token: str | None, *sessions: str | None) -> Principal:
+    """Whoever holds the token or one of the sessions; in a thread only where the database has to be asked."""
     first = next(filter(None, sessions), "")
-    token = bearer.credentials if bearer else None
     known = app.auth.remembered(first, "session") if token is None else app.auth.remembered(token, "token")
     return known if known is not None else await run_in_threadpool(app.auth.identify, token, *sessions)
 

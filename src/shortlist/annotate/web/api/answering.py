@@ -1,9 +1,12 @@
 """What an annotator does: ask, answer, skip, undo, keep the lease. Each may be sent again without harm."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 from sqlalchemy import exists, select
 
@@ -32,31 +35,33 @@ _CONFLICT = refusals(409)
 
 
 @router.post("/next", response_model=Questions)
-def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
+async def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
     """The open questions, topped up to `hold`; the same ones until they are answered. Renews their leases."""
-    return _reply(Questions(questions=_shown(app, app.queue.next(annotator, body.hold)), progress=_progress(app)))
+    held = await app.writer.ask(partial(app.queue.next, annotator, body.hold))
+    return _reply(Questions(questions=_shown(app, held), progress=await _progress(app)))
 
 
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)
-def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
+async def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
     """Store an answer. It is on disk when this returns; a different answer to the same attempt is refused (409)."""
     given = (body.question, body.attempt, body.answer, body.seconds, body.hold)
-    stored, held = app.queue.answer(annotator, *given, typed=body.typed)
-    return _saved(app, stored, held)
+    return await _saved(app, partial(app.queue.answer, annotator, *given, typed=body.typed))
 
 
 @router.post("/skips", response_model=Saved, responses=_CONFLICT)
-def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
+async def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
     """Leave a question to somebody else. Not the same as None."""
-    stored, held = app.queue.skip(annotator, body.question, body.attempt, body.seconds, body.hold)
-    return _saved(app, stored, held)
+    return await _saved(app, partial(app.queue.skip, annotator, body.question, body.attempt, body.seconds, body.hold))
 
 
 @router.post("/undos", response_model=Saved, responses=_CONFLICT)
-def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
+async def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
     """Take back an answer or a skip; the question is open again, at the next attempt."""
-    stored, held = app.queue.undo(annotator, body.question, body.attempt, body.hold)
-    return _saved(app, stored, held)
+    return await _saved(app, partial(app.queue.undo, annotator, body.question, body.attempt, body.hold))
+
+
+HOT = (next_questions, answer, skip, undo)
+"""What people wait for at every item: called by `dispatch` without the framework's machinery."""
 
 
 @router.get("/media/{item}", response_class=FileResponse, responses={200: {"content": {"image/*": {}, "audio/*": {}}}})
@@ -77,12 +82,16 @@ def media(app: App, who: Anyone, item: Annotated[int, Path(ge=1, le=MAX_ID)]) ->
     return FileResponse(path, media_type=row.media_type, headers=headers)
 
 
-def _progress(app: Services) -> Progress:
-    return Progress(**app.stats.progress(app.queue.settled))
+async def _progress(app: Services) -> Progress:
+    settled = app.queue.settled
+    found = app.stats.recent_progress(settled)
+    return Progress(**(await run_in_threadpool(app.stats.progress, settled) if found is None else found))
 
 
-def _saved(app: Services, stored: Stored, held: list[Served]) -> Response:
-    return _reply(Saved(saved=StoredOut(**asdict(stored)), questions=_shown(app, held), progress=_progress(app)))
+async def _saved(app: Services, submit: Callable[[], tuple[Stored, list[Served]]]) -> Response:
+    stored, held = await app.writer.ask(submit)
+    saved = StoredOut(**asdict(stored))
+    return _reply(Saved(saved=saved, questions=_shown(app, held), progress=await _progress(app)))
 
 
 def _reply(content: Questions) -> Response:

@@ -1,0 +1,207 @@
+"""Statements written once with SQLAlchemy and run by the driver itself.
+
+SQLAlchemy takes some 50 µs to run a statement, several times what SQLite needs for it. Here each statement is compiled
+once per database; after that the driver is given the text and the values, and rows come back as plain dictionaries.
+On PostgreSQL statements are sent without waiting for one another (libpq's pipeline): only reading a result waits.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Dialect, Executable
+
+Values = Mapping[str, Any]
+Row = Mapping[Any, Any]
+Processor = Callable[[Any], Any] | None
+
+
+class Mappings(Protocol):
+    """Rows by the names of their columns."""
+
+    def first(self) -> Row | None:
+        """The first row; None if there is none."""
+
+    def one(self) -> Row:
+        """The only row."""
+
+    def all(self) -> Sequence[Row]:
+        """Every row."""
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class Result(Protocol):
+    """What a statement found."""
+
+    def scalar(self) -> Any:
+        """The first column of the first row; None if there is none."""
+
+    def scalar_one(self) -> Any:
+        """The first column of the only row."""
+
+    def scalars(self) -> Iterable[Any]:
+        """The first column of every row."""
+
+    def mappings(self) -> Mappings:
+        """The rows by the names of their columns."""
+
+
+class Runs(Protocol):
+    """A connection as the queue sees it: SQLAlchemy's own, or `Quick`."""
+
+    def execute(self, statement: Executable, parameters: Any = None, /) -> Result:
+        """Run a statement."""
+
+
+class Quick:
+    """A connection inside a transaction that hands statements to the driver."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._raw: Any = connection.connection.driver_connection
+        self._dialect = connection.dialect
+        self._plans = _PLANS.setdefault(connection.dialect, WeakKeyDictionary())
+        self.wrote = False
+        """Whether anything was written since this was last set to False."""
+        self.complete = False
+        """Whether everything was run and only the commit is left."""
+        self.after: list[Callable[[], None]] = []
+        """What to do in memory once all is committed."""
+
+    def together(self) -> AbstractContextManager[Any]:
+        """Within this, PostgreSQL is sent statements without waiting for one another."""
+        found: AbstractContextManager[Any] = nullcontext() if self._dialect.name == "sqlite" else self._raw.pipeline()
+        return found
+
+    def execute(self, statement: Executable, parameters: Values | None = None, /) -> "Rows":
+        """Run a statement; on PostgreSQL it is only sent, and waited for when its rows are asked for."""
+        self.wrote = self.wrote or statement.is_dml
+        values = parameters or {}
+        plan = self._plan(statement, values)
+        return Rows(self._raw.execute(plan.text, plan.bind(values)), plan)
+
+    def _plan(self, statement: Any, values: Values) -> "_Plan":
+        plans = self._plans.get(statement)
+        if plans is None:
+            plans = self._plans[statement] = {}
+        lengths = tuple(map(len, _lists(statement, values).values()))
+        plan = plans.get(lengths)
+        if plan is None:
+            plan = plans[lengths] = _Plan(statement, self._dialect, values)
+        return plan
+
+
+# by the database's dialect and the statement; one that is made anew each time is forgotten with it
+_PLANS: WeakKeyDictionary[Dialect, WeakKeyDictionary[Any, dict[tuple[int, ...], "_Plan"]]] = WeakKeyDictionary()
+
+
+class _Plan:
+    """A statement as the driver takes it."""
+
+    def __init__(self, statement: Any, dialect: Dialect, values: Values) -> None:
+        compiled = statement.compile(dialect=dialect)
+        state = compiled.construct_expanded_state(values) if _lists(statement, values) else None
+        self.text = str(compiled) if state is None else state.statement
+        self._positional = bool(compiled.positional)
+        members = {} if state is None else state.parameter_expansion
+        places = {name: (base, i) for base, names in members.items() for i, name in enumerate(names)}
+        names = compiled.params if state is None else state.parameters
+        ordered = (compiled.positiontup if state is None else state.positiontup) or names
+        self._sources = [
+            _Source(name, *places[name]) if name in places else _source(name, compiled.binds[name], dialect)
+            for name in ordered
+        ]
+        returns = statement.is_select or bool(statement._returning)
+        columns = list(statement.exported_columns) if returns else []
+        self.names: list[Any] = [getattr(column, "name", None) for column in columns]  # EXISTS has none
+        # SQLite knows neither JSON nor booleans; PostgreSQL's driver returns Python's values
+        kinds = [column.type.dialect_impl(dialect) for column in columns] if dialect.name == "sqlite" else []
+        found = enumerate(kind.result_processor(dialect, None) for kind in kinds)
+        self._processors = [(index, process) for index, process in found if process is not None]
+
+    def bind(self, values: Values) -> Any:
+        """The values in the form that the driver wants."""
+        given = []
+        for _, name, place, process, constant in self._sources:
+            value = constant if name is None else values[name] if place is None else values[name][place]
+            given.append(value if process is None else process(value))
+        return given if self._positional else {name: one for (name, *_), one in zip(self._sources, given, strict=True)}
+
+    def read(self, row: Sequence[Any]) -> Sequence[Any]:
+        """A row of the driver as Python's values."""
+        if not self._processors:
+            return row
+        values = list(row)
+        for index, process in self._processors:
+            values[index] = process(values[index])
+        return values
+
+
+def _lists(statement: Any, values: Values) -> dict[str, list[Any]]:
+    """The values of a SELECT that stand for the members of an IN; elsewhere a list is what a column holds."""
+    if not statement.is_select:
+        return {}
+    return {name: value for name, value in values.items() if type(value) is list}
+
+
+class _Source(NamedTuple):
+    """Where the value of a parameter comes from: a given value, or one of a given list, or a constant."""
+
+    name: str
+    given: str | None = None
+    place: int | None = None
+    process: Processor = None
+    constant: Any = None
+
+
+def _source(name: str, bind: Any, dialect: Dialect) -> _Source:
+    process = bind.type.dialect_impl(dialect).bind_processor(dialect)
+    if bind.required:
+        return _Source(name, bind.key, process=process)
+    return _Source(name, process=process, constant=bind.effective_value)
+
+
+class Rows:
+    """What a statement found, by the names of the columns."""
+
+    __slots__ = ("_cursor", "_plan")
+
+    def __init__(self, cursor: Any, plan: _Plan) -> None:
+        self._cursor, self._plan = cursor, plan
+
+    def scalar(self) -> Any:
+        """The first column of the first row; None if there is none."""
+        row = self._cursor.fetchone()
+        return None if row is None else self._plan.read(row)[0]
+
+    def scalar_one(self) -> Any:
+        """The first column of the only row."""
+        (row,) = self._cursor.fetchall()
+        return self._plan.read(row)[0]
+
+    def scalars(self) -> list[Any]:
+        """The first column of every row."""
+        return [self._plan.read(row)[0] for row in self._cursor.fetchall()]
+
+    def mappings(self) -> "Rows":
+        """The rows by the names of their columns, which they are anyway."""
+        return self
+
+    def first(self) -> Row | None:
+        """The first row; None if there is none."""
+        row = self._cursor.fetchone()
+        return None if row is None else dict(zip(self._plan.names, self._plan.read(row), strict=True))
+
+    def one(self) -> Row:
+        """The only row."""
+        (row,) = self.all()
+        return row
+
+    def all(self) -> list[Row]:
+        """Every row."""
+        plan = self._plan
+        return [dict(zip(plan.names, plan.read(row), strict=True)) for row in self._cursor.fetchall()]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.all())
