@@ -101,16 +101,15 @@ class _Plan:
 
     def __init__(self, statement: Any, dialect: Dialect, values: Values) -> None:
         compiled = statement.compile(dialect=dialect)
-        state = compiled.construct_expanded_state(values) if _lists(statement, values) else None
-        self.text = str(compiled) if state is None else state.statement
+        state = compiled.construct_expanded_state(dict(values))  # an IN has as many parameters as members
+        self.text = state.statement
         self._positional = bool(compiled.positional)
-        members = {} if state is None else state.parameter_expansion
-        places = {name: (base, i) for base, names in members.items() for i, name in enumerate(names)}
-        names = compiled.params if state is None else state.parameters
-        ordered = (compiled.positiontup if state is None else state.positiontup) or names
+        places: dict[str, tuple[str, int | None]] = {
+            name: (base, i) for base, names in state.parameter_expansion.items() for i, name in enumerate(names)
+        }
         self._sources = [
-            _Source(name, *places[name]) if name in places else _source(name, compiled.binds[name], dialect)
-            for name in ordered
+            _source(name, places.get(name, (name, None)), compiled.binds, dialect)
+            for name in state.positiontup or state.parameters
         ]
         returns = statement.is_select or bool(statement._returning)
         columns = list(statement.exported_columns) if returns else []
@@ -155,11 +154,14 @@ class _Source(NamedTuple):
     constant: Any = None
 
 
-def _source(name: str, bind: Any, dialect: Dialect) -> _Source:
+def _source(name: str, member: tuple[str, int | None], binds: Any, dialect: Dialect) -> _Source:
+    base, place = member
+    bind = binds[base]
     process = bind.type.dialect_impl(dialect).bind_processor(dialect)
     if bind.required:
-        return _Source(name, bind.key, process=process)
-    return _Source(name, process=process, constant=bind.effective_value)
+        return _Source(name, bind.key, place, process)
+    value = bind.effective_value
+    return _Source(name, process=process, constant=value if place is None else value[place])
 
 
 class Rows:
