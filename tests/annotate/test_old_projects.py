@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from itsdangerous import TimestampSigner
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
@@ -37,11 +36,9 @@ def old(tmp_path):
 
 
 @pytest.fixture
-def secrets(old, monkeypatch):
-    """What was given out, at the time when it was: invite links end after a month."""
-    given = json.loads((old / "secrets.json").read_text())
-    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda self: given["made_at"] + 60)
-    return given
+def secrets(old):
+    """What was given out, and when: invite links end after a month."""
+    return json.loads((old / "secrets.json").read_text())
 
 
 def test_the_exports_are_those_of_the_version_that_made_it(old):
@@ -54,7 +51,7 @@ def test_the_exports_are_those_of_the_version_that_made_it(old):
 
 def test_it_is_served_and_its_links_and_tokens_work(old, secrets):
     with Project.open(old / "project") as project:
-        site = Site(project)
+        site = Site(project, clock=lambda: secrets["made_at"] + 60)
         ada = site.signed_in(secrets["ada"])
         assert ada.get("/api/v1/session").json()["instructions"] == "Look at the beak first."
         ended = site.client().post("/api/v1/session", json={"secret": secrets["ended_link"]})

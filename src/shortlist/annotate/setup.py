@@ -20,7 +20,7 @@ from shortlist.annotate.project.importing import ImportOutcome, Progress, add_it
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.people import People, join_link
-from shortlist.annotate.project.project import Project, Settings
+from shortlist.annotate.project.project import Project, Settings, unfinished
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
@@ -127,19 +127,20 @@ def init_project(
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
     given = additions.read_given([source.name for source in read.items], list(read.classes))
-    project = Project.create(folder, chosen)
-    try:
-        set_instructions(project, read.instructions or "")
-        outcome = _add_items(project, read, additions.strict, progress)
-        if not outcome.added:
-            where, reason = outcome.skipped[0]
-            raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
-        check_live(project, live)
-        given.store(project, outcome)
-    except BaseException:
-        project.discard()
-        raise
-    project.close()
+    with unfinished(folder):
+        project = Project.create(folder, chosen)
+        try:
+            set_instructions(project, read.instructions or "")
+            outcome = _add_items(project, read, additions.strict, progress)
+            if not outcome.added:
+                where, reason = outcome.skipped[0]
+                raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
+            check_live(project, live)
+            given.store(project, outcome)
+        except BaseException:
+            project.discard()
+            raise
+        project.close()
     return chosen, outcome
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import InputError
+from shortlist.internal.cells import guard_cell, plain_cell
 from shortlist.internal.files import allow_long_fields
 from shortlist.internal.names import join_names
 
@@ -40,7 +41,7 @@ def _write_csv(path: Path, columns: dict[str, list[str]]) -> None:
         # CRLF line ends make the csv module quote both \r and \n inside a field
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerows(map(guard_cell, row) for row in zip(*columns.values(), strict=True))
 
 
 def _write_jsonl(path: Path, columns: dict[str, list[str]]) -> None:
@@ -77,7 +78,7 @@ def _read_csv(data: bytes) -> Iterator[Record]:
         missing = [name for name in COLUMNS if row[name] is None]
         if missing:
             raise InputError(f"{where}: ends before the column {missing[0]!r}")
-        yield _record(where, row)
+        yield _record(where, {name: plain_cell(value) for name, value in row.items() if value is not None})
 
 
 def _read_jsonl(data: bytes) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.errors import InputError
+from shortlist.internal.cells import plain_cell
 from shortlist.internal.names import split_names
 from shortlist.policies.time_model import TimeModel, fit_time
 from shortlist.theory import expected_reads, information
@@ -90,7 +91,8 @@ def read_time_log(path: str | Path) -> TimeModel:
         if file.suffix.lower() == ".jsonl":
             records = [json.loads(line) for line in text.split("\n") if line.strip()]
         else:
-            records = list(csv.DictReader(io.StringIO(text, newline="")))
+            rows = csv.DictReader(io.StringIO(text, newline=""))
+            records = [{key: plain_cell(value or "") for key, value in row.items()} for row in rows]
     except (ValueError, csv.Error) as error:
         raise InputError(f"{file} is not a log of answers: {error}") from error
     needed = ("shortlist", "answer", "seconds")

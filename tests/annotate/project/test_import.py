@@ -20,6 +20,7 @@ from shortlist.data import load
 from shortlist.errors import InputError
 
 from ..conftest import people
+from .test_sounds import FLAC, MP3, OGG
 
 
 def counted(project, table) -> int:
@@ -80,9 +81,9 @@ def test_sounds_are_told_by_their_bytes(make_project, tmp_path):
         sound.setsampwidth(2)
         sound.setframerate(8000)
         sound.writeframes(struct.pack("<h", 0) * 100)
-    (folder / "b.flac").write_bytes(b"fLaC" + bytes(40))
-    (folder / "c.ogg").write_bytes(b"OggS" + bytes(40))
-    (folder / "d.mp3").write_bytes(b"\xff\xfb\x90\x00" + bytes(40))
+    (folder / "b.flac").write_bytes(FLAC)
+    (folder / "c.ogg").write_bytes(OGG)
+    (folder / "d.mp3").write_bytes(MP3)
     (folder / "e.mp3").write_bytes(b"<html>")
     (folder / "f.wav").write_bytes(b"")
     project = make_project(items=0)

@@ -216,7 +216,7 @@ def test_every_route_is_in_the_openapi_document(make_site):
     routes = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert {
         *{("post", f"/api/v1/{name}") for name in ("next", "answers", "skips", "undos", "session", "items", "classes")},
-        *{("get", f"/api/v1/{name}") for name in ("status", "export/{name}", "media/{item}", "classes", "tokens")},
+        *{("get", f"/api/v1/{name}") for name in ("status", "export/{name}", "media/{question}", "classes", "tokens")},
         ("post", "/api/v1/import/label-studio"),
     } <= routes
 

@@ -88,7 +88,7 @@ class GroupCommit:
         connection = self._connection
         try:
             if connection is None or not _alive(connection):
-                raise RuntimeError("the database rolled the transaction back by itself (is the disk full?)")
+                raise OSError("the database rolled the transaction back by itself (is the disk full?)")
             connection.commit()
         except BaseException as error:
             batch.error = error

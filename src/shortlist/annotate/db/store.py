@@ -9,7 +9,7 @@ from typing import Any, TypeVarTuple
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from shortlist.annotate.db.group_commit import GroupCommit
 from shortlist.annotate.db.quick import Quick
@@ -42,7 +42,7 @@ class Store:
         except BaseException as error:
             store.close()
             if isinstance(error, OperationalError):
-                raise InputError(f"cannot open the database {_shown(url)}: {_first_line(error)}") from error
+                raise InputError(f"cannot open the database {_shown(url)}: {first_line(error)}") from error
             raise
         return store
 
@@ -160,5 +160,7 @@ def _shown(url: str) -> str:
     return make_url(url).render_as_string(hide_password=True)
 
 
-def _first_line(error: OperationalError) -> str:
-    return str(error.orig).strip().splitlines()[0]
+def first_line(error: BaseException) -> str:
+    """What went wrong in one line; of a database's error, without the statement and its values."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names
 from shortlist.annotate.project.project import Project
+from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import join_names, split_names
 
 COLUMNS = (
@@ -110,7 +111,11 @@ def _write_table(project: Project, path: Path, rows: Callable[[Connection], Iter
         # CRLF line ends make the csv module quote both \r and \n inside a field
         writer = csv.DictWriter(file, _columns(connection), lineterminator="\r\n")
         writer.writeheader()
-        return sum(1 for row in rows(connection) if writer.writerow(row))
+        return sum(1 for row in rows(connection) if writer.writerow(_guarded(row)))
+
+
+def _guarded(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: guard_cell(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _columns(connection: Connection) -> tuple[str, ...]:

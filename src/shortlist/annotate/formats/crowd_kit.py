@@ -10,6 +10,7 @@ from pathlib import Path
 from shortlist.annotate.formats.answers import standing_answers
 from shortlist.annotate.formats.labels import picks
 from shortlist.annotate.project.project import Project
+from shortlist.internal.cells import guard_cell
 
 NONE_LABEL = "__none__"
 
@@ -20,5 +21,5 @@ def write_csv(project: Project, path: Path) -> int:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(["task", "worker", "label"])
         picked = picks(row for row in standing_answers(connection) if row["gold"] is None)
-        rows = ([item, annotator, answer or NONE_LABEL] for (item, annotator), answer in picked.items())
-        return sum(1 for row in rows if writer.writerow(row))
+        rows = ((item, annotator, answer or NONE_LABEL) for (item, annotator), answer in picked.items())
+        return sum(1 for row in rows if writer.writerow(map(guard_cell, row)))

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.formats.answers import TYPED, standing_answers
 from shortlist.annotate.project.project import Project
+from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
@@ -45,7 +46,7 @@ def write_csv(project: Project, path: Path) -> int:
             ranked = votes.most_common(2) or [(left.get(item, ""), 0)]
             tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
             label, most = ranked[0]
-            writer.writerow([item, "" if tied else label, most, votes.total() - most])
+            writer.writerow([guard_cell(item), "" if tied else guard_cell(label), most, votes.total() - most])
     return len(picked)
 
 

@@ -25,7 +25,7 @@ from shortlist.annotate.project.project import Project
 POLL_SECONDS = 0.05
 SHOWN = ("accuracy", "resolved", "score")
 """Figures of the trainer of which the admin page has the curve."""
-PATIENCE = 5.0
+PATIENCE = 2.0
 BACKOFF = (1.0, 60.0)
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

@@ -7,6 +7,7 @@ takes. It has the lowest priority and one thread. What it has learned is not sto
 again. It ends when its input does, that is, with the server, however that ends.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from shortlist.errors import InputError
 from shortlist.policies import Expert, Loop, Snapshot
 
 POLL_SECONDS = 0.05
+PR_SET_PDEATHSIG = 1
 WAIT_SECONDS = 10.0
 """A training waits for its batch of answers, but no longer than this."""
 NICENESS = 19
@@ -206,9 +209,16 @@ def _end_with_input() -> None:
     os._exit(0)
 
 
+def end_with_parent() -> None:
+    """The same at once, even in the middle of a long computation that lets no other thread run; Linux only."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> None:
     """Run as the trainer's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the server decides
+    end_with_parent()
     threading.Thread(target=_end_with_input, daemon=True).start()
     folder, content = sys.argv[1:]
     try:

@@ -38,6 +38,7 @@ FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
+MOST_GROWTH, MANY_BYTES = 100, 16 * 1024 * 1024
 
 
 @dataclass
@@ -103,6 +104,7 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
     except (OSError, zipfile.BadZipFile) as error:
         raise InputError(f"{source}: not a backup: {error}") from error
     with archive:
+        _refuse_bombs(archive, source)
         settings, secret = _read_head(archive, source)
         remove_files(made)
         project = Project.create(made, replace(settings, database=database), secret)
@@ -127,6 +129,17 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         Project.open(made).discard()  # the backup is still there, and the next attempt would remove it anyway
         raise InputError(f"{folder}: cannot be made: {error.strerror}; nothing was restored") from error
     return count
+
+
+def _refuse_bombs(archive: zipfile.ZipFile, source: Path) -> None:
+    """Ours hold media as they are and rows as text: nothing shrinks to a hundredth, nor is listed twice."""
+    names = archive.namelist()
+    packed, unpacked = source.stat().st_size, sum(one.file_size for one in archive.infolist())
+    if unpacked > MOST_GROWTH * packed + MANY_BYTES or len(set(names)) < len(names):
+        raise InputError(
+            f"{source}: {packed:,} bytes that would become {unpacked:,}: not a backup of ours "
+            f"(expected at most {MOST_GROWTH} times as many)"
+        )
 
 
 def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:

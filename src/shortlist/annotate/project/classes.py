@@ -13,6 +13,7 @@ from shortlist.annotate.project.sources import check_name
 from shortlist.errors import InputError
 
 MAX_CLASSES = 100_000
+NONE_NAMES = frozenset({"none of these", "__none__"})  # what the button for None is called, here and in Label Studio
 
 Names = Iterable[str] | Mapping[str, str | None]
 """Class names, or class names with their descriptions."""
@@ -30,7 +31,7 @@ def add_classes(project: Project, names: Names) -> int:
 
 def insert_classes(connection: Connection, names: Names) -> int:
     """The same within a transaction."""
-    clean = [check_name(name.strip(), "class") for name in names]
+    clean = [_check_class(name) for name in names]
     given = names.items() if isinstance(names, Mapping) else ()
     described = {name.strip(): words.strip() for name, words in given if words is not None}
     for name, words in described.items():
@@ -56,7 +57,7 @@ def insert_classes(connection: Connection, names: Names) -> int:
 
 def rename_class(project: Project, class_id: int, name: str) -> None:
     """Give a class another name; answers, lists and gold items refer to it by its id and stay."""
-    name = check_name(name.strip(), "class")
+    name = _check_class(name)
     try:
         with project.store.write() as connection:
             changed = connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(name=name))
@@ -64,3 +65,10 @@ def rename_class(project: Project, class_id: int, name: str) -> None:
         raise Conflict("name_taken", f"the project has the class {name!r} already: two cannot be made one") from error
     if not changed.rowcount:
         raise NotFound("no_class", f"there is no class {class_id}")
+
+
+def _check_class(name: str) -> str:
+    name = check_name(name.strip(), "class")
+    if " ".join(name.casefold().split()) in NONE_NAMES:
+        raise InputError(f"class {name!r}: this is what the answer None is called, expected another name")
+    return name

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from shortlist.annotate.project.sounds import check_sound
 from shortlist.errors import InputError
 
 IMAGE_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
@@ -46,7 +47,10 @@ def clean_media(data: bytes) -> tuple[bytes, str]:
     if not data:
         raise InputError("an empty file")
     sound = audio_type(data)
-    return (data, sound) if sound else _clean_image(data)
+    if sound is None:
+        return _clean_image(data)
+    check_sound(data, sound)
+    return data, sound
 
 
 def audio_type(data: bytes) -> str | None:

@@ -5,23 +5,28 @@ the web server to say (`web.auth`).
 """
 
 import hashlib
+import re
 import secrets
 import time
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from shortlist.annotate.db.schema import Annotator, Credential, annotators
 from shortlist.annotate.db.statements import insert_id
 from shortlist.annotate.problems import Conflict, NotFound, Unauthorized
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import check_name
+from shortlist.errors import InputError
 
 DAY = 24 * 3600
 INVITE_SECONDS = 30 * DAY
 LINK_SECONDS = DAY
+# what nobody sees: marks of direction, characters without width
+_UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
 class People:
@@ -38,21 +43,23 @@ class People:
 
     def invite(self, name: str) -> tuple[int, str]:
         """Add an annotator; returns their id and the secret part of their invite link."""
-        check_name(name, "annotator")
+        name = check_person(name)
         with self.store.write() as connection:
-            if find_annotator(connection, name) is not None:
-                raise Conflict("name_taken", f"there is already an annotator {name!r}: make a new link instead")
+            for known in connection.execute(select(Annotator.name)).scalars():
+                if _look(known) == _look(name):
+                    raise Conflict("name_taken", f"there is already an annotator {known!r}: make a new link instead")
             annotator_id = insert_annotator(connection, name, self.clock())
         return annotator_id, self._sign(annotator_id, 0)
 
     def ensure(self, name: str) -> int:
         """The id of the annotator of this name, added if new."""
+        name = check_person(name)
         with self.store.read() as connection:
             known = find_annotator(connection, name)
         return self.invite(name)[0] if known is None else known
 
     def renew_invite(self, annotator_id: int) -> str:
-        """A new link (the old one ends) that also lets a removed annotator in again."""
+        """A new link that also lets a removed annotator in again; the old one ends, and so do its sessions."""
         with self.store.write() as connection:
             serial = connection.execute(
                 update(Annotator)
@@ -60,6 +67,9 @@ class People:
                 .values(invite_serial=Annotator.invite_serial + 1, active=True)
                 .returning(Annotator.invite_serial)
             ).scalar()
+            old = (Credential.annotator_id == annotator_id, Credential.kind == "session")
+            connection.execute(delete(Credential).where(*old))
+        self.ended += 1
         if serial is None:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
         return self._sign(annotator_id, serial)
@@ -67,7 +77,10 @@ class People:
     def invited(self, connection: Connection, secret: str) -> int:
         """The annotator whose invite link has this secret."""
         try:
-            annotator_id, serial = self._signer.loads(secret, max_age=INVITE_SECONDS)
+            (annotator_id, serial), made = self._signer.loads(secret, return_timestamp=True)
+            # of an age below zero, too: it is our own link, made before the clock was set back
+            if self.clock() - made.timestamp() > INVITE_SECONDS:
+                raise BadData("too old")
         except (BadData, ValueError, TypeError) as error:
             raise Unauthorized("bad_link", "this link is not valid or has ended: ask for a new one") from error
         named = (Annotator.id == annotator_id, Annotator.invite_serial == serial, Annotator.active)
@@ -91,6 +104,13 @@ class People:
         """The secret part of a link that signs one admin in, once."""
         with self.store.write() as connection:
             return self.issue(connection, "link", "admin", None, "one-time link", LINK_SECONDS)
+
+    def has_admin(self) -> bool:
+        """Whether somebody is signed in as an admin, or a program has an admin's token."""
+        valid = or_(Credential.expires_at.is_(None), Credential.expires_at > self.clock())
+        with self.store.read() as connection:
+            found = select(Credential.id).where(Credential.role == "admin", Credential.kind != "link", valid).limit(1)
+            return connection.execute(found).scalar() is not None
 
     def make_token(self, label: str, annotator_id: int | None) -> str:
         """A token for a program, which acts as the annotator, or as an admin if none is given. Shown once."""
@@ -131,6 +151,19 @@ class People:
 
     def _sign(self, annotator_id: int, serial: int) -> str:
         return str(self._signer.dumps([annotator_id, serial]))
+
+
+def check_person(name: str) -> str:
+    """`name` as it is stored, if people can tell it from others: no unseen characters, single spaces."""
+    if _UNSEEN.search(name):
+        raise InputError(f"annotator {name[:40]!r}: expected a name without invisible characters")
+    return check_name(" ".join(unicodedata.normalize("NFC", name).split(" ")).strip(), "annotator")
+
+
+def _look(name: str) -> str:
+    """The same for names that look the same."""
+    seen = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    return " ".join(seen.casefold().split())
 
 
 def find_annotator(connection: Connection, name: str) -> int | None:

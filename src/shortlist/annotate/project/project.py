@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import delete, select
+from sqlalchemy.exc import DBAPIError
 
-from shortlist.annotate.db.schema import LabelClass, tables
-from shortlist.annotate.db.store import Store, sqlite_url
+from shortlist.annotate.db.schema import Credential, LabelClass, tables
+from shortlist.annotate.db.store import Store, first_line, sqlite_url
+from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.score import read_score
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
@@ -27,6 +29,7 @@ from shortlist.internal.files import sync_directory
 
 SETTINGS, SECRET, DATABASE, MEDIA, LIVE = "project.json", "secret.key", "annotations.db", "media", "live"
 INSTRUCTIONS, SCORES = "instructions.txt", "scores.npz"
+UNFINISHED = ".unfinished"  # there while `init` fills the project
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,10 @@ class Project:
     @classmethod
     def create(cls, folder: Path, settings: Settings, secret: bytes | None = None) -> "Project":
         """Make the folder (it may exist, but not hold a project) with a fresh secret and empty tables."""
-        if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
-            raise InputError(
-                f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
-            )
+        _check_none(folder)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (folder / MEDIA).mkdir()
+            (folder / MEDIA).mkdir(mode=0o700)
             _write_private(folder / SECRET, secret or secrets.token_hex(32).encode())
             store = _open_empty(_url(folder, settings))
             # the settings make it a project, so they come last; they may hold the database's password
@@ -96,9 +96,15 @@ class Project:
 
     @classmethod
     def open(cls, folder: Path) -> "Project":
-        """Open what `create` made."""
-        settings = read_settings(folder)
-        return cls(folder, settings, Store.open(_url(folder, settings)), _secret(folder))
+        """Open what `create` made. If its secret was removed, a new one is made, and nobody stays signed in."""
+        if (folder / UNFINISHED).exists():
+            raise InputError(f"{folder}: `shortlist annotate init` did not finish here: run it again")
+        settings, known = read_settings(folder), (folder / SECRET).exists()
+        project = cls(folder, settings, Store.open(_url(folder, settings)), _secret(folder))
+        if not known:
+            with project.store.write() as connection:
+                connection.execute(delete(Credential))
+        return project
 
     def queue(self, chooser: Chooser | None = None, **options: Any) -> Queue:
         """The queue, with uniform shortlists unless another chooser is given."""
@@ -112,9 +118,10 @@ class Project:
 
     def discard(self) -> None:
         """Remove what `create` made and everything that came in since."""
-        with self.store.write() as connection:
-            for table in reversed(tables()):
-                connection.execute(delete(table))
+        if not self.store.is_sqlite:
+            with self.store.write() as connection:
+                for table in reversed(tables()):
+                    connection.execute(delete(table))
         self.close()
         remove_files(self.folder)
 
@@ -168,7 +175,54 @@ def parse_settings(content: str, where: Path) -> Settings:
 
 
 def _url(folder: Path, settings: Settings) -> str:
-    return settings.database or sqlite_url((folder / DATABASE).resolve())
+    if settings.database:
+        return settings.database
+    path = (folder / DATABASE).resolve()
+    # SQLite gives the files beside it the same mode; a folder that was there before may be open to others
+    if not path.exists():
+        path.touch(mode=0o600)
+    elif path.stat().st_mode & 0o077:
+        with suppress(OSError):
+            path.chmod(0o600)
+    return sqlite_url(path)
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[None]:
+    """Marks `folder` until the block ends: killed in between, it holds no project, and the next `init` begins anew."""
+    left = (folder / UNFINISHED).exists()
+    if not left:
+        _check_none(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone(folder / UNFINISHED, f"another `shortlist annotate init` is at work in {folder}"):
+            if left:
+                _clear(folder)
+            try:
+                yield
+            finally:
+                (folder / UNFINISHED).unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # not empty: it was there before
+            folder.rmdir()
+        if isinstance(error, OSError | DBAPIError):
+            raise InputError(f"{folder}: cannot be made: {first_line(error)}") from error
+        raise
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an `init` that was killed has left."""
+    if (folder / SETTINGS).exists():
+        settings = read_settings(folder)
+        Project(folder, settings, Store.open(_url(folder, settings)), b"").discard()
+    remove_files(folder)
+
+
+def _check_none(folder: Path) -> None:
+    if any((folder / name).exists() for name in (SETTINGS, DATABASE, MEDIA)):
+        raise InputError(
+            f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
+        )
 
 
 def _secret(folder: Path) -> bytes:

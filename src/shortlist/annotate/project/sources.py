@@ -112,13 +112,16 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
     golds = table.get("gold", [None] * len(values))
     for number, (value, name, gold) in enumerate(zip(values, names, golds, strict=True), start=1):
         words = isinstance(value, str)
+        problem = None if words else f"the {column} is {type(value).__name__}, expected text"
+        if as_path and words and not (path.parent / value).resolve().is_relative_to(path.parent.resolve()):
+            problem = f"the image {value[:80]!r} is outside of the table's folder {path.parent}"
         yield Source(
             f"row {number} ({name[:40]})",
             name,
             text=None if as_path else value if words else "",
             path=path.parent / value if as_path and words else None,
             gold=str(gold) if gold not in (None, "") else None,
-            problem=None if words else f"the {column} is {type(value).__name__}, expected text",
+            problem=problem,
         )
 
 

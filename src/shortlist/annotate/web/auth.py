@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import delete, or_, select
+from sqlalchemy import Connection, delete, or_, select
 
 from shortlist.annotate.db.schema import Annotator, Credential
-from shortlist.annotate.problems import Unauthorized
+from shortlist.annotate.problems import Conflict, Unauthorized
 from shortlist.annotate.project.people import DAY, People, digest
 from shortlist.annotate.project.project import Project
 
@@ -38,12 +38,16 @@ class Auth:
         # for a few seconds, and only while no credential was ended: (who, until, `ended` at that moment)
         self._remembered: dict[tuple[str, str], tuple[Principal, float, int]] = {}
 
-    def sign_in(self, secret: str) -> tuple[str, str]:
-        """Trade the secret of an invite or one-time link for a session; returns the session's secret and the role."""
+    def sign_in(self, secret: str, present: Principal | None = None) -> tuple[str, str]:
+        """Trade the secret of an invite or one-time link for a session; returns the session's secret and the role.
+
+        If somebody else is `present`, who answers in the same browser, it is refused: a page elsewhere may have led
+        them to another person's link, and their answers would be stored under that name.
+        """
         link = (Credential.digest == digest(secret), Credential.kind == "link", Credential.expires_at > self.clock())
         with self.store.read() as connection:  # guesses must not cost a write
             if connection.execute(select(Credential.id).where(*link)).scalar() is None:
-                self.people.invited(connection, secret)
+                self._check_same(connection, self.people.invited(connection, secret), present)
         with self.store.write() as connection:
             # deleting is what makes it one-time: of two requests, one finds the row
             if connection.execute(delete(Credential).where(*link)).rowcount == 1:
@@ -51,6 +55,11 @@ class Auth:
             annotator_id = self.people.invited(connection, secret)
             session = self.people.issue(connection, "session", "annotator", annotator_id, "browser", SESSION_SECONDS)
             return session, "annotator"
+
+    def _check_same(self, connection: Connection, annotator_id: int, present: Principal | None) -> None:
+        if present is not None and present.annotator_id not in (None, annotator_id):
+            name = connection.execute(select(Annotator.name).where(Annotator.id == annotator_id)).scalar_one()
+            raise Conflict("somebody_else", f"You are {present.name}. Go on as {name}?")
 
     def sign_out(self, credential: int) -> None:
         """End a session."""

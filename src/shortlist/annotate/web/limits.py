@@ -1,5 +1,6 @@
 """How much and how fast: the sizes of bodies, the rates of failed sign-ins and of submissions."""
 
+import ipaddress
 import threading
 import time
 from collections.abc import Callable
@@ -52,3 +53,12 @@ class Rate:
     def _level(self, key: str) -> float:
         level, at = self._buckets.get(key, (self.burst, 0.0))
         return min(self.burst, level + (self._clock() - at) * self.per_second)
+
+
+def is_address(host: str) -> bool:
+    """Whether `host` is an IP address, not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
+from shortlist.annotate.db.store import first_line
 from shortlist.annotate.problems import Fault, Problem, Unavailable
 
 LOGGER = logging.getLogger("shortlist.annotate")
@@ -50,7 +51,7 @@ def log_fault(error: Exception, method: str, path: str) -> None:
 def describe(error: BaseException) -> str:
     """The type and the first line of an exception; of a database's, without the statement and its values."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    return f"{type(cause).__name__}: {cause}".strip().splitlines()[0][:LONGEST]
+    return f"{type(cause).__name__}: {first_line(cause)}"[:LONGEST]
 
 
 def refusal_of(error: Exception) -> Problem:

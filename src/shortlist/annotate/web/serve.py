@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,18 @@ from fastapi import FastAPI
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import LivePlan, live_plan
 from shortlist.annotate.live.supervisor import supervising
+from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.web.app import create_app
+from shortlist.annotate.web.limits import is_address
 from shortlist.annotate.web.logs import start_logging
 from shortlist.errors import InputError
 
 if TYPE_CHECKING:
     from shortlist.annotate.web.connections import Server
+
+SERVING = "serve.lock"
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Address:
         for path in (self.certificate, self.key):
             if path is not None and not path.is_file():
                 raise InputError(f"{path}: no such file")
-        if self.proxy is not None and not _is_address(self.proxy):
+        if self.proxy is not None and not is_address(self.proxy):
             raise InputError(f"the proxy {self.proxy!r}: expected the IP address from which it asks, such as 127.0.0.1")
         if not (self.tls or self.allow_plain_http or is_local(self.host)):
             raise InputError(
@@ -72,15 +77,7 @@ class Address:
 
 def is_local(host: str) -> bool:
     """Whether only this machine can reach `host`."""
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def admin_url(project: Project, address: Address) -> str:
@@ -111,18 +108,30 @@ def serve_project(
     test: str | None = None,
 ) -> None:
     """Serve until told to stop; `say` is given the admin's one-time link. The options are those of `live_plan`."""
-    if threading.current_thread() is threading.main_thread():
-        # uvicorn stops in good order and then raises the signal once more, which must not end us before our own end
-        signal.signal(signal.SIGTERM, _end)
     live = live_plan(project.settings, policy, epsilon, test)
     check_live(project, live)
-    listener, address = listen(address)
-    say(f"Admin (works once): {admin_url(project, address)}")
-    serve(project, address, listener, live)
+    with _sole_server(project):
+        listener, address = listen(address)
+        if People(project).has_admin():  # links belong into no log: one at the first start, later ones on demand
+            link = f"for an admin's link: shortlist annotate invite {project.folder} --url {address.url}"
+            say(f"Serving {address.url} ({link})")
+        else:
+            say(f"Admin (works once): {admin_url(project, address)}")
+        serve(project, address, listener, live)
+
+
+def _sole_server(project: Project) -> AbstractContextManager[None]:
+    """SQLite has one writer at a time, and this server's memory must be right: a second one is refused."""
+    if not project.store.is_sqlite:
+        return nullcontext()
+    return alone(project.folder / SERVING, f"{project.folder} is being served already")
 
 
 def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
     """Serve until told to stop; with `live`, a model that is trained alongside chooses the shortlists."""
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn stops in good order and then raises the signal once more, which must not end us before our own end
+        signal.signal(signal.SIGTERM, _end)
     with supervising(project, live) as supervisor:
         chooser = None if supervisor is None else supervisor.chooser
         app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)

@@ -15,10 +15,13 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import RawSplit, assemble
 from shortlist.data.formats.images import read_images
 from shortlist.errors import InputError
+from shortlist.internal.cells import plain_cell
 from shortlist.internal.files import allow_long_fields
 
 Table = dict[str, list[Any]]
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+NAMING = frozenset({"item", "label", "class", "gold"})
+"""Columns of names, which our own CSV files guard against being run by a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ def _read_csv(path: Path, delimiter: str) -> Table:
                 rows.append(row)
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from error
-    return {name: [row[i] for row in rows] for i, name in enumerate(header)}
+    plain = {name: plain_cell if name in NAMING else str for name in header}
+    return {name: [plain[name](row[i]) for row in rows] for i, name in enumerate(header)}
 
 
 def _read_jsonl(path: Path) -> Table:

@@ -1,11 +1,16 @@
 """What every route needs: the services of the app, and who is asking."""
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ValidationError
+from starlette.types import Receive, Scope
 
 from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.problems import Forbidden
@@ -108,6 +113,43 @@ async def admin(who: Annotated[Principal, Depends(administrator)]) -> Principal:
 
 Submitter = Annotated[int, Depends(submitter)]
 Admin = Annotated[Principal, Depends(admin)]
+
+
+class OffLoop(APIRoute):
+    """A route whose body may be large: it is parsed and validated in a thread, while the others go on."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The usual handler, given a request whose JSON is the finished model."""
+        usual, field = super().get_route_handler(), self.body_field
+        model = field.field_info.annotation if field is not None else None
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return usual
+
+        async def handle(request: Request) -> Response:
+            parsed = _Parsed(request.scope, request.receive, model)
+            try:
+                return await usual(parsed)
+            except RequestValidationError as error:
+                raise RequestValidationError(parsed.problems or error.errors()) from error
+
+        return handle
+
+
+class _Parsed(Request):
+    """`problems`: why the body is not the model; to be told only after FastAPI has looked at who is asking."""
+
+    def __init__(self, scope: Scope, receive: Receive, model: type[BaseModel]) -> None:
+        super().__init__(scope, receive)
+        self._model = model
+        self.problems: list[dict[str, Any]] = []
+
+    async def json(self) -> Any:
+        """The body as the route's model."""
+        try:
+            return await run_in_threadpool(self._model.model_validate_json, await self.body())
+        except ValidationError as error:
+            self.problems = [{"loc": ("body", *one["loc"]), "msg": one["msg"]} for one in error.errors()[:1]]
+            return None
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """What an admin does with people: watch, instruct, invite, remove, hand out tokens."""
 
+import socket
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
@@ -24,6 +25,7 @@ from shortlist.annotate.web.api.models import (
     TokenRow,
 )
 from shortlist.annotate.web.api.status_models import ScoreOut, Status
+from shortlist.annotate.web.limits import is_address
 
 router = APIRouter(tags=["admin"], responses=refusals(401, 403, 404, 409))
 AnnotatorId = Annotated[int, Path(ge=1, le=MAX_ID)]
@@ -105,4 +107,13 @@ def measure(app: App, who: Admin, body: MeasureIn) -> None:
 
 
 def _link(app: Services, request: Request, secret: str) -> str:
-    return join_link(app.public_url or str(request.base_url), secret)
+    return join_link(app.public_url or _reached_at(request), secret)
+
+
+def _reached_at(request: Request) -> str:
+    """The address that was asked for, unless the Host is a name that anybody may have made up: then our own."""
+    url, own = request.base_url, request.scope.get("server")
+    if own is None or is_address(url.hostname or "") or url.hostname in ("localhost", socket.gethostname()):
+        return str(url)
+    host = f"[{own[0]}]" if ":" in own[0] else own[0]
+    return f"{url.scheme}://{host}:{own[1]}"

@@ -3,20 +3,14 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import FileResponse
-from sqlalchemy import exists, select
 
-from shortlist.annotate.db.schema import Item, Question
-from shortlist.annotate.problems import NotFound
 from shortlist.annotate.queue.leases import Served
 from shortlist.annotate.queue.queue import Stored
-from shortlist.annotate.web.api.access import Anyone, App, Services, Submitter, refusals
+from shortlist.annotate.web.api.access import App, Services, Submitter, refusals
 from shortlist.annotate.web.api.models import (
-    MAX_ID,
     AnswerIn,
     NextIn,
     Progress,
@@ -64,24 +58,6 @@ HOT = (next_questions, answer, skip, undo)
 """What people wait for at every item: called by `dispatch` without the framework's machinery."""
 
 
-@router.get("/media/{item}", response_class=FileResponse, responses={200: {"content": {"image/*": {}, "audio/*": {}}}})
-def media(app: App, who: Anyone, item: Annotated[int, Path(ge=1, le=MAX_ID)]) -> FileResponse:
-    """The image or sound of an item that the annotator was asked about (for an admin: of any item)."""
-    with app.project.store.read() as connection:
-        row = connection.execute(select(Item.file, Item.media_type).where(Item.id == item)).first()
-        asked = exists().where(Question.annotator_id == who.annotator_id, Question.item_id == item)
-        allowed = who.role == "admin" or connection.execute(select(asked)).scalar()
-    root = app.project.media.resolve()
-    if row is None or row.file is None or not allowed:
-        raise NotFound("no_media", f"there is no media of item {item} for you")
-    path = root / row.file
-    # resolve() follows links: a path that it changes contains one, or leaves the root
-    if path.resolve() != path or not path.is_relative_to(root) or not path.is_file():
-        raise NotFound("no_media", f"the media of item {item} is missing")
-    headers = {"cache-control": "private, max-age=86400", "content-security-policy": "default-src 'none'; sandbox"}
-    return FileResponse(path, media_type=row.media_type, headers=headers)
-
-
 async def _progress(app: Services) -> Progress:
     settled = app.queue.settled
     found = app.stats.recent_progress(settled)
@@ -108,7 +84,7 @@ def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
                 kind=question.kind,
                 text=question.text,
                 # browsers cache it by its address, and another project may be served from the same one
-                media=None if question.media_type is None else f"/api/v1/media/{question.item_id}?of={app.auth.tag}",
+                media=None if question.media_type is None else f"/api/v1/media/{question.id}?of={app.auth.tag}",
                 media_type=question.media_type,
             ),
             shortlist=[

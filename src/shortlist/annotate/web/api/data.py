@@ -19,7 +19,7 @@ from shortlist.annotate.project.classes import add_classes, rename_class
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, add_items, store_media
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.web.api.access import Admin, App, refusals
+from shortlist.annotate.web.api.access import Admin, App, OffLoop, refusals
 from shortlist.annotate.web.api.models import (
     MAX_ID,
     AnswersImported,
@@ -36,7 +36,7 @@ from shortlist.annotate.web.api.models import (
     SkippedOut,
 )
 
-router = APIRouter(tags=["data"], responses=refusals(401, 403, 404, 409))
+router = APIRouter(tags=["data"], route_class=OffLoop, responses=refusals(401, 403, 404, 409))
 ExportName = Annotated[str, Path(json_schema_extra={"enum": list(EXPORTS)})]
 RawBody = Annotated[bytes, Body(media_type="application/octet-stream")]
 

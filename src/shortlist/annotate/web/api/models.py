@@ -31,9 +31,10 @@ class ErrorOut(BaseModel):
 
 
 class SignIn(In):
-    """The secret part of a link."""
+    """The secret part of a link. `instead`: take the place of somebody else who is signed in in this browser."""
 
     secret: Annotated[str, Field(min_length=1, max_length=500)]
+    instead: bool = False
 
 
 class Who(BaseModel):

@@ -1,5 +1,6 @@
 """Signing in and out."""
 
+from contextlib import suppress
 from typing import Literal
 
 from fastapi import APIRouter, Request, Response
@@ -21,11 +22,18 @@ from shortlist.annotate.web.auth import SESSION_SECONDS, Principal
 router = APIRouter(tags=["session"])
 
 
-@router.post("/session", responses=refusals(401, 403, 429))
-def sign_in(app: App, request: Request, response: Response, body: SignIn) -> Who:
-    """Trade the secret of an invite link or of the admin's one-time link for a session cookie."""
+@router.post("/session", responses=refusals(401, 403, 409, 429))
+def sign_in(app: App, request: Request, response: Response, annotator: AnnotatorCookie, body: SignIn) -> Who:
+    """Trade the secret of an invite link or of the admin's one-time link for a session cookie.
+
+    If another annotator is signed in in this browser, it is refused (409) unless `instead` says that it is meant.
+    """
+    present = None
+    if not body.instead:
+        with suppress(Unauthorized):
+            present = app.auth.identify(None, annotator)
     try:
-        secret, role = app.auth.sign_in(body.secret)
+        secret, role = app.auth.sign_in(body.secret, present)
     except Unauthorized:
         # only failures count, and no valid link waits for them: many people may come from one address, a proxy's
         app.sign_ins.spend(request.client.host if request.client else "")

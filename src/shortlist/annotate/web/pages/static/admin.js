@@ -60,6 +60,7 @@ async function refresh() {
     notice(null);
   } catch (error) {
     if (!(error instanceof ApiError)) notice("No connection. Trying again …");
+    else if (error.status >= 500) notice("The server has a problem. Trying again …");
     else if (error.status === 401) notice("You are signed out. Use a link that `shortlist annotate invite PROJECT` prints.");
     else if (error.status === 403) location.replace("/");
     else notice(error.message);

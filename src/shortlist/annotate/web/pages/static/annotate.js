@@ -218,7 +218,8 @@ function failed(error) {
   }
   if (status === 403) return location.replace("/admin");
   const kept = outbox.kept ? "Your answers are kept in this browser and will be sent." : "Do not close this tab.";
-  notice(status === 429 ? "Too fast for the server: one moment." : `No connection. ${kept}`);
+  const trouble = status >= 500 ? "The server has a problem." : "No connection.";
+  notice(status === 429 ? "Too fast for the server: one moment." : `${trouble} ${kept}`);
   later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   failures += 1;
 }

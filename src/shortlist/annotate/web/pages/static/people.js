@@ -61,8 +61,9 @@ function makeRow(who, link) {
     const done = ({ answers }) => (at("link").textContent = `Answers of ${who.name} taken back: ${count(answers)}.`);
     act(() => call("DELETE", `/annotators/${who.id}/answers`), done);
   });
+  const label = element("span", { class: "name", title: who.name }, who.name);
   const actions = element("td", {}, button, " ", remove, " ", undo);
-  const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, who.name), ...cells, actions);
+  const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, label), ...cells, actions);
   return { row, cells, button, remove, undo };
 }
 

@@ -1,0 +1,49 @@
+"""Pictures and sounds: for annotators by their question, for admins by the item."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import FileResponse
+from sqlalchemy import Row, select
+
+from shortlist.annotate.db.schema import Item, Question
+from shortlist.annotate.problems import NotFound
+from shortlist.annotate.web.api.access import Admin, Anyone, App, Services, refusals
+from shortlist.annotate.web.api.models import MAX_ID
+
+router = APIRouter(tags=["media"], responses=refusals(401, 403, 404))
+Id = Annotated[int, Path(ge=1, le=MAX_ID)]
+_SENT: dict[int | str, dict[str, Any]] = {200: {"content": {"image/*": {}, "audio/*": {}}}}
+_ANY_DATE = "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+@router.get("/media/{question}", response_class=FileResponse, responses=_SENT)
+def media(app: App, who: Anyone, question: Id) -> FileResponse:
+    """What one of the annotator's questions is about."""
+    asked = (Question.id == question, Question.annotator_id == who.annotator_id)
+    with app.project.store.read() as connection:
+        statement = select(Item.file, Item.media_type).join(Question, Question.item_id == Item.id).where(*asked)
+        row = connection.execute(statement).first()
+    return _send(app, row, f"question-{question}")
+
+
+@router.get("/items/{item}/media", response_class=FileResponse, responses=_SENT)
+def media_of_item(app: App, who: Admin, item: Id) -> FileResponse:
+    """The image or sound of any item."""
+    with app.project.store.read() as connection:
+        row = connection.execute(select(Item.file, Item.media_type).where(Item.id == item)).first()
+    return _send(app, row, f"item-{item}")
+
+
+def _send(app: Services, row: Row[str | None, str | None] | None, tag: str) -> FileResponse:
+    root = app.project.media.resolve()
+    if row is None or row.file is None:
+        raise NotFound("no_media", "there is no such picture or sound for you")
+    path = root / row.file
+    # resolve() follows links: a path that it changes contains one, or leaves the root
+    if path.resolve() != path or not path.is_relative_to(root) or not path.is_file():
+        raise NotFound("no_media", "this picture or sound is missing")
+    headers = {"cache-control": "private, max-age=86400", "content-security-policy": "default-src 'none'; sandbox"}
+    # items that came in together, such as gold ones, could be told by the dates of their files
+    headers |= {"last-modified": _ANY_DATE, "etag": f'"{tag}"'}
+    return FileResponse(path, media_type=row.media_type, headers=headers)

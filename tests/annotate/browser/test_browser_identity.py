@@ -1,0 +1,53 @@
+"""Who is who, in a real browser: no silent change of person, names of any length, faults told from lost networks."""
+
+from shortlist.annotate.project.people import People, join_link
+
+
+def test_a_page_elsewhere_cannot_make_somebody_another_person(run_project, person):
+    site = run_project(items=6)
+    people = People(site.project)
+    vic, mallory = (join_link(site.url, people.invite(name)[1]) for name in ("Vic", "Mallory"))
+    victim = person().go(vic)
+    victim.ready()
+    # as a redirect or a click on somebody's page does it
+    victim.page.goto("about:blank")
+    victim.page.evaluate("address => location.assign(address)", mallory)
+    victim.page.wait_for_selector("#swap")
+    assert "You are Vic. Go on as Mallory?" in victim.page.locator("#status").inner_text()
+    assert victim.page.evaluate("document.activeElement.id") == "stay", "what a hasty Enter does"
+    victim.press("Enter")
+    victim.page.wait_for_url(site.url + "/")
+    victim.ready()
+    assert victim.page.locator("#who").inner_text() == "Vic"
+    victim.go(mallory)
+    victim.page.locator("#swap").click()
+    victim.page.wait_for_url(site.url + "/")
+    victim.ready()
+    assert victim.page.locator("#who").inner_text() == "Mallory"
+
+
+def test_a_long_name_leaves_the_buttons_on_the_screen(run_project, person):
+    site = run_project(items=3)
+    People(site.project).invite("Wolfeschlegelsteinhausenbergerdorff" * 12)
+    admin = person(viewport={"width": 1280, "height": 800}).go(site.admin_link)
+    admin.page.wait_for_selector("#people button")
+    box = admin.page.locator("#people button").nth(1).bounding_box()
+    assert box["x"] + box["width"] <= 1280
+    table = admin.page.locator(".scroll").first
+    assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
+    admin.page.set_viewport_size({"width": 390, "height": 800})
+    name = admin.page.locator("#people th").bounding_box()
+    assert name["width"] < 0.5 * 390, "figures show beside it"
+    assert name["height"] < 100
+
+
+def test_a_server_that_fails_is_not_called_a_lost_connection(run_project, person):
+    site = run_project(items=6)
+    ada = person().go(join_link(site.url, People(site.project).invite("Ada")[1]))
+    ada.ready()
+    reply = {"status": 503, "content_type": "application/json", "body": '{"code": "storage", "message": "full"}'}
+    ada.page.route("**/api/v1/answers", lambda route: route.fulfill(**reply))
+    ada.decide("0")
+    ada.page.wait_for_function("document.getElementById('notice').textContent.startsWith('The server has a problem.')")
+    ada.page.unroute("**/api/v1/answers")
+    ada.wait_saved()

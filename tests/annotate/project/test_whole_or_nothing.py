@@ -1,0 +1,164 @@
+"""A project is there whole or not at all: full disks, kills, modes of files, strangers' backups."""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from shortlist.annotate.project.backup import restore_backup, write_backup
+from shortlist.annotate.project.project import DATABASE, UNFINISHED, Project, Settings
+from shortlist.annotate.project.sources import find_sources
+from shortlist.annotate.setup import Additions, init_project
+from shortlist.errors import InputError
+
+COMMAND = [sys.executable, "-m", "shortlist", "annotate"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "classes.txt").write_text("cat\ndog\nemu\n")
+    rows = "".join(f"i{k},{'long ' * 100} {k}\n" for k in range(1000))
+    (tmp_path / "items.csv").write_text("item,text\n" + rows)
+    return Additions(tmp_path / "items.csv", tmp_path / "classes.txt")
+
+
+def test_init_on_a_full_disk_is_one_line_and_leaves_nothing(files, tmp_path):
+    def small_disk() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    command = [*COMMAND, "init", tmp_path / "p", "--items", files.items, "--classes", files.classes]
+    done = subprocess.run(command, preexec_fn=small_disk, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be made" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_init_can_be_run_again(files, tmp_path, database):
+    folder = tmp_path / "p"
+    script = (
+        "import os, sys, pathlib\n"
+        "from shortlist.annotate.setup import Additions, init_project\n"
+        "items, classes, folder, database = sys.argv[1:]\n"
+        "import shortlist.annotate.setup as setup\n"
+        "setup.check_live = lambda *a: os.kill(os.getpid(), 9)\n"
+        "init_project(pathlib.Path(folder), Additions(pathlib.Path(items), pathlib.Path(classes)),"
+        " database=database or None)\n"
+    )
+    command = [sys.executable, "-c", script, files.items, files.classes, folder, database or ""]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert (folder / DATABASE).exists() == (database is None)
+    with pytest.raises(InputError, match="did not finish"):
+        Project.open(folder)
+    _, outcome = init_project(folder, files, database=database)
+    assert outcome.added == 1000
+    assert not (folder / UNFINISHED).exists()
+    Project.open(folder).close()
+    with pytest.raises(InputError, match="already holds a project"):
+        init_project(folder, files, database=database)
+    Project.open(folder).close()
+
+
+def test_a_second_init_does_not_clear_the_first(files, tmp_path):
+    script = "import sys, time, pathlib\nfrom shortlist.annotate.project.project import unfinished\n"
+    script += "with unfinished(pathlib.Path(sys.argv[1])):\n print('begun', flush=True)\n sys.stdin.read()\n"
+    command = [sys.executable, "-c", script, tmp_path / "p"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        first.stdout.readline()
+        with pytest.raises(InputError, match=f"at work .*process {first.pid}"):
+            init_project(tmp_path / "p", files)
+        first.stdin.close()
+
+
+def test_the_database_is_for_its_owner_also_in_a_folder_made_beforehand(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    project = Project.create(folder, Settings("t", 2))
+    with project.store.write():
+        pass
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
+    project.close()
+    (folder / DATABASE).chmod(0o644)  # as earlier versions made it
+    Project.open(folder).close()
+    assert stat.S_IMODE((folder / DATABASE).stat().st_mode) == 0o600
+
+
+def test_one_server_of_a_sqlite_project(files, tmp_path):
+    init_project(tmp_path / "p", files)
+    command = [*COMMAND, "serve", tmp_path / "p", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        try:
+            assert "/join#" in first.stdout.readline()
+            second = subprocess.run(command, capture_output=True, text=True)
+            assert second.returncode == 2
+            assert f"is being served already (process {first.pid})" in second.stderr
+            assert "/join" not in second.stdout
+            assert len(second.stderr.strip().splitlines()) == 1
+        finally:
+            first.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a child with its parent")
+def test_the_trainer_dies_with_its_server_even_in_the_middle_of_a_computation(tmp_path):
+    busy = (
+        "from shortlist.annotate.live.trainer import end_with_parent\nend_with_parent()\n"
+        "print('begun', flush=True)\nlen(str(3 ** (10 ** 8)))"  # one call that lets no thread run, for minutes
+    )
+    parent = (
+        "import subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {busy!r}], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as server:
+        child = int(server.stdout.readline())
+        server.kill()
+    end = time.monotonic() + 5
+    while _alive(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    gone = not _alive(child)
+    if not gone:
+        os.kill(child, signal.SIGKILL)
+    assert gone
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_bomb_is_not_restored(make_project, tmp_path):
+    project = make_project(items=50)
+    write_backup(project, tmp_path / "good.zip")
+    with zipfile.ZipFile(tmp_path / "good.zip") as good, zipfile.ZipFile(tmp_path / "bomb.zip", "w") as bomb:
+        for name in good.namelist():
+            if not name.endswith("measures.jsonl"):
+                bomb.writestr(name, good.read(name))
+        bomb.writestr("tables/measures.jsonl", b"\n" * 50_000_000, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="not a backup of ours") as refused:
+        restore_backup(tmp_path / "bomb.zip", tmp_path / "again")
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "again").exists()
+    assert not list(tmp_path.glob(".again*"))
+    assert restore_backup(tmp_path / "good.zip", tmp_path / "again") > 50
+
+
+def test_a_table_names_no_picture_outside_of_its_folder(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "secret.png").write_bytes(b"x")
+    table = tmp_path / "data" / "items.csv"
+    table.write_text(f"item,image\na,in.png\nb,../secret.png\nc,{tmp_path}/secret.png\nd,deep/../in.png\n")
+    problems = {source.name: source.problem for source in find_sources(table)}
+    assert problems["a"] is problems["d"] is None
+    assert all("outside" in problems[name] for name in "bc")

@@ -1,0 +1,37 @@
+"""Nothing that a browser is sent tells gold items from others."""
+
+from sqlalchemy import select
+
+from shortlist.annotate.db.schema import Item, Question
+
+from .test_security import png
+
+SAME = ("content-type", "cache-control", "last-modified", "content-length", "accept-ranges")
+
+
+def test_addresses_and_headers_of_gold_pictures_are_like_others(make_site):
+    """An item's number would tell: gold items come in together and are asked about later than their neighbours."""
+    site = make_site(items=0, classes=4, gold_every=2)
+    admin, ada, bob = site.admin(), site.annotator("ada"), site.annotator("bob")
+    raw = {"content-type": "application/octet-stream"}
+    for number in range(30):
+        gold = "&gold=class%201" if number >= 20 else ""
+        assert admin.post(f"/api/v1/items/media?name={number}{gold}", content=png(), headers=raw).status_code == 201
+    seen = []
+    while held := ada.post("/api/v1/next", json={}).json()["questions"]:
+        (q,) = held
+        assert q["item"]["media"].split("?")[0] == f"/api/v1/media/{q['id']}"
+        assert bob.get(q["item"]["media"]).status_code == 404
+        got = ada.get(q["item"]["media"])
+        assert got.status_code == 200
+        assert got.headers["etag"] == f'"question-{q["id"]}"'
+        seen.append(tuple(got.headers[name] for name in SAME))
+        ada.post("/api/v1/answers", json={"question": q["id"], "answer": None})
+        if len(seen) > 60:
+            break
+    assert len(set(seen)) == 1, "nothing but the question's own number differs"
+    with site.project.store.read() as connection:
+        order = select(Question.id).join(Item, Item.id == Question.item_id).where(Item.gold.is_not(None))
+        assert len(connection.execute(order).all()) >= 5
+    part = ada.get("/api/v1/media/1", headers={"range": "bytes=0-3", "if-range": '"question-1"'})
+    assert (part.status_code, len(part.content)) == (206, 4), "sounds are played from anywhere"
