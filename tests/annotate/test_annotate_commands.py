@@ -3,6 +3,7 @@
 from typer.testing import CliRunner
 
 from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.project.project import Project
 from shortlist.cli import app
 from shortlist.errors import InputError
 
@@ -69,3 +70,23 @@ def test_a_second_table_without_names_is_told_what_it_lacks(tmp_path):
     said = run("add", tmp_path / "project", "--items", items)
     assert "0 items added, 2 skipped" in said
     assert "named by their number: give a second table that column" in said
+
+
+def test_ways_to_ask_are_compared_from_init_to_status(tmp_path):
+    items, classes, many = tmp_path / "items.csv", tmp_path / "classes.txt", tmp_path / "many.txt"
+    items.write_text("text\n" + "".join(f"text {k}\n" for k in range(12)))
+    classes.write_text("a\nb\nc\nd\n")
+    many.write_text("".join(f"class {k}\n" for k in range(201)))
+    given = ("--items", items, "--size", 2, "--compare")
+    assert "at most 200" in refused("init", tmp_path / "no", *given, "--classes", many)
+    assert "without typing" in refused("init", tmp_path / "no", *given, "--classes", classes, "--no-typing")
+    run("init", tmp_path / "trial", *given, "--classes", classes)
+    assert " by " not in run("status", tmp_path / "trial"), "nothing to compare yet"
+    with Project.open(tmp_path / "trial") as project:
+        (ada,) = people(project, "ada")
+        queue = project.queue()
+        while held := queue.next(ada):
+            queue.answer(ada, held[0].id, 0, 1, 2.0, typed=True)
+    text = run("status", tmp_path / "trial")
+    assert "by full list: " in text
+    assert "2.0 s per labelled item (2.0 to 2.0)" in text

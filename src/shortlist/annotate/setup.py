@@ -23,6 +23,7 @@ from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings, unfinished
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
+from shortlist.annotate.queue.ways import MOST_LISTED
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
 from shortlist.policies import read_known, read_scores
@@ -113,7 +114,7 @@ def init_project(
         names: texts: let the names of the classes choose the first lists.
         score: keep a sample of the items out of training, to score the model by it.
         progress: called with how many items are done, and of how many.
-        settings: overlap, gold_every, database and typing, as in `Settings`.
+        settings: overlap, gold_every, database, typing and compare, as in `Settings`.
     """
     read = additions.read()
     if len(read.classes) < 2:
@@ -122,6 +123,10 @@ def init_project(
         raise InputError(f"size {size}: expected at most the {len(read.classes)} classes of {additions.classes}")
     if not read.items:
         raise InputError(f"{additions.items}: no items found")
+    if settings.get("compare") and len(read.classes) > MOST_LISTED:
+        raise InputError(
+            f"{additions.classes}: {len(read.classes)} classes: full lists are compared with at most {MOST_LISTED}"
+        )
     # more classes may come later, so the usual size may be more than there are now
     chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False)

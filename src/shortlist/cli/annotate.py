@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -70,6 +70,9 @@ def init(
         bool | None,
         typer.Option(help="People may type a class that is not on the list (if not said: where a model chooses it)."),
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Ask by full lists, by search and by shortlists, to see what each costs.")
+    ] = False,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
@@ -96,6 +99,7 @@ def init(
             names=names,
             score=score,
             typing=typing,
+            compare=compare,
             progress=progress,
         )
     _print_outcome(outcome.added, outcome.skipped)
@@ -218,11 +222,12 @@ def invite(
 
 @app.command()
 def status(project: Folder, as_json: AsJson = False) -> None:
-    """Show progress, annotators and agreement.
+    """Show progress, annotators, agreement, and ways to ask where they are compared.
 
     Example: shortlist annotate status birds --json
     """
     from shortlist.annotate import Project
+    from shortlist.cli.annotate_status import status_lines
 
     with Project.open(project) as opened:
         found = opened.status()
@@ -230,20 +235,8 @@ def status(project: Folder, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({"title": title, **found}))
         return
-    done, total = found["progress"]["done"], found["progress"]["total"]
-    typer.echo(f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items")
-    if found["hours"] is not None:
-        typer.echo(f"  time spent: {found['hours']:.1f} hours")
-    if found["agreement"]["pairs"]:
-        typer.echo(f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs")
-    if found["score"] is not None:
-        typer.echo(f"  model: {_score_line(found['score'])}")
-    for who in found["annotators"]:
-        typer.echo(
-            f"  {who['name']}: {who['answers']} answers, {who['nones']} None (without gold), {who['skips']} skipped, "
-            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown, "
-            f"{who['strays']} strays of {who['gold'] - who['gold_shown']} not shown)"
-        )
+    for line in status_lines(title, found):
+        typer.echo(line)
 
 
 @app.command()
@@ -364,14 +357,6 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _score_line(score: dict[str, Any]) -> str:
-    line = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by {score['items']} of "
-    line += f"{score['size']} sampled items, {score['undecided']} undecided, after {score['answers']:,} answers"
-    line += "" if score["corrected"] else ", answers taken as right"
-    more = score["questions_for_a_point"]
-    return line + ("" if more is None else f"; one point more: about {float(f'{more:.1g}'):,.0f} more questions")
 
 
 def _print_given(known: int, scored: int) -> None:

@@ -44,6 +44,9 @@ def plan(
         figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", f"{row.hours:,.1f}", f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", ""), lines)
-    typer.echo(f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at.")
+    typer.echo(
+        f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at, "
+        f"{time.typing:.2f} s to type a class."
+    )
     for line in plan_limits():
         typer.echo(f"- {line}")

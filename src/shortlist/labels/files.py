@@ -6,8 +6,9 @@ the names, or just their number. A file that states them has said whether its ro
 not, rows of nothing but whole numbers hold indices. A fifth column, `probabilities`, holds for each class shown, joined
 by `|`, how likely it was to be shown; empty where that is not known. A sixth, `typed`, holds a class that somebody
 typed, on the list or not: an ordinary label. It is read as one more class shown, with no known probability, and
-answered. Other columns (who answered, how fast) are left alone, so an annotation export is a labels file too. Messages
-count the rows of text files as an editor does, header included.
+answered; where it was searched for among all classes the shortlist is empty. Other columns (who answered, how fast) are
+left alone, so an annotation export is a labels file too. Messages count the rows of text files as an editor does,
+header included.
 """
 
 import itertools
@@ -101,7 +102,7 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             lists.append(split_names(record.shortlist))
         except InputError as error:
             raise InputError(f"{record.where}: {error}") from error
-        if not lists[-1]:
+        if not lists[-1] and not record.typed:
             raise InputError(f"{record.where}: an empty shortlist, expected at least one class")
         if "" in lists[-1]:
             raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")

@@ -233,7 +233,7 @@ def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float) -> M
     can_miss, can_slip = log.sizes < num_classes, log.sizes > 1
     missed = (on_list * ~answered)[can_miss].sum() / (on_list[can_miss].sum() + prior)
     slipped = ((on_list - right) * answered)[can_slip].sum() / (on_list[can_slip].sum() + prior)
-    off_list = np.where(log.sizes < num_classes, 1 - on_list, 0.0)
+    off_list = np.where((log.sizes > 0) & (log.sizes < num_classes), 1 - on_list, 0.0)
     stray = (off_list * answered).sum() / (off_list.sum() + prior)
     slip = float(np.clip(slipped, 0, 0.5))
     rows = np.nonzero(log.all_typed != NONE)[0]

@@ -48,6 +48,21 @@ def test_a_class_is_typed_taken_back_and_clicked(run_project, person):
     assert rows[0]["seconds"] > 0
 
 
+def test_without_a_list_the_first_letter_belongs_to_the_search(run_project, person):
+    site = run_project(items=30, compare=True)
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    showing = ada.ready()
+    while ada.choices():
+        showing = ada.decide("s")
+    assert ada.page.locator("#none").is_hidden()
+    ada.page.wait_for_function("() => document.activeElement?.id === 'typed'")
+    ada.page.keyboard.type("fox")
+    ada.press("Enter")
+    ada.ready(showing)
+    ada.wait_saved()
+    assert [(row["kind"], row["class_id"]) for row in stored(site.project)][-1] == ("typed", CLASSES.index("fox"))
+
+
 def test_where_typing_is_forbidden_nothing_offers_it(run_project, person):
     site = run_project(items=2)
     ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")

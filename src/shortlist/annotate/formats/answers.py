@@ -1,7 +1,8 @@
 """Our own files: what `StochasticLabels.read` takes, and who answered, how fast, and how the list was chosen.
 
 `answer` is what the list was answered, so it is None where somebody typed a class that the list does not hold, and the
-rows are those of the paper's mechanism. What was typed stands beside it, in a column that is there if anybody typed.
+rows are those of the paper's mechanism. What was typed stands beside it, in a column that is there if anybody typed;
+`way` is there if ways were compared.
 """
 
 import csv
@@ -32,7 +33,7 @@ COLUMNS = (
     "served_at",
     "answered_at",
 )
-TYPED = "typed"
+TYPED, WAY = "typed", "way"
 
 
 def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
@@ -48,7 +49,7 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
                 Question.policy_version,
                 Question.seed,
             ),
-            *(Question.served_at, Answer.answered_at, Answer.kind),
+            *(Question.served_at, Answer.answered_at, Answer.kind, Question.way),
         )
         .join_from(Answer, Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)
@@ -74,6 +75,7 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
             "served_at": row["served_at"],
             "answered_at": row["answered_at"],
             **({TYPED: names[picked]} if typed else {}),
+            **({WAY: row["way"]} if row["way"] is not None else {}),
         }
 
 
@@ -120,7 +122,9 @@ def _guarded(row: dict[str, Any]) -> dict[str, Any]:
 
 def _columns(connection: Connection) -> tuple[str, ...]:
     typed = select(Answer.id).where(Answer.kind == "typed").limit(1)
-    return COLUMNS if connection.execute(typed).scalar() is None else (*COLUMNS, TYPED)
+    compared = select(Question.id).where(Question.way.is_not(None)).limit(1)
+    more = {TYPED: typed, WAY: compared}
+    return (*COLUMNS, *(name for name, found in more.items() if connection.execute(found).scalar() is not None))
 
 
 def write_jsonl(project: Project, path: Path) -> int:

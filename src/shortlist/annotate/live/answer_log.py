@@ -91,7 +91,7 @@ def rounds(
     turns: list[list[Given]] = []
     asked: dict[int, int] = {}
     for one in given:
-        if one.item_id in rows and one.shortlist:
+        if one.item_id in rows and (one.shortlist or one.typed != NONE):
             turn = asked.get(one.item_id, 0)
             asked[one.item_id] = turn + 1
             if turn == len(turns):
@@ -103,7 +103,7 @@ def rounds(
 
 def gold_log(given: Sequence[Given], num_classes: int) -> tuple[Log, IntArray]:
     """The answers on gold items, and their known classes, for `Loop.record_gold`."""
-    known = [one for one in given if one.truth is not None and one.shortlist]
+    known = [one for one in given if one.truth is not None and (one.shortlist or one.typed != NONE)]
     truth = np.array([one.truth for one in known], np.int64)
     return Log(np.array([one.item_id for one in known], np.int64), *_arrays(known, num_classes)), truth
 

@@ -24,6 +24,7 @@ from shortlist.annotate.project.score import read_score
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
 from shortlist.annotate.queue.queue import Queue
+from shortlist.annotate.queue.ways import Comparing
 from shortlist.errors import InputError
 from shortlist.internal.files import sync_directory
 
@@ -37,7 +38,8 @@ class Settings:
     """What `init` was told.
 
     `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
-    is not on the list, None: where a model chooses the lists.
+    is not on the list, None: where a model chooses the lists; `compare`: a third of the questions each
+    by the full list, by a search and by a shortlist.
     """
 
     title: str
@@ -47,6 +49,7 @@ class Settings:
     database: str | None = None
     live: dict[str, Any] | None = None
     typing: bool | None = None
+    compare: bool = False
 
     def __post_init__(self) -> None:
         if not self.title.strip():
@@ -55,6 +58,8 @@ class Settings:
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= 1_000_000:
                 raise InputError(f"{name} {value!r}: expected a whole number of at least {least}")
+        if self.compare and self.typing is False:
+            raise InputError("ways to ask cannot be compared without typing: a search among all classes is one of them")
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,8 @@ class Project:
         """The queue, with uniform shortlists unless another chooser is given."""
         typing = chooser is not None if self.settings.typing is None else self.settings.typing
         chooser = chooser or UniformChooser(self.settings.size)
+        if self.settings.compare:
+            chooser, typing = Comparing(chooser), True
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)
 
     def status(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, false, func, select, true
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Measure, Question, Slot
 from shortlist.annotate.db.statements import STANDING
 from shortlist.annotate.db.store import Store
+from shortlist.annotate.project.ways import compare_ways
 
 SAMPLE = 10_000
 POINTS = 250
@@ -113,6 +114,7 @@ def _status(connection: Connection) -> dict[str, Any]:
         "agreement": agreement(plain),
         "typed_share": fmean(row["typed"] for row in plain) if plain else None,
         "seconds_by_size": [{"size": k, "median_seconds": v} for k, v in sorted(_seconds(picked, "size").items())],
+        "ways": compare_ways(latest),
         "annotators": people,
         "measures": measures(connection),
     }
@@ -152,7 +154,13 @@ def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str
     statement = (
         select(
             *(Answer.class_id, Answer.seconds, Question.annotator_id, Question.item_id, Question.shortlist),
-            *(Item.gold, Slot.gold.label("is_gold"), (Answer.kind == "typed").label("typed")),
+            *(
+                Item.gold,
+                Slot.gold.label("is_gold"),
+                (Answer.kind == "typed").label("typed"),
+                Question.slot_id,
+                Question.way,
+            ),
         )
         .join(Question, Question.id == Answer.question_id)
         .join(Item, Item.id == Question.item_id)

@@ -22,6 +22,8 @@ class Choice:
     inclusion: tuple[float, ...]
     policy: str
     policy_version: str
+    way: str | None = None
+    """Where ways to ask are compared (`ways`), which one this is."""
 
 
 class Front:

@@ -1,10 +1,20 @@
 """Shortlists for gold items, whose class is known: they measure annotators and are not learned from."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from shortlist.annotate.queue.chooser import Choice
+from shortlist.annotate.queue.ways import SHORTLIST
 
 HOLDS = 0.5
+
+
+def gold_like(choice: Choice, truth: int, num_classes: int, seed: int) -> Choice:
+    """A gold question in place of another one, from which nobody can tell it: of the same length and way."""
+    if choice.way not in (None, SHORTLIST):
+        return replace(choice, policy="gold")  # all classes or none, whatever the item is
+    return replace(choose_gold(truth, len(choice.shortlist), num_classes, seed), way=choice.way)
 
 
 def choose_gold(truth: int, size: int, num_classes: int, seed: int) -> Choice:

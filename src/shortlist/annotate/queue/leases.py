@@ -21,7 +21,7 @@ from shortlist.annotate.db.statements import (
 )
 from shortlist.annotate.db.store import Store
 from shortlist.annotate.queue.chooser import Choice, Chooser
-from shortlist.annotate.queue.gold import choose_gold
+from shortlist.annotate.queue.gold import gold_like
 
 RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
@@ -178,8 +178,7 @@ class Leases:
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
-            # as long as the list whose place it takes, so that nobody can tell the two apart
-            gold = self._lease_gold(ask, len(choice.shortlist), seed) if seed % self.gold_every == 0 else None
+            gold = self._lease_gold(ask, choice, seed) if seed % self.gold_every == 0 else None
             if gold is not None:
                 if wanted is not None:
                     self.chooser.front.put(wanted["item_id"])
@@ -243,13 +242,13 @@ class Leases:
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 
-    def _lease_gold(self, ask: Ask, size: int, seed: int) -> Row | None:
-        """Ask about the annotator's next gold item, in a slot made for them alone."""
+    def _lease_gold(self, ask: Ask, choice: Choice, seed: int) -> Row | None:
+        """Ask about the annotator's next gold item instead of what was chosen, in a slot made for them alone."""
         seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
         item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
         if item is None:
             return None
-        choice = choose_gold(item["truth"], size, ask.num_classes, seed)
+        choice = gold_like(choice, item["truth"], ask.num_classes, seed)
         slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
         slot["slot_id"] = insert_id(ask.connection, slots, slot)
@@ -276,6 +275,7 @@ def _insert_question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str
         "state": "open",
         "attempt": 0,
         "served_at": ask.now,
+        "way": choice.way,
     }
     return {**values, "id": insert_id(ask.connection, questions, values)}
 

@@ -1,5 +1,7 @@
 """What an admin sees over the wire."""
 
+from typing import Literal
+
 from pydantic import BaseModel
 
 from shortlist.annotate.web.api.models import Progress
@@ -74,6 +76,39 @@ class ScoreOut(BaseModel):
     questions_for_a_point: float | None
 
 
+class Estimate(BaseModel):
+    """A figure and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class PlaceOut(BaseModel):
+    """How often a wrong class stood at this place of a gold list, and was taken; place 11 is every later one."""
+
+    place: int
+    shown: int
+    taken: int
+
+
+class WayOut(BaseModel):
+    """What a way to ask costs and how it errs, by the latest answers.
+
+    `seconds` per item that got a class (`labelled` of `items`), lists that missed included. On `gold` items: the share
+    of `wrong` answers, and of lists from which a wrong class was `taken`.
+    """
+
+    way: Literal["full", "search", "shortlist"]
+    items: int
+    labelled: int
+    seconds: Estimate | None
+    gold: int
+    wrong: Estimate | None
+    taken: Estimate | None
+    by_place: list[PlaceOut]
+
+
 class Status(BaseModel):
     """What the admin page shows. Only `answers`, `skips` and `hours`, the work done, include gold items."""
 
@@ -89,6 +124,7 @@ class Status(BaseModel):
     agreement: Agreement
     typed_share: float | None
     seconds_by_size: list[SizeSeconds]
+    ways: list[WayOut]
     annotators: list[AnnotatorOut]
     measures: list[MeasureOut]
     score: ScoreOut | None

@@ -71,7 +71,9 @@ async function present(question) {
   typing.close();
   delete at("item").dataset.ready;
   while (shown === question) {
-    const seen = await stopwatch.start(showQuestion(question, answer));
+    const item = showQuestion(question, answer);
+    if (!question.shortlist.length) typing.open(question); // the only way, so the first letter belongs to it
+    const seen = await stopwatch.start(item);
     if (shown !== question) return;
     if (seen) {
       at("item").dataset.ready = `${question.id}.${question.attempt}`;
@@ -100,6 +102,7 @@ function decide(path, body) {
 }
 
 function answer(choice, typed = false) {
+  if (choice === null && !shown?.shortlist.length) return; // None of what?
   if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture that is still loading
   mine += 1;
   pace.add();

@@ -32,6 +32,7 @@ export function showQuestion(question, choose) {
   at("item").replaceChildren(item);
   at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
   at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
+  at("none").hidden = !question.shortlist.length;
   markShortcuts();
   at("answers").hidden = false;
   // an item that comes back after None would look as if the key had done nothing
@@ -72,7 +73,8 @@ function announcement({ item, shortlist, again }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
   const key = (name) => (keysAnswer() && name !== null ? `${name} ` : "");
   const names = shortlist.map((choice, place) => key(keyOf(place)) + choice.name);
-  return `${again ? `${at("again").textContent} ` : ""}${what}. ${names.join(", ")}, ${key("0")}none of these.`;
+  const offer = names.length ? `${names.join(", ")}, ${key("0")}none of these.` : "Type its class.";
+  return `${again ? `${at("again").textContent} ` : ""}${what}. ${offer}`;
 }
 
 // Nobody is signed in: only a message, nothing to press.

@@ -1,0 +1,49 @@
+"""What `shortlist annotate status` prints."""
+
+from collections.abc import Iterator
+from typing import Any
+
+WAYS = {"full": "full list", "search": "search", "shortlist": "shortlist"}
+
+
+def status_lines(title: str, found: dict[str, Any]) -> Iterator[str]:
+    """Progress, time, agreement, the model's score, ways that are compared, people."""
+    done, total = found["progress"]["done"], found["progress"]["total"]
+    yield f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items"
+    if found["hours"] is not None:
+        yield f"  time spent: {found['hours']:.1f} hours"
+    if found["agreement"]["pairs"]:
+        yield f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs"
+    if found["score"] is not None:
+        yield f"  model: {_score(found['score'])}"
+    yield from map(_way, found["ways"])
+    for who in found["annotators"]:
+        yield (
+            f"  {who['name']}: {who['answers']} answers, {who['nones']} None (without gold), {who['skips']} skipped, "
+            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown, "
+            f"{who['strays']} strays of {who['gold'] - who['gold_shown']} not shown)"
+        )
+
+
+def _score(score: dict[str, Any]) -> str:
+    line = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by {score['items']} of "
+    line += f"{score['size']} sampled items, {score['undecided']} undecided, after {score['answers']:,} answers"
+    line += "" if score["corrected"] else ", answers taken as right"
+    more = score["questions_for_a_point"]
+    return line + ("" if more is None else f"; one point more: about {float(f'{more:.1g}'):,.0f} more questions")
+
+
+def _way(way: dict[str, Any]) -> str:
+    parts = [f"{way['labelled']} of {way['items']} items labelled"]
+    if way["seconds"] is not None:
+        parts.append("{value:.1f} s per labelled item ({low:.1f} to {high:.1f})".format(**way["seconds"]))
+    if way["wrong"] is not None:
+        parts.append(f"wrong on {way['gold']} gold items: " + _share(way["wrong"]))
+    if way["taken"] is not None:
+        places = [f"{one['taken']} of {one['shown']}" for one in way["by_place"]]
+        parts.append(f"a wrong class taken: {_share(way['taken'])}, by place: {', '.join(places)}")
+    return f"  by {WAYS[way['way']]}: " + "; ".join(parts)
+
+
+def _share(estimate: dict[str, float]) -> str:
+    return "{value:.1%} ({low:.1%} to {high:.1%})".format(**estimate)
