@@ -20,7 +20,7 @@ from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import claims, curves, overview, size_curves, tables
 from shortlist.study.report.content import TABLES, settings_rows
 from shortlist.study.report.page import MARKS, RESULTS_PAGE, write_report
-from shortlist.study.report.results import Results, over_trials
+from shortlist.study.report.results import Results, over_trials, pooled
 from shortlist.study.run.ledger import Ledgers
 
 from ..conftest import fake_row
@@ -92,8 +92,10 @@ def test_one_file_and_nothing_from_elsewhere(written):
 def test_figures_are_the_last_epochs_never_the_best(written):
     folder, report = written
     text = report.text.read_text()
-    # the fake curves peak at 99.9 in the middle
-    assert "99.9" not in text
+    # the fake curves peak at 99.9 in the middle, which only the diagnosis shows
+    diagnosis = text.split("## Which epoch")[1].split("## ")[0]
+    assert "| 99.90 ± 0.00 |" in diagnosis
+    assert "99.9" not in text.replace(diagnosis, "")
     result = Results(Ledgers(folder).of("fashion").rows(), NONE_CHOSEN).of(
         Cell("fashion", "1-10", 5, MethodVariant("sl", "paper"))
     )
@@ -115,10 +117,10 @@ def test_the_best_of_each_column_is_bold(written):
     }
     assert rows["SL"][0].startswith("**")  # the paper's own best
     assert rows["likelihood"][1].startswith("**")
-    assert rows["likelihood"][4].startswith("**")
-    assert rows["CC"][4] == rows["likelihood"][4]  # fed every answer it is the likelihood
+    assert rows["likelihood"][5].startswith("**")
+    assert rows["CC"][5] == rows["likelihood"][5]  # fed every answer it is the likelihood
     assert not rows["SL"][1].startswith("**")
-    assert not rows["RC"][4].startswith("**")
+    assert not rows["RC"][5].startswith("**")
     assert "fair: is the likelihood" in rows["CC"][-2]
 
 
@@ -186,7 +188,7 @@ def test_claims_are_checked(written):
     claim = "Fashion: likelihood is at or above the paper's SL in every cell"
     held, below = re.search(rf"\| {claim} \| no \| (\d+) of 12 \| (.*) \|  \|", text).groups()
     assert 0 < int(held) < 12  # the fake level of 93 to 95 does not reach the easier class subsets
-    assert len(below.split(", ")) == 12 - int(held)
+    assert len(below.split("; ")) == 12 - int(held)
     assert "classes 1-4: -" in below
     assert "MNIST: our SL" not in text  # nothing was run there, so nothing is claimed
 
@@ -205,7 +207,7 @@ def test_diverged_trials_are_told_wherever_a_mean_is(tmp_path):
     assert (check.answer, check.held, check.cells, check.missing) == ("no", 5, 6, ())
     assert check.below == ("size 8: every trial diverged",)
     text = write_report(write(tmp_path, rows)).text.read_text()
-    assert "| no | 5 of 6 | size 8: every trial diverged, size 5: 1 of 3 trials diverged |  |" in text
+    assert "| no | 5 of 6 | size 8: every trial diverged; size 5: 1 of 3 trials diverged |  |" in text
     assert "- Trials that diverged and are not in the mean: SL, l = 8: 3 of 3; SL, l = 5: 1 of 3." in text
     some = [row for row in rows if row["size"] != 8]
     fine = [fake_row(run, 0.995) for run in runs if run.cell.size == 8]
@@ -348,6 +350,7 @@ def test_augmented_lines_have_rows_of_their_own():
     assert (check.held, check.cells, check.below, check.answer) == (1, 1, (), "not known yet")
     assert check.missing[:3] == ("size 8", "size 7", "size 6")
     assert len(check.missing) == 11
+    assert "classes 5-10" in check.missing
     assert "with flip + crop" in check.claim
 
 
@@ -375,7 +378,7 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     report = write_report(folder)
     only_fair = [fake_row(run, 0.9) for run in runs if run.config.protocol == "fair"]
     part = write_report(write(tmp_path / "part", only_fair))
-    assert "| Mine | – | – |  | – | **90.00** ± 0.00 |" in part.text.read_text()
+    assert "| Mine | – | – |  |  | – | **90.00** ± 0.00 |" in part.text.read_text()
     assert "Mine" not in str(_missing(part.text))  # the study does not owe it
     glance = report.text.read_text().split("at a glance")[1].split("## ")[0]
     for fed in ("None answers only", "every answer"):
@@ -415,8 +418,8 @@ def test_beyond_the_paper(tmp_path):
     part = report.text.read_text().split("## Beyond the paper")[1].split("## ")[0]
     assert "| likelihood, augmented, averaged weights | 91.00 ± 0.00 | 91.00 ± 0.00 |" in part
     told = (
-        "Size 3: likelihood with averaged weights is best; 0.50 above RC; 1.00 above likelihood; -2.00 to ordinary"
-        " labels for all; averaged weights change the likelihood by +1.00."
+        "Size 3: likelihood with averaged weights is best; +0.50 ± 0.00 above RC; +1.00 ± 0.00 above likelihood;"
+        " -2.00 ± 0.00 to ordinary labels for all; averaged weights change the likelihood by +1.00 ± 0.00."
     )
     assert told in part
     assert "Ours: 60 epochs (the paper's: 200), 3 trials per cell." in part
@@ -426,24 +429,58 @@ def test_beyond_the_paper(tmp_path):
     assert "averaged weights" not in table1
 
 
+def cell_of(text, values, size=5):
+    """A cell of one trial per value, in percent."""
+    cell = Cell("cifar10", "1-10", None if text.startswith("ol") else size, MethodVariant.parse(text))
+    runs = [plan_run(cell, trial, NONE_CHOSEN) for trial in range(len(values))]
+    rows = [{**fake_row(run), "last": value / 100} for run, value in zip(runs, values, strict=True)]
+    return Results(rows, NONE_CHOSEN).of(cell)
+
+
 def test_what_is_level_with_the_best():
-    """Within the larger of the two deviations; a single trial has none. One line alone is not the best of anything."""
-    figures = {
-        "rc+aug": Figure(93.5, 0.1),
-        "proden+aug": Figure(93.4, 0.0),
-        "lw+aug": Figure(93.1, 0.5),
-        "likelihood+aug": Figure(93.2, None),
-        "ol+aug": Figure(94.0, None),
+    """Within two standard errors, paired by trial; a single trial has none. One line alone is not the best."""
+    found = {
+        "rc+aug": cell_of("rc+aug", [93.4, 93.6, 93.5]),
+        "proden+aug": cell_of("proden+aug", [93.3, 93.7, 93.3]),
+        "lw+aug": cell_of("lw+aug", [93.0, 93.2, 93.1]),  # as far below in every trial: clearly so
+        "likelihood+aug": cell_of("likelihood+aug", [93.2]),
+        "ol+aug": cell_of("ol+aug", [94.0, 94.1, 94.2]),
     }
-    assert overview._beyond_remark(5, figures) == (
-        "Size 5: RC is best, and within a standard deviation of it PRODEN and LW; 0.30 above likelihood;"
-        " -0.50 to ordinary labels for all."
+    assert overview._beyond_remark(5, found) == (
+        "Size 5: RC is best, and within two standard errors of it PRODEN; +0.20 (1 trial) above likelihood;"
+        " -0.60 ± 0.06 to ordinary labels for all."
     )
-    alone = {text: Figure(figure.mean, None) for text, figure in figures.items()}
+    alone = {text: cell_of(text, [100 * result.rows[0]["last"]]) for text, result in found.items()}
     assert overview._beyond_remark(5, alone).startswith(
-        "Size 5: RC is best; 0.10 above PRODEN; 0.30 above likelihood; -0.50"
+        "Size 5: RC is best; +0.10 (1 trial) above PRODEN; +0.20 (1 trial) above likelihood; -0.60"
     )
-    assert overview._beyond_remark(4, {text: figures[text] for text in ("rc+aug", "ol+aug")}) == ""
+    assert overview._beyond_remark(4, {text: found[text] for text in ("rc+aug", "ol+aug")}) == ""
+
+
+def test_paired_differences_by_hand():
+    one, other = cell_of("rc", [91.0, 92.0, 93.0]), cell_of("log", [90.0, 91.5, 90.5, 80.0])
+    gap = one.minus(other)
+    assert gap == pytest.approx((4 / 3, np.std([1.0, 0.5, 2.5], ddof=1) / 3**0.5))
+    assert str(gap) == "+1.33 ± 0.60"
+    assert gap.clear
+    assert not one.minus(cell_of("log", [91.0, 91.5, 94.0])).clear
+    assert str(one.minus(cell_of("log", [90.0]))) == "+1.00 (1 trial)"
+    assert one.minus(cell_of("log", [])) is None
+    # two cells of a trial are one observation
+    both = pooled([(one, other), (cell_of("rc", [90.0, 90.0], 3), cell_of("log", [90.0, 91.0], 3))])
+    assert both == pytest.approx((0.125, 0.375))
+
+
+def test_settings_that_are_no_longer_chosen_are_told():
+    cell = Cell("fashion", "1-10", 5, MethodVariant("likelihood"))
+    chosen = {"kind": CHOICE, "by": "tune", "dataset": "fashion", "line": "likelihood", "protocol": "fair",
+              "augment": False, "settings": Recipe(0.7, 0.1).settings(), "source": "x"}  # fmt: skip
+    row = fake_row(plan_run(cell, 0, NONE_CHOSEN))
+    assert Results([row], NONE_CHOSEN).of(cell).current
+    assert not Results([row], Recipes([chosen])).of(cell).current
+    shown = tables.build_table("table1", "fashion", Results([row], Recipes([chosen])))
+    told = [r.notes for g in shown.groups for r in g.rows if r.by["fair"].rows]
+    assert "with settings chosen earlier; those chosen now were not run" in told[0]
 
 
 def results_page(root: Path) -> Path:

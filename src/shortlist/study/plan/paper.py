@@ -28,10 +28,10 @@ class Figure(NamedTuple):
         """`91.64 ± 0.25`, the mean put into a frame.
 
         >>> Figure(91.641, 0.25).text("**{}**"), Figure(91.641, None).text()
-        ('**91.64** ± 0.25', '91.64')
+        ('**91.64** ± 0.25', '91.64 (1 trial)')
         """
         framed = mean.format(f"{self.mean:.2f}")
-        return framed if self.std is None else f"{framed} ± {self.std:.2f}"
+        return f"{framed} (1 trial)" if self.std is None else f"{framed} ± {self.std:.2f}"
 
 
 @cache

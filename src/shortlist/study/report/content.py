@@ -15,8 +15,10 @@ from shortlist.study.plan.recipes import CHOICE, Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.claims import Check, checks
 from shortlist.study.report.curves import figure2
+from shortlist.study.report.epochs import EpochTable, epoch_table
 from shortlist.study.report.not_run import NotRun, Reason, find_not_run
 from shortlist.study.report.overview import Overview, beyond_overview, table1_overview
+from shortlist.study.report.paper_claims import paper_checks
 from shortlist.study.report.results import Results
 from shortlist.study.report.size_curves import by_size
 from shortlist.study.report.tables import Table, build_table, problem
@@ -37,6 +39,9 @@ class Content:
     overviews: list[Overview]
     beyond: list[Overview]
     checks: list[Check]
+    paper_checks: list[Check]
+    """What the paper claims."""
+    epochs: list[EpochTable]
     not_run: list[NotRun]
     sizes: dict[str, str]
     """Accuracy by size: SVG text by the name of its file."""
@@ -69,14 +74,16 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
                 say(f"{dataset}: the runs of {text} are in no table: {why}")
     reasons = _reasons(folder)
     datasets = _datasets(results, reasons)
-    tables = [build_table(table, dataset, results) for dataset in datasets for table in TABLES]
+    tables = [build_table(name, dataset, results) for dataset in datasets for name in TABLES]
     return Content(
         runs=sorted(rows, key=lambda r: (r["dataset"], r["classes"], -(r["size"] or 99), r["line"], r["trial"])),
-        tables=[table for table in tables if any(result.rows for result in table.results())],
+        tables=[shown for shown in tables if any(result.rows for result in shown.results())],
         overviews=[found for name in datasets if (found := table1_overview(name, results)) is not None],
         beyond=[found for name in datasets if (found := beyond_overview(name, results)) is not None],
         checks=checks(results),
-        not_run=find_not_run([table for table in tables if study_dataset(table.dataset).in_paper], reasons),
+        paper_checks=paper_checks(results),
+        epochs=[table for name in datasets if (table := epoch_table(name, results)) is not None],
+        not_run=find_not_run([shown for shown in tables if study_dataset(shown.dataset).in_paper], reasons),
         sizes=_pictures("sizes", by_size, results),
         curves=_pictures("figure2", figure2, results),
         settings=settings_rows(rows, results),

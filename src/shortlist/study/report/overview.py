@@ -46,6 +46,7 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
     rows: list[tuple[str, list[Figure | None]]] = [
         ("SL, the paper reports", [paper.figure(reported, paper.ALL_CLASSES, "sl", size) for size in sizes]),
         ("SL, ours", [ours("sl", size) for size in sizes]),
+        ("SL, ours, epoch chosen on held-out answers", [ours("sl+keep", size) for size in sizes]),
         ("best rival, the paper reports", [
             best([paper.figure(reported, paper.ALL_CLASSES, name, size) for name in rivals]) for size in sizes
         ]),
@@ -114,7 +115,7 @@ def beyond_overview(dataset: str, results: Results) -> Overview | None:
         return None
     titles = {text: MethodVariant.parse(text).title for text in methods}
     rows = tuple((titles[text], tuple(by_place[(text, size)].last for size in sizes)) for text in texts)
-    remarks = [_beyond_remark(size, {t: f for t in texts if (f := by_place[(t, size)].last)}) for size in sizes]
+    remarks = [_beyond_remark(size, {t: r for t in texts if (r := by_place[(t, size)]).last}) for size in sizes]
     absent = [titles[text] for text in methods if text not in texts]
     remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
     used = [result for (_, size), result in by_place.items() if size in sizes]
@@ -131,30 +132,26 @@ def _listed(values: Iterable[object], word: str = "or") -> str:
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def _beyond_remark(size: int, figures: dict[str, Figure]) -> str:
-    """Which is best at a size, and by how much; nothing where there is nothing to compare."""
-    ranked = sorted((t for t in figures if t != "ol+aug"), key=lambda text: -figures[text].mean)
+def _beyond_remark(size: int, found: dict[str, CellResult]) -> str:
+    """Which is best at a size, and by how much, paired by trial; nothing where there is nothing to compare."""
+    means = {text: result.last.mean for text, result in found.items() if result.last is not None}
+    ranked = sorted((t for t in means if t != "ol+aug"), key=lambda text: -means[text])
     if len(ranked) < 2:
         return ""
     best, rest = ranked[0], ranked[1:]
-    level = [text for text in rest if _level(figures[best], figures[text])]
+    gaps = {text: gap for text in means if text != best and (gap := found[best].minus(found[text])) is not None}
+    level = [text for text in rest if text in gaps and gaps[text].error is not None and not gaps[text].clear]
     told = f"Size {size}: {_short(best)} is best"
     if level:
-        told += f", and within a standard deviation of it {_listed(map(_short, level), 'and')}"
+        told += f", and within two standard errors of it {_listed(map(_short, level), 'and')}"
     for text in dict.fromkeys([rest[0], *(t for t in rest if t == "likelihood+aug")]):
-        if text not in level:
-            told += f"; {figures[best].mean - figures[text].mean:.2f} above {_short(text)}"
-    if "ol+aug" in figures:
-        told += f"; {figures[best].mean - figures['ol+aug'].mean:+.2f} to ordinary labels for all"
-    if IMPROVED in figures and "likelihood+aug" in figures:
-        gain = figures[IMPROVED].mean - figures["likelihood+aug"].mean
-        told += f"; averaged weights change the likelihood by {gain:+.2f}"
+        if text not in level and text in gaps:
+            told += f"; {gaps[text]} above {_short(text)}"
+    if "ol+aug" in gaps:
+        told += f"; {gaps['ol+aug']} to ordinary labels for all"
+    if IMPROVED in found and (gain := found[IMPROVED].minus(found.get("likelihood+aug", found[IMPROVED]))):
+        told += f"; averaged weights change the likelihood by {gain}" if "likelihood+aug" in found else ""
     return told + "."
-
-
-def _level(best: Figure, other: Figure) -> bool:
-    """Whether they differ by no more than the larger of their deviations; a single trial has none."""
-    return best.mean - other.mean <= max(best.std or 0.0, other.std or 0.0)
 
 
 def _short(text: str) -> str:

@@ -68,6 +68,7 @@ def _page(content: Content, folder: Path) -> str:
         searches=sorted(path.name for path in folder.glob("search-*.md")) if content.searched else [],
         explanation=markdown.EXPLANATION,
         beyond_explanation=markdown.BEYOND,
+        epochs_explanation=markdown.EPOCHS,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class CellResult:
     """By trial; empty where the cell was not run."""
     others: int = 0
     """Runs of the same cell with other settings, which the table does not show."""
+    current: bool = True
+    """Whether these settings are the ones that are chosen now."""
 
     @property
     def finished(self) -> tuple[Row, ...]:
@@ -39,8 +42,21 @@ class CellResult:
 
     @property
     def last(self) -> Figure | None:
-        """Test accuracy of the last epoch, in percent."""
-        return over_trials([row["last"] for row in self.finished])
+        """Test accuracy of the epoch that runs end with, in percent: the last, or that chosen on held-out answers."""
+        return over_trials([value for _, value in self._ended()])
+
+    def _ended(self) -> list[tuple[int, float]]:
+        """(trial, test accuracy)."""
+        return [(row["trial"], row["kept"]["accuracy"] if "kept" in row else row["last"]) for row in self.finished]
+
+    @property
+    def best_epoch(self) -> Figure | None:
+        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result."""
+        return over_trials([max(row["accuracy"]) for row in self.finished if row["accuracy"]])
+
+    def minus(self, other: "CellResult") -> "Paired | None":
+        """What it is above another cell, trial by trial: both have the same shortlists."""
+        return pooled([(self, other)])
 
     @property
     def last_ten(self) -> Figure | None:
@@ -52,7 +68,7 @@ class CellResult:
         """What the paper reports; nothing for a variant with additions, which it has not."""
         cell = self.cell
         if cell.variant.augment or cell.variant.ema:
-            return None
+            return None  # a choice of the epoch is compared: the paper does not say which epoch it reports
         return figure(paper_title(cell.dataset), cell.classes, cell.variant.name, cell.size)
 
     @property
@@ -85,6 +101,36 @@ class CellResult:
         words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_dataset(cell.dataset).epochs) else []
         again = "rerun" if folder.name != "rerun" else "rerun-again"  # where it is stored it would not be run
         return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
+
+
+class Paired(NamedTuple):
+    """A difference over the trials that two cells share, in points."""
+
+    mean: float
+    error: float | None
+    """The standard error; None for a single trial."""
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.2f} " + ("(1 trial)" if self.error is None else f"± {self.error:.2f}")
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is more than two standard errors from 0."""
+        return self.error is not None and abs(self.mean) > 2 * self.error
+
+
+def pooled(pairs: Iterable[tuple[CellResult, CellResult]]) -> Paired | None:
+    """The mean over pairs of cells of the first less the second, from the trials that all cells have.
+
+    Cells of one trial share their shortlists' seed, so a trial is one observation, however many cells there are.
+    """
+    found = [(dict(one._ended()), dict(other._ended())) for one, other in pairs]
+    trials = set.intersection(*({*one} & {*other} for one, other in found)) if found else set()
+    if not trials:
+        return None
+    values = [100 * np.mean([one[trial] - other[trial] for one, other in found]) for trial in sorted(trials)]
+    error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
+    return Paired(float(np.mean(values)), error)
 
 
 def over_trials(values: Sequence[float | None]) -> Figure | None:
@@ -130,7 +176,8 @@ class Results:
         for row in rows:
             by_settings[settings_key(row)].append(row)
         chosen = max(by_settings.values(), key=lambda group: self._rank(cell, group))
-        return CellResult(cell, tuple(sorted(chosen, key=lambda row: row["trial"])), len(rows) - len(chosen))
+        ordered = tuple(sorted(chosen, key=lambda row: row["trial"]))
+        return CellResult(cell, ordered, len(rows) - len(chosen), self._rank(cell, chosen)[0])
 
     def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]

@@ -10,7 +10,7 @@ from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import IMPROVED, SIZES, TRIALS, Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report.results import CellResult, Results
+from shortlist.study.report.results import CellResult, Paired, Results
 
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
@@ -26,6 +26,10 @@ class TableRow:
     by: dict[Protocol, CellResult]
     best: set[str] = field(default_factory=set)
     """In which columns it is the best of its group: `reported`, `paper`, `fair`."""
+    to_sl: Paired | None = None
+    """Under the paper's protocol less SL, paired by trial."""
+    to_likelihood: Paired | None = None
+    """With every answer less the likelihood, paired by trial."""
 
     @property
     def reported(self) -> Figure | None:
@@ -60,6 +64,7 @@ def _notes(result: CellResult) -> list[str]:
         "Adam, as it fails under SGD": result.adam,
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
         f"{result.others} runs with other settings are not shown": result.others,
+        "with settings chosen earlier; those chosen now were not run": not result.current,
     }
     return [note for note, holds in told.items() if holds]
 
@@ -123,6 +128,8 @@ def build_table(name: str, dataset: str, results: Results) -> Table:
     ]
     for group in groups:
         _mark_best(group)
+        if name != "table2":
+            _pair(group)
     about = study_dataset(dataset)
     return Table(name, dataset, f"{TITLES[name]}, {about.title}", about.note, groups)
 
@@ -172,12 +179,22 @@ def _row(dataset: str, classes: str, size: int | None, text: str, results: Resul
     return TableRow(variants["paper"], variants["paper"].title, by)
 
 
+def _pair(group: TableGroup) -> None:
+    """Set every row beside SL and the likelihood of its group."""
+    rows = {row.variant.text: row for row in group.rows}
+    for row in group.rows:
+        if "sl" in rows and row.variant.text != "sl":
+            row.to_sl = row.by["paper"].minus(rows["sl"].by["paper"])
+        if "likelihood" in rows and row.by["fair"].cell.canonical() != rows["likelihood"].by["fair"].cell:
+            row.to_likelihood = row.by["fair"].minus(rows["likelihood"].by["fair"])
+
+
 def _mark_best(group: TableGroup) -> None:
     """Bold is for the best mean of a column, as rounded for the table; equals share it.
 
-    Augmented variants do not compete: they would win by their augmentation.
+    Augmented variants do not compete, as they would win by their augmentation, nor those whose epoch was chosen.
     """
-    competing = [row for row in group.rows if not row.variant.augment]
+    competing = [row for row in group.rows if not row.variant.augment and not row.variant.keep]
 
     def mark(column: str, figures: list[Figure | None]) -> None:
         means = [None if figure is None else round(figure.mean, 2) for figure in figures]
