@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.schema import Answer, Correction, Item, LabelClass, Note
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import live_plan
@@ -47,6 +47,14 @@ def test_the_exports_are_those_of_the_version_that_made_it(old):
         for name in COMPARED:
             EXPORTS[name](project, old / "now")
             assert (old / "now").read_bytes() == (old / name).read_bytes(), name
+
+
+def test_nothing_was_said_yet_about_its_items_beside_the_answers(old):
+    with Project.open(old / "project") as project, project.store.read() as connection:
+        for column in (LabelClass.merged_into, LabelClass.retired_at, Answer.reason):
+            assert set(connection.execute(select(column)).scalars()) == {None}
+        for table in (Note, Correction):
+            assert connection.execute(select(table.id)).all() == []
 
 
 def test_it_is_served_and_its_links_and_tokens_work(old, secrets):

@@ -104,7 +104,7 @@ def test_a_database_of_a_newer_version_is_one_clear_line(database, tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004"])
 def test_an_older_database_is_brought_up_to_date_with_what_it_holds(database, tmp_path, revision):
     store = opened(database, tmp_path)
     with store.write() as connection:

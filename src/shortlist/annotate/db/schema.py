@@ -6,10 +6,13 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0004"  # the newest migration; to open a database at this revision, alembic is not imported
+REVISION = "0005"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
+
+NO_CLASS = -1
+"""As the known class of an item: it is of none of the classes, so it is neither asked about nor learned from."""
 
 
 class Base(DeclarativeBase):
@@ -17,12 +20,17 @@ class Base(DeclarativeBase):
 
 
 class LabelClass(Base):
-    """A class. Its id is its index: 0, 1, 2, ... in the order of classes.txt; classes are added, never removed."""
+    """A class. Its id is its index: 0, 1, 2, ... in the order of classes.txt; classes are added, never removed.
+
+    One that was merged into another or retired keeps its id, because lists shown before refer to it (`class_changes`).
+    """
 
     __tablename__ = "classes"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     name: Mapped[str] = mapped_column(String, unique=True)
     description: Mapped[str | None] = mapped_column(String)
+    merged_into: Mapped[int | None] = mapped_column(Integer)  # the class that it is a part of now
+    retired_at: Mapped[float | None] = mapped_column(Float)  # since then no item is of this class
 
 
 class Item(Base):
@@ -38,7 +46,7 @@ class Item(Base):
     gold: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # the known answer
     state: Mapped[str] = mapped_column(String)  # open | done | closed (the policy does not ask about it any more)
     pending: Mapped[int] = mapped_column(Integer)
-    # a class known without asking: learned from, not asked about (added later, so it is no foreign key)
+    # a class known without asking: learned from, not asked about; or NO_CLASS
     known: Mapped[int | None] = mapped_column(Integer)
     __table_args__ = tuple(
         Index(
@@ -134,7 +142,9 @@ class Answer(Base):
     seconds: Mapped[float | None] = mapped_column(Float)  # measured in the browser
     answered_at: Mapped[float] = mapped_column(Float)
     supersedes: Mapped[int | None] = mapped_column(ForeignKey("answers.id"), unique=True)
+    reason: Mapped[str | None] = mapped_column(String)  # of a skip: unclear | broken | unlisted | mine
     __table_args__ = (
+        Index("answers_of_class", "class_id", "question_id"),
         # the database itself refuses a second answer to the same attempt
         Index(
             "answers_once",
@@ -145,6 +155,50 @@ class Answer(Base):
             postgresql_where=sql("kind <> 'undo'"),
         ),
     )
+
+
+class Note(Base):
+    """What somebody wrote about an item: a comment, or a flag that an owner or reviewer closes."""
+
+    __tablename__ = "notes"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id"))
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotators.id"))  # null: an owner or reviewer
+    author: Mapped[str] = mapped_column(String)  # their name at that time
+    kind: Mapped[str] = mapped_column(String)  # comment | flag
+    text: Mapped[str] = mapped_column(String)  # of a flag it may be empty
+    at: Mapped[float] = mapped_column(Float)
+    closed_by: Mapped[str | None] = mapped_column(String)
+    closed_at: Mapped[float | None] = mapped_column(Float)
+    __table_args__ = (
+        Index("notes_of_item", "item_id", "id"),
+        Index(
+            "notes_open_flags",
+            "item_id",
+            sqlite_where=sql("kind = 'flag' AND closed_at IS NULL"),
+            postgresql_where=sql("kind = 'flag' AND closed_at IS NULL"),
+        ),
+    )
+
+
+class Correction(Base):
+    """Append-only: a class that a reviewer gave an item, or an undo of the latest one that stands.
+
+    `version` counts an item's rows, so that of two reviewers who saw the same one only one is taken.
+    """
+
+    __tablename__ = "corrections"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("items.id"))
+    version: Mapped[int] = mapped_column(Integer)  # 1, 2, 3, ... of an item
+    kind: Mapped[str] = mapped_column(String)  # correction | undo
+    class_id: Mapped[int | None] = mapped_column(ForeignKey("classes.id"))  # null: no class (or an undo)
+    undoes: Mapped[int | None] = mapped_column(Integer)  # the version that an undo takes back
+    before: Mapped[int | None] = mapped_column(Integer)  # what the item's known (or gold) class was until then
+    author: Mapped[str] = mapped_column(String)
+    why: Mapped[str] = mapped_column(String)
+    at: Mapped[float] = mapped_column(Float)
+    __table_args__ = (UniqueConstraint("item_id", "version"),)
 
 
 class Credential(Base):
@@ -174,8 +228,9 @@ class Measure(Base):
 
 
 # The same tables without the object layer: statements built on these once, at import, cost the queue the least.
-classes, items, annotators, slots, questions, answers, credentials, measures = (
-    cast(Table, model.__table__) for model in (LabelClass, Item, Annotator, Slot, Question, Answer, Credential, Measure)
+classes, items, annotators, slots, questions, answers, credentials, measures, notes, corrections = (
+    cast(Table, model.__table__)
+    for model in (LabelClass, Item, Annotator, Slot, Question, Answer, Credential, Measure, Note, Correction)
 )
 
 

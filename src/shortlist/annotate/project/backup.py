@@ -36,6 +36,7 @@ from shortlist.internal.files import sync_directory
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 # columns added since may be empty, so older rows still fit
 READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
+SINCE_FIRST = {"notes", "corrections"}  # tables that older backups do not have
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 MOST_GROWTH, MANY_BYTES = 100, 16 * 1024 * 1024
@@ -160,8 +161,12 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
 def _load(project: Project, archive: zipfile.ZipFile) -> int:
     count = 0
     with project.store.write() as connection:
+        packed = set(archive.namelist())
         for table in tables():
-            with archive.open(f"tables/{table.name}.jsonl") as file:
+            name = f"tables/{table.name}.jsonl"
+            if table.name in SINCE_FIRST and name not in packed:
+                continue
+            with archive.open(name) as file:
                 for batch in _batches(file):
                     connection.execute(insert(table), batch)
                     count += len(batch)
