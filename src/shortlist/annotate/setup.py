@@ -12,8 +12,10 @@ from sqlalchemy import select
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.db.statements import class_ids, class_names
 from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import live_plan
+from shortlist.annotate.project.audit import CommandLine, audit_alone
 from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_kinds, kinds
@@ -197,21 +199,36 @@ def rename_by_name(project: Project, old: str, new: str) -> None:
     rename_class(project, class_id, new)
 
 
-def make_invitation(project: Project, name: str | None, token: bool, url: str) -> str:
-    """A link or a token: for the annotator of this name (added if new), or for an admin."""
+def make_invitation(project: Project, name: str | None, token: bool, url: str, role: str = "annotator") -> str:
+    """A link or a token for the annotator of this name, added if new; without a name, for an owner.
+
+    Owners and reviewers get links that work once.
+    """
+    role = "owner" if name is None else role
+    if token and role == "reviewer":
+        raise InputError("a token is an annotator's or an owner's: a reviewer needs a link")
     people = People(project)
+    who = None if name is None or role != "annotator" else people.ensure(name)
+    subject = f"annotator {who}" if who is not None else name or "owner"
+    audit_alone(project.store, CommandLine(), "make token" if token else "make link", subject, role=role)
     if token:
-        return people.make_token("command line", None if name is None else people.ensure(name))
-    secret = people.admin_link() if name is None else people.renew_invite(people.ensure(name))
-    return join_link(url, secret)
+        return people.make_token(name or "command line", who)
+    return join_link(url, people.admin_link(name or "owner", role) if who is None else people.renew_invite(who))
 
 
-def export_file(project: Project, out: Path, format_name: str | None = None) -> int:
-    """Write one of the exports, completely or not at all; returns the number of rows."""
+def export_file(project: Project, out: Path, format_name: str | None = None, *, pseudonyms: bool = False) -> int:
+    """Write one of the exports, completely or not at all; returns the number of rows.
+
+    With `pseudonyms`, people are numbers that only the project can tell.
+    """
     name = f"{format_name or 'answers'}{out.suffix.lower()}"
     if name not in EXPORTS:
         raise InputError(f"{out}: no such export, expected the format and ending of one of: {', '.join(EXPORTS)}")
     if not out.parent.is_dir():
         raise InputError(f"{out.parent}: no such folder")
-    with atomic_path(out) as temporary:
-        return EXPORTS[name](project, temporary)
+    before = PSEUDONYMS.set(pseudonyms)
+    try:
+        with atomic_path(out) as temporary:
+            return EXPORTS[name](project, temporary)
+    finally:
+        PSEUDONYMS.reset(before)

@@ -201,22 +201,25 @@ def serve(
 def invite(
     project: Folder,
     name: Annotated[
-        str | None, typer.Argument(help="The annotator; without a name, the link or token is for an admin.")
+        str | None, typer.Argument(help="Whom to invite; without a name, the link or token is for an owner.")
     ] = None,
     token: Annotated[bool, typer.Option("--token", help="An API token for a program instead of a link.")] = False,
+    role: Annotated[
+        str, typer.Option(help="annotator, reviewer (sees and corrects answers) or owner (does everything).")
+    ] = "annotator",
     url: Annotated[str, typer.Option(help="The address of the server.")] = "http://127.0.0.1:8080",
     as_json: AsJson = False,
 ) -> None:
-    """Make an invite link for an annotator, or an admin's link.
+    """Make an invite link for an annotator, or a link for an owner or a reviewer.
 
-    If the annotator has a link already, the old one ends. An admin's link works once.
+    If the annotator has a link already, the old one ends. The link of an owner or a reviewer works once.
 
     Example: shortlist annotate invite birds ada
     """
     from shortlist.annotate import Project, make_invitation
 
     with Project.open(project) as opened:
-        made = make_invitation(opened, name, token, url)
+        made = make_invitation(opened, name, token, url, role)
     typer.echo(json.dumps({"token" if token else "link": made}) if as_json else made)
 
 
@@ -250,6 +253,9 @@ def export(
             help="answers (if not given), gold-answers, labels, label-studio, crowd-kit; an unknown one lists all.",
         ),
     ] = None,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="Call people by numbers that only the project can tell.")
+    ] = False,
 ) -> None:
     """Write the answers, the labels or tasks for other tools.
 
@@ -262,7 +268,7 @@ def export(
     from shortlist.annotate import Project, export_file
 
     with Project.open(project) as opened:
-        rows = export_file(opened, out, format_name)
+        rows = export_file(opened, out, format_name, pseudonyms=pseudonyms)
         chosen = opened.settings.live
     typer.echo(f"{rows} rows in {out}", err=True)
     if format_name == "label-studio" and out.suffix == ".json" and chosen:

@@ -63,7 +63,7 @@ def test_a_new_secret_ends_every_session_and_token(make_project):
     session, _ = Auth(project, people).sign_in(people.admin_link())
     token, link = people.make_token("program", None), people.admin_link()
     with Project.open(project.folder) as again:
-        assert Auth(again, People(again)).who(session, "session").role == "admin"
+        assert Auth(again, People(again)).who(session, "session").role == "owner"
     (project.folder / SECRET).unlink()
     with Project.open(project.folder) as again:
         auth = Auth(again, People(again))

@@ -253,7 +253,7 @@ def test_links_and_sessions_end(make_project):
     auth = Auth(project, people)
     link, _ = people.admin_link(), people.invite("ada")
     session, _ = auth.sign_in(people.admin_link())
-    assert auth.who(session, "session").role == "admin"
+    assert auth.who(session, "session").role == "owner"
     with pytest.raises(Unauthorized):
         auth.who(session, "token")
     clock.now += 31 * DAY

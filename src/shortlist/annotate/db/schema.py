@@ -1,12 +1,12 @@
 """The tables. Times are seconds since 1970 (UTC); states are short words, listed beside the column."""
 
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, Table, UniqueConstraint
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0005"  # the newest migration; to open a database at this revision, alembic is not imported
+REVISION = "0006"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
@@ -208,9 +208,9 @@ class Credential(Base):
     id: Mapped[int] = mapped_column(ID, primary_key=True)
     digest: Mapped[str] = mapped_column(String, unique=True)
     kind: Mapped[str] = mapped_column(String)  # session | token | link
-    role: Mapped[str] = mapped_column(String)  # admin | annotator
+    role: Mapped[str] = mapped_column(String)  # owner | reviewer | annotator
     annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotators.id"), index=True)
-    label: Mapped[str] = mapped_column(String)
+    label: Mapped[str] = mapped_column(String)  # of an owner or a reviewer, the name; of a token, what it is for
     created_at: Mapped[float] = mapped_column(Float)
     expires_at: Mapped[float | None] = mapped_column(Float)
 
@@ -225,6 +225,19 @@ class Measure(Base):
     value: Mapped[float] = mapped_column(Float)
     answers: Mapped[int] = mapped_column(Integer)  # standing answers at that moment: the x axis
     __table_args__ = (Index("measures_by_name", "name", "id"),)
+
+
+class AuditEntry(Base):
+    """What an owner or a reviewer did, never changed. People are named by their ids: they may be erased."""
+
+    __tablename__ = "audit"
+    id: Mapped[int] = mapped_column(ID, primary_key=True)
+    at: Mapped[float] = mapped_column(Float)
+    actor: Mapped[str] = mapped_column(String)
+    role: Mapped[str] = mapped_column(String)
+    action: Mapped[str] = mapped_column(String)  # such as "invite"
+    subject: Mapped[str] = mapped_column(String)  # such as "annotator 7"
+    detail: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 # The same tables without the object layer: statements built on these once, at import, cost the queue the least.

@@ -51,10 +51,10 @@ SET_SLOT = (
         turn=bindparam("to_turn"),
     )
 )
-_OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(None))
-ASKABLE = ~_OF_KNOWN
+OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(None))
+ASKABLE = ~OF_KNOWN
 """A slot of an item that may be asked about, as a condition on `slots`: its class is not known already."""
-_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((_OF_KNOWN, "closed"), else_="free"))
+_FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((OF_KNOWN, "closed"), else_="free"))
 
 
 def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:

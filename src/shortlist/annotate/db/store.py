@@ -141,6 +141,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
+        "secure_delete = ON",  # what is erased is overwritten; rows are hardly ever deleted otherwise
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -8,10 +8,11 @@ rows are those of the paper's mechanism. What was typed stands beside it, in a c
 import csv
 import json
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, String, cast, select
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names
@@ -36,12 +37,17 @@ COLUMNS = (
 TYPED, WAY = "typed", "way"
 
 
+PSEUDONYMS: ContextVar[bool] = ContextVar("PSEUDONYMS", default=False)
+"""Whether exports call people by numbers that only the project can tell."""
+
+
 def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
     """Every answer that was not taken back, in the order given, with class names."""
     names = class_names(connection)
+    person = ("person " + cast(Annotator.id, String)) if PSEUDONYMS.get() else Annotator.name
     statement = (
         select(
-            *(Item.name.label("item"), Annotator.name.label("annotator"), Answer.class_id, Answer.seconds, Item.gold),
+            *(Item.name.label("item"), person.label("annotator"), Answer.class_id, Answer.seconds, Item.gold),
             *(
                 Question.shortlist,
                 Question.inclusion.label("inclusion"),

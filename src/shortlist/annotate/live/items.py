@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
-from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.schema import AuditEntry, Item
 from shortlist.annotate.db.statements import class_names, count_classes
 from shortlist.annotate.live.plan import LivePlan
+from shortlist.annotate.project.erasing import ERASE
 from shortlist.annotate.project.project import Project
 from shortlist.errors import InputError
 from shortlist.policies import make_features
@@ -33,14 +34,12 @@ class LiveItems:
     scored_on: str
 
 
-def shape(connection: Connection) -> tuple[int, int, int]:
-    """The number of classes, the last item, the number of gold ones: when one changes, the trainer starts anew.
-
-    All three only grow: nothing is ever removed, and gold stays gold.
-    """
+def shape(connection: Connection) -> tuple[int, ...]:
+    """The number of classes, the last item, the number of gold ones, of erasures: when one changes, all begins anew."""
     last = connection.execute(select(func.max(Item.id))).scalar()
     gold = connection.execute(select(func.count()).where(Item.gold.is_not(None))).scalar_one()
-    return count_classes(connection), int(last or 0), int(gold)
+    erased = connection.execute(select(func.count()).where(AuditEntry.action == ERASE)).scalar_one()
+    return count_classes(connection), int(last or 0), int(gold), int(erased)
 
 
 def kind_of(connection: Connection) -> str:

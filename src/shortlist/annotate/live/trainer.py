@@ -53,7 +53,7 @@ class Trainer:
         self.project, self.plan = project, plan
         self.folder = project.live
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self.shape = (0, 0, 0)
+        self.shape: tuple[int, ...] = ()
         self.items: LiveItems
         self.loop: Loop
         self.start: Start

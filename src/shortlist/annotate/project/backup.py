@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, select
 
-from shortlist.annotate.db.schema import REVISION, Item, tables
+from shortlist.annotate.db.schema import REVISION, Item, credentials, tables
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
 from shortlist.annotate.project.project import (
     INSTRUCTIONS,
@@ -36,7 +36,6 @@ from shortlist.internal.files import sync_directory
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 # columns added since may be empty, so older rows still fit
 READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
-SINCE_FIRST = {"notes", "corrections"}  # tables that older backups do not have
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 MOST_GROWTH, MANY_BYTES = 100, 16 * 1024 * 1024
@@ -159,20 +158,28 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
 
 
 def _load(project: Project, archive: zipfile.ZipFile) -> int:
-    count = 0
+    """All rows; tables that came later than an older backup stay empty."""
+    count, older = 0, json.loads(archive.read("backup.json"))["revision"] < REVISION
     with project.store.write() as connection:
         packed = set(archive.namelist())
         for table in tables():
             name = f"tables/{table.name}.jsonl"
-            if table.name in SINCE_FIRST and name not in packed:
+            if older and name not in packed:
                 continue
             with archive.open(name) as file:
                 for batch in _batches(file):
+                    if table is credentials:
+                        batch = _renamed_role(batch)
                     connection.execute(insert(table), batch)
                     count += len(batch)
             if not project.store.is_sqlite and table.autoincrement_column is not None:
                 _advance(connection, table)
     return count
+
+
+def _renamed_role(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Until revision 0004 an owner was an "admin"."""
+    return [row | {"role": "owner"} if row["role"] == "admin" else row for row in rows]
 
 
 def _batches(file: Any) -> Iterator[list[dict[str, Any]]]:

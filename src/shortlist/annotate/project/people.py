@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy.orm import aliased
 
 from shortlist.annotate.db.schema import Annotator, Credential, annotators
 from shortlist.annotate.db.statements import insert_id
@@ -25,6 +26,8 @@ from shortlist.errors import InputError
 DAY = 24 * 3600
 INVITE_SECONDS = 30 * DAY
 LINK_SECONDS = DAY
+STAFF = ("owner", "reviewer")
+"""Roles of the admin page: an owner does everything, a reviewer looks at answers and corrects them."""
 # what nobody sees: marks of direction, characters without width
 _UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
@@ -98,29 +101,70 @@ class People:
         if not found:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
 
-    # -- admins and programs -----------------------------------------------------------------------------------------
+    # -- owners and reviewers ----------------------------------------------------------------------------------------
 
-    def admin_link(self) -> str:
-        """The secret part of a link that signs one admin in, once."""
+    def admin_link(self, name: str = "owner", role: str = "owner") -> str:
+        """The secret part of a link that signs an owner or a reviewer in under this name, once."""
+        name = check_person(name)
+        if role not in STAFF:
+            raise InputError(f"the role {role!r}: expected {' or '.join(STAFF)}")
         with self.store.write() as connection:
-            return self.issue(connection, "link", "admin", None, "one-time link", LINK_SECONDS)
+            return self.issue(connection, "link", role, None, name, LINK_SECONDS)
 
-    def has_admin(self) -> bool:
-        """Whether somebody is signed in as an admin, or a program has an admin's token."""
-        valid = or_(Credential.expires_at.is_(None), Credential.expires_at > self.clock())
+    def has_owner(self) -> bool:
+        """Whether somebody is signed in as an owner, or a program has an owner's token."""
         with self.store.read() as connection:
-            found = select(Credential.id).where(Credential.role == "admin", Credential.kind != "link", valid).limit(1)
-            return connection.execute(found).scalar() is not None
+            found = select(Credential.id).where(Credential.role == "owner", Credential.kind != "link", self._valid())
+            return connection.execute(found.limit(1)).scalar() is not None
+
+    def remove_admin(self, name: str) -> int:
+        """End the links, sessions and tokens of an owner or a reviewer; returns how many."""
+        with self.store.write() as connection:
+            named = (Credential.label == name, Credential.role.in_(STAFF))
+            count = connection.execute(delete(Credential).where(*named)).rowcount
+        self.ended += 1
+        if not count:
+            raise NotFound("no_admin", f"there is no owner or reviewer {name!r}")
+        return int(count)
+
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
+    def sessions(self, like: int | None = None) -> list[dict[str, Any]]:
+        """Every session, the newest first; or those of whoever has the session (or token) `like`."""
+        columns = (Credential.id, Credential.role, Credential.annotator_id, Credential.created_at)
+        name = func.coalesce(Annotator.name, Credential.label).label("name")
+        statement = (
+            select(*columns, Credential.expires_at, name)
+            .join_from(Credential, Annotator, Annotator.id == Credential.annotator_id, isouter=True)
+            .where(Credential.kind == "session", self._valid())
+            .order_by(Credential.id.desc())
+        )
+        with self.store.read() as connection:
+            if like is not None:
+                statement = statement.where(_same_person(like))
+            return [dict(row) for row in connection.execute(statement).mappings()]
+
+    def end_session(self, session: int, like: int | None = None) -> None:
+        """End a session; with `like`, only one of the same person."""
+        named = [Credential.id == session, Credential.kind == "session"]
+        with self.store.write() as connection:
+            named += [] if like is None else [_same_person(like)]
+            count = connection.execute(delete(Credential).where(*named)).rowcount
+        self.ended += 1
+        if not count:
+            raise NotFound("no_session", f"there is no session {session}" + ("" if like is None else " of yours"))
+
+    # -- programs ----------------------------------------------------------------------------------------------------
 
     def make_token(self, label: str, annotator_id: int | None) -> str:
-        """A token for a program, which acts as the annotator, or as an admin if none is given. Shown once."""
+        """A token for a program, which acts as the annotator, or as an owner if none is given. Shown once."""
         check_name(label, "label")
         with self.store.write() as connection:
             if annotator_id is not None:
                 active = select(Annotator.id).where(Annotator.id == annotator_id, Annotator.active)
                 if connection.execute(active).scalar() is None:
                     raise NotFound("no_annotator", f"there is no active annotator {annotator_id}")
-            role = "admin" if annotator_id is None else "annotator"
+            role = "owner" if annotator_id is None else "annotator"
             return self.issue(connection, "token", role, annotator_id, label, None)
 
     def tokens(self) -> list[dict[str, Any]]:
@@ -149,15 +193,26 @@ class People:
         connection.execute(insert(Credential).values(values))
         return secret
 
+    def _valid(self) -> ColumnElement[bool]:
+        return or_(Credential.expires_at.is_(None), Credential.expires_at > self.clock())
+
     def _sign(self, annotator_id: int, serial: int) -> str:
         return str(self._signer.dumps([annotator_id, serial]))
+
+
+def _same_person(credential: int) -> ColumnElement[bool]:
+    """Of the annotator, or of the owner or reviewer by name, who came with this credential."""
+    mine = aliased(Credential)
+    named = and_(mine.annotator_id.is_(None), Credential.annotator_id.is_(None), mine.label == Credential.label)
+    same = or_(mine.annotator_id == Credential.annotator_id, named)
+    return exists().where(mine.id == credential, same)
 
 
 def check_person(name: str) -> str:
     """`name` as it is stored, if people can tell it from others: no unseen characters, single spaces."""
     if _UNSEEN.search(name):
-        raise InputError(f"annotator {name[:40]!r}: expected a name without invisible characters")
-    return check_name(" ".join(unicodedata.normalize("NFC", name).split(" ")).strip(), "annotator")
+        raise InputError(f"the name {name[:40]!r}: expected one without invisible characters")
+    return check_name(" ".join(unicodedata.normalize("NFC", name).split(" ")).strip(), "name")
 
 
 def _look(name: str) -> str:

@@ -17,7 +17,7 @@ from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.search import ClassSearch
-from shortlist.annotate.web.api import admin, answering, data, media, search, session
+from shortlist.annotate.web.api import admin, answering, data, identity, media, search, session
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
 from shortlist.annotate.web.dispatch import Dispatch, invalid, refusal
@@ -66,7 +66,7 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for routes in (session, answering, search, media, admin, data):
+    for routes in (session, answering, search, media, identity, admin, data):
         app.include_router(routes.router, prefix=API)
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     _add_pages(app, templates)

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, or_, select
+from sqlalchemy import Connection, delete, func, or_, select
 
 from shortlist.annotate.db.schema import Annotator, Credential
 from shortlist.annotate.problems import Conflict, Unauthorized
@@ -18,9 +18,9 @@ MANY_REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class Principal:
-    """Who is asking: an admin, or an annotator with an id. `credential` is what they came with."""
+    """Who is asking: an owner or a reviewer, by name, or an annotator with an id. `credential`: what they came with."""
 
-    role: Literal["admin", "annotator"]
+    role: Literal["owner", "reviewer", "annotator"]
     annotator_id: int | None
     name: str
     credential: int
@@ -50,8 +50,9 @@ class Auth:
                 self._check_same(connection, self.people.invited(connection, secret), present)
         with self.store.write() as connection:
             # deleting is what makes it one-time: of two requests, one finds the row
-            if connection.execute(delete(Credential).where(*link)).rowcount == 1:
-                return self.people.issue(connection, "session", "admin", None, "browser", SESSION_SECONDS), "admin"
+            used = connection.execute(delete(Credential).where(*link).returning(Credential.role, Credential.label))
+            if (row := used.first()) is not None:
+                return self.people.issue(connection, "session", row.role, None, row.label, SESSION_SECONDS), row.role
             annotator_id = self.people.invited(connection, secret)
             session = self.people.issue(connection, "session", "annotator", annotator_id, "browser", SESSION_SECONDS)
             return session, "annotator"
@@ -68,11 +69,11 @@ class Auth:
         self.people.ended += 1
 
     def cookie_name(self, role: str) -> str:
-        """One per role, so that an admin who tries an invite link in the same browser stays an admin.
+        """One for annotators and one for the admin page: an owner who tries an invite link here stays an owner.
 
         And one per project: browsers send the cookies of a host to all of its ports.
         """
-        return f"shortlist_{role}_{self.tag}"
+        return f"shortlist_{'annotator' if role == 'annotator' else 'admin'}_{self.tag}"
 
     def identify(self, token: str | None, *sessions: str | None) -> Principal:
         """Whoever holds the token, or else the first session that is still valid."""
@@ -94,7 +95,8 @@ class Auth:
         ended, now = self.people.ended, self.clock()
         with self.store.read() as connection:
             row = connection.execute(
-                select(Credential.id, Credential.role, Credential.annotator_id, Credential.expires_at, Annotator.name)
+                select(Credential.id, Credential.role, Credential.annotator_id, Credential.expires_at)
+                .add_columns(func.coalesce(Annotator.name, Credential.label).label("name"))
                 .join_from(Credential, Annotator, Annotator.id == Credential.annotator_id, isouter=True)
                 .where(
                     Credential.digest == digest(secret),
@@ -105,7 +107,7 @@ class Auth:
             ).first()
         if row is None:
             raise Unauthorized("signed_out", "sign in with your link (it may have ended)")
-        found = Principal(row.role, row.annotator_id, row.name or "admin", row.id)
+        found = Principal(row.role, row.annotator_id, row.name, row.id)
         if len(self._remembered) >= MANY_REMEMBERED:
             self._remembered.clear()
         until = min(now + REMEMBER_SECONDS, row.expires_at or now + REMEMBER_SECONDS)

@@ -113,7 +113,7 @@ class Guard:
         sessions = [cookies.get(self.auth.cookie_name(role)) for role in ("admin", "annotator")]
         bearer = token if scheme.lower() == "bearer" else None
         who = await run_in_threadpool(self.auth.identify, bearer, *sessions)
-        return self.limits.upload_bytes if path in UPLOADS and who.role == "admin" else self.limits.body_bytes
+        return self.limits.upload_bytes if path in UPLOADS and who.role == "owner" else self.limits.body_bytes
 
 
 class _Reply:

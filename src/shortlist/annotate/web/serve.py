@@ -112,7 +112,7 @@ def serve_project(
     check_live(project, live)
     with _sole_server(project):
         listener, address = listen(address)
-        if People(project).has_admin():  # links belong into no log: one at the first start, later ones on demand
+        if People(project).has_owner():  # links belong into no log: one at the first start, later ones on demand
             link = f"for an admin's link: shortlist annotate invite {project.folder} --url {address.url}"
             say(f"Serving {address.url} ({link})")
         else:

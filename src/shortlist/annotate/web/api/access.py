@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope
 
 from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.problems import Forbidden
-from shortlist.annotate.project.people import People
+from shortlist.annotate.project.audit import audit_alone
+from shortlist.annotate.project.people import STAFF, People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.queue import Queue
@@ -43,6 +44,10 @@ class Services:
     submits: Rate
     tls: bool
     public_url: str | None
+
+    def audit(self, who: Principal, action: str, subject: str = "", **detail: Any) -> None:
+        """Note what an owner or a reviewer did."""
+        audit_alone(self.project.store, who, action, subject, **detail)
 
 
 # Coroutines, because FastAPI runs a plain `def` in a thread, which costs more than most of these do.
@@ -104,15 +109,24 @@ async def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) 
     return annotator_id
 
 
-async def admin(who: Annotated[Principal, Depends(administrator)]) -> Principal:
-    """The admin who is asking."""
-    if who.role != "admin":
-        raise Forbidden("admins_only", "only an admin can do this")
+async def owner(who: Annotated[Principal, Depends(administrator)]) -> Principal:
+    """The owner who is asking."""
+    if who.role != "owner":
+        raise Forbidden("owners_only", "only an owner of the project can do this")
+    return who
+
+
+async def reviewer(who: Annotated[Principal, Depends(administrator)]) -> Principal:
+    """The reviewer who is asking; whatever reviewers may do, owners may."""
+    if who.role not in STAFF:
+        raise Forbidden("reviewers_only", "only an owner or a reviewer of the project can do this")
     return who
 
 
 Submitter = Annotated[int, Depends(submitter)]
-Admin = Annotated[Principal, Depends(admin)]
+Owner = Annotated[Principal, Depends(owner)]
+Reviewer = Annotated[Principal, Depends(reviewer)]
+Admin = Owner
 
 
 class OffLoop(APIRoute):

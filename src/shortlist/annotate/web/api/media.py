@@ -8,7 +8,7 @@ from sqlalchemy import Row, select
 
 from shortlist.annotate.db.schema import Item, Question
 from shortlist.annotate.problems import NotFound
-from shortlist.annotate.web.api.access import Admin, Anyone, App, Services, refusals
+from shortlist.annotate.web.api.access import Anyone, App, Reviewer, Services, refusals
 from shortlist.annotate.web.api.models import MAX_ID
 
 router = APIRouter(tags=["media"], responses=refusals(401, 403, 404))
@@ -28,7 +28,7 @@ def media(app: App, who: Anyone, question: Id) -> FileResponse:
 
 
 @router.get("/items/{item}/media", response_class=FileResponse, responses=_SENT)
-def media_of_item(app: App, who: Admin, item: Id) -> FileResponse:
+def media_of_item(app: App, who: Reviewer, item: Id) -> FileResponse:
     """The image or sound of any item."""
     with app.project.store.read() as connection:
         row = connection.execute(select(Item.file, Item.media_type).where(Item.id == item)).first()

@@ -1,6 +1,6 @@
 """What goes over the wire."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -43,7 +43,7 @@ class Who(BaseModel):
     `outbox` names what a browser keeps for this person in this project.
     """
 
-    role: Literal["admin", "annotator"]
+    role: Literal["owner", "reviewer", "annotator"]
     name: str
     title: str
     outbox: str
@@ -169,6 +169,43 @@ class TakenBack(BaseModel):
     answers: int
 
 
+class AdminIn(In):
+    """Who is to come in by the link, and as what: an owner does everything, a reviewer sees and corrects answers."""
+
+    name: Name
+    role: Literal["owner", "reviewer"] = "owner"
+
+
+class SessionRow(BaseModel):
+    """A browser in which somebody is signed in; `this`: the one that asks."""
+
+    id: int
+    role: Literal["owner", "reviewer", "annotator"]
+    name: str
+    annotator_id: int | None
+    created_at: float
+    expires_at: float | None
+    this: bool
+
+
+class Erased(BaseModel):
+    """What went for good: so many answers."""
+
+    answers: int
+
+
+class AuditRow(BaseModel):
+    """What an owner or a reviewer did."""
+
+    id: int
+    at: float
+    actor: str
+    role: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
 class LinkOut(BaseModel):
     """A link that works once."""
 
@@ -183,7 +220,7 @@ class MeasureIn(In):
 
 
 class TokenIn(In):
-    """A token for a program, which acts as the annotator, or as an admin if none is given."""
+    """A token for a program, which acts as the annotator, or as an owner if none is given."""
 
     label: Name
     annotator: Id | None = None

@@ -291,7 +291,7 @@ setInterval(renew, RENEW_MS);
 async function start() {
   try {
     who = await call("GET", "/session");
-    if (who.role === "admin") return location.replace("/admin");
+    if (who.role !== "annotator") return location.replace("/admin");
     at("title").textContent = who.title;
     document.title = `${who.title} · Shortlist`;
     at("who").textContent = who.name;

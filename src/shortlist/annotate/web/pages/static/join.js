@@ -8,7 +8,7 @@ history.replaceState(null, "", "/join");
 async function join(instead = false) {
   try {
     const who = await call("POST", "/session", { secret, instead });
-    location.replace(who.role === "admin" ? "/admin" : "/");
+    location.replace(who.role !== "annotator" ? "/admin" : "/");
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) {
       at("status").textContent = "No connection. Trying again …";

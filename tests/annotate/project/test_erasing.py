@@ -1,0 +1,133 @@
+"""A person or an item erased: nothing is left of it, and all that was counted still adds up."""
+
+import pytest
+from sqlalchemy import func, select, text
+
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, tables
+from shortlist.annotate.problems import NotFound
+from shortlist.annotate.project.audit import CommandLine, read_audit
+from shortlist.annotate.project.erasing import erase_item, erase_person
+from shortlist.annotate.project.people import People
+from shortlist.annotate.project.project import DATABASE
+from shortlist.annotate.setup import export_file
+
+from ..conftest import people
+
+
+def work(project, names, rounds=6):
+    """Everybody answers, says None, skips and takes back in turn."""
+    queue, ids = project.queue(), people(project, *names)
+    for k in range(rounds):
+        for annotator in ids:
+            for question in queue.next(annotator, 1):
+                if k % 4 == 3:
+                    queue.skip(annotator, question.id, question.attempt)
+                else:
+                    queue.answer(
+                        annotator, question.id, question.attempt, None if k % 4 == 1 else question.shortlist[0], 1.0
+                    )
+                if k % 5 == 2:
+                    queue.undo(annotator, question.id, question.attempt)
+    return ids
+
+
+def check_sums(project):
+    """Counters against the rows themselves, one by one."""
+    with project.store.read() as connection:
+        answers = connection.execute(
+            select(Answer.kind, Answer.class_id, Question.annotator_id)
+            .join(Question, Question.id == Answer.question_id)
+            .where(Answer.kind != "undo", Answer.attempt == Question.attempt)
+        ).all()
+        for row in connection.execute(select(Annotator.id, Annotator.answers, Annotator.nones, Annotator.skips)):
+            mine = [one for one in answers if one.annotator_id == row.id]
+            assert row.answers == sum(one.kind != "skip" for one in mine)
+            assert row.nones == sum(one.kind != "skip" and one.class_id is None for one in mine)
+            assert row.skips == sum(one.kind == "skip" for one in mine)
+        slots = connection.execute(select(Slot.item_id, Slot.state, Slot.gold)).all()
+        for item in connection.execute(select(Item.id, Item.pending, Item.state).where(Item.gold.is_(None))):
+            waiting = [slot for slot in slots if slot.item_id == item.id and slot.state != "done"]
+            assert item.pending == len(waiting), item
+            assert (item.state == "done") == (not waiting)
+    assert project.store.check() == []
+
+
+def test_a_person_is_erased_and_others_are_asked_instead(make_project, database):
+    project = make_project(database, items=12, gold=3, gold_every=3, overlap=2)
+    ada, ben = work(project, ["Ada Unforgettable", "ben"])
+    token = People(project).make_token("hers", ada)
+    with project.store.read() as connection:
+        hers = connection.execute(select(Annotator.answers).where(Annotator.id == ada)).scalar_one()
+        his = connection.execute(select(func.count()).where(Question.annotator_id == ben)).scalar_one()
+    assert hers > 2
+    assert erase_person(project, ada, CommandLine()) == hers
+    check_sums(project)
+    with project.store.read() as connection:
+        assert connection.execute(select(func.count()).where(Question.annotator_id == ben)).scalar_one() == his
+        for table in tables():
+            found = str(connection.execute(select(table)).all())
+            assert "Unforgettable" not in found
+            assert token not in found
+    assert (read_audit(project.store)[0]["action"], read_audit(project.store)[0]["subject"]) == (
+        "erase",
+        f"annotator {ada}",
+    )
+    (cleo,) = people(project, "cleo")
+    queue, asked = project.queue(), 0
+    while question := next(iter(queue.next(cleo, 1)), None):
+        queue.answer(cleo, question.id, question.attempt, question.shortlist[0], 1.0)
+        asked += 1
+    assert asked >= 12, "one of the two voices on each item is hers now"
+    with pytest.raises(NotFound):
+        erase_person(project, ada, CommandLine())
+
+
+def test_an_item_is_erased_with_its_answers(make_project, database):
+    project = make_project(database, items=4, gold=2, gold_every=2, overlap=2)
+    work(project, ["ada", "ben"], rounds=10)
+    for item in (2, 5):  # the second is gold
+        with project.store.read() as connection:
+            about = connection.execute(select(func.count()).where(Question.item_id == item)).scalar_one()
+        assert about
+        erase_item(project, item, CommandLine())
+        check_sums(project)
+        with project.store.read() as connection:
+            assert connection.execute(select(func.count()).where(Item.id == item)).scalar_one() == 0
+    with pytest.raises(NotFound):
+        erase_item(project, 2, CommandLine())
+
+
+def test_what_is_erased_is_not_left_in_the_file(make_project):
+    project = make_project(items=30)
+    People(project).invite("Xanthippe Unforgettable")
+    erase_person(project, 1, CommandLine())
+    with project.store.engine.connect() as connection:
+        connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+    assert b"Xanthippe" not in (project.folder / DATABASE).read_bytes()
+
+
+def test_exports_under_a_pseudonym(make_project, tmp_path):
+    project = make_project(items=6)
+    work(project, ["ada", "ben"], rounds=2)
+    named = export_file(project, tmp_path / "names.csv")
+    assert export_file(project, tmp_path / "numbers.csv", pseudonyms=True) == named
+    assert export_file(project, tmp_path / "kit.csv", "crowd-kit", pseudonyms=True)
+    for name in ("numbers.csv", "kit.csv"):
+        content = (tmp_path / name).read_text()
+        assert "person 1" in content
+        assert "person 2" in content
+        assert "ada" not in content
+        assert "ben" not in content
+    assert "ada" in (tmp_path / "names.csv").read_text()
+
+
+def test_erasing_by_the_api_ends_sessions(make_site):
+    site = make_site(items=3)
+    owner, ada = site.admin(), site.annotator("ada")
+    assert ada.post("/api/v1/next", json={}).status_code == 200
+    assert ada.delete("/api/v1/people/1/data").status_code == 403
+    assert ada.delete("/api/v1/items/1").status_code == 403
+    assert owner.delete("/api/v1/people/1/data").json() == {"answers": 0}
+    assert ada.post("/api/v1/next", json={}).status_code == 401
+    assert owner.delete("/api/v1/items/1").json() == {"answers": 0}
+    assert owner.delete("/api/v1/items/1").status_code == 404
