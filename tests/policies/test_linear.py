@@ -6,6 +6,7 @@ import torch
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.policies import linear
+from shortlist.policies.answers import Answers
 from shortlist.policies.beliefs import background, fit_temperature, softmax, stray, stray_share, update
 from shortlist.policies.linear import Linear, fit
 from shortlist.risks import likelihood_risk
@@ -30,7 +31,7 @@ def test_loss_and_gradient_are_those_of_the_likelihood_risk(monkeypatch):
     risk.backward()
     for cells in (linear.CELLS, 4 * 7):  # in one chunk, and in chunks of seven items
         monkeypatch.setattr(linear, "CELLS", cells)
-        loss, gradient = linear._loss(x, x.T, labels.candidates.astype(np.float32), model)
+        loss, gradient = linear._loss(x, x.T, Answers.from_table(labels.candidates.astype(np.float32)), model)
         assert loss == pytest.approx(risk.item(), rel=1e-5)
         np.testing.assert_allclose(gradient[:-1], weight.grad, atol=2e-6)
         np.testing.assert_allclose(gradient[-1], bias.grad, atol=2e-6)
@@ -44,7 +45,7 @@ def test_modelled_mistakes_have_the_gradient_of_the_mixture():
     weight = torch.tensor(model.weight, dtype=torch.float64, requires_grad=True)
     p = torch.softmax(torch.tensor(x, dtype=torch.float64) @ weight, -1)
     (-torch.log((p * torch.tensor(w)).sum(-1)).mean()).backward()
-    _, gradient = linear._loss(x, x.T, w, model)
+    _, gradient = linear._loss(x, x.T, Answers.from_table(w), model)
     np.testing.assert_allclose(gradient[:-1], weight.grad, atol=2e-6)
 
 
@@ -65,7 +66,7 @@ def test_fit_learns_from_shortlists_dense_and_sparse_alike():
 def test_a_model_that_is_sure_of_the_wrong_class_still_has_a_gradient():
     x = np.ones((1, 1), np.float32)
     model = Linear(np.array([[500.0, -500.0]], np.float32), np.zeros(2, np.float32))
-    loss, gradient = linear._loss(x, x.T, np.array([[0, 1]], np.float32), model)
+    loss, gradient = linear._loss(x, x.T, Answers.from_table(np.array([[0, 1]], np.float32)), model)
     assert np.isfinite(loss)
     assert gradient[0].tolist() == pytest.approx([1, -1])
 
@@ -125,7 +126,7 @@ def test_loss_and_gradient_agree_far_out():
         return float(np.mean(np.logaddexp.reduce(logits, axis=1) - own))
 
     loss, gradient = linear._loss(
-        x, x.T, weights, Linear(*(part.astype(np.float32) for part in (table[:-1], table[-1])))
+        x, x.T, Answers.from_table(weights), Linear(*(part.astype(np.float32) for part in (table[:-1], table[-1])))
     )
     assert loss > 20
     assert loss == pytest.approx(exact(table), rel=1e-5)

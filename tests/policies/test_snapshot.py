@@ -52,7 +52,7 @@ def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, 
         snapshot = Snapshot.current(tmp_path)
         assert snapshot is not None
         for row in snapshot.order[:40].tolist():
-            refused = np.nonzero(loop.state.answer_likelihood[row] == 0)[0]
+            refused = np.nonzero(loop.state.answer_likelihood[np.array([row])][0] == 0)[0]
             shortlist, _ = chosen_from(snapshot, row, refused, seed=row)
             answer = blobs.y[row] if blobs.y[row] in shortlist else -1
             lists = np.array([shortlist], np.int32)

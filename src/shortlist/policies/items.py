@@ -1,9 +1,11 @@
 """Which items to ask next. Needs numpy only.
 
-An order is a function (posterior of the open items, generator) -> positions, the most worth asking first.
+An order looks at one number of each open item's posterior and ranks the items by these, the most worth asking first:
+the posteriors of a million items need not be there at once.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,30 +14,27 @@ from numpy.typing import NDArray
 from shortlist.errors import unknown_name
 
 Posterior = NDArray[np.floating]
-Order = Callable[[Posterior, np.random.Generator], NDArray[np.int64]]
+Scores = NDArray[np.floating]
 
 
-def random_order(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Any item as soon as any other: the only order under which answered items are a fair sample."""
-    return rng.permutation(len(posterior))
+@dataclass(frozen=True)
+class Order:
+    """How open items are ranked."""
+
+    rank: Callable[[Scores, np.random.Generator], NDArray[np.int64]]
+    """From the (N,) scores to positions."""
+    score: Callable[[Posterior], Scores] | None
+    """From (B, K) posteriors to (B,) scores; none: it does not matter what is believed."""
+
+    def __call__(self, posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Positions, the most worth asking first."""
+        return self.rank(np.zeros(len(posterior)) if self.score is None else self.score(posterior), rng)
 
 
-def uncertainty_order(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The item whose likeliest class is least likely first."""
-    return _ascending(posterior.max(axis=1), rng)
-
-
-def savings_order(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The item first for which asking in the order of the model saves most reads against a full list."""
-    return _ascending(expected_rank(posterior), rng)
-
-
-def mixed_order(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Half by uncertainty, half at random, in turns: what is hard, without forgetting what is common."""
-    hard, any_item = uncertainty_order(posterior, rng), random_order(posterior, rng)
-    turns = np.column_stack([hard, any_item]).ravel()
-    _, first = np.unique(turns, return_index=True)
-    return turns[np.sort(first)]
+def sureness(posterior: Posterior) -> Scores:
+    """(B,) how likely the likeliest class is."""
+    top: Scores = posterior.max(axis=1)
+    return top
 
 
 def expected_rank(posterior: Posterior) -> NDArray[np.float64]:
@@ -45,12 +44,32 @@ def expected_rank(posterior: Posterior) -> NDArray[np.float64]:
     return ranks
 
 
+def _ascending(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
+    """By score, equals at random."""
+    shuffled = rng.permutation(len(scores))
+    return shuffled[np.argsort(scores[shuffled], kind="stable")]
+
+
+def _shuffled(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
+    return rng.permutation(len(scores))
+
+
+def _in_turns(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Half by score, half at random."""
+    turns = np.column_stack([_ascending(scores, rng), _shuffled(scores, rng)]).ravel()
+    _, first = np.unique(turns, return_index=True)
+    return turns[np.sort(first)]
+
+
 ORDERS: dict[str, Order] = {
-    "mixed": mixed_order,
-    "random": random_order,
-    "savings": savings_order,
-    "uncertainty": uncertainty_order,
+    "mixed": Order(_in_turns, sureness),
+    "random": Order(_shuffled, None),
+    "savings": Order(_ascending, expected_rank),
+    "uncertainty": Order(_ascending, sureness),
 }
+"""mixed: what is hard, without forgetting what is common. random: the only order under which answered items are a fair
+sample. savings: the item first for which asking in the order of the model saves most reads against a full list.
+uncertainty: the item whose likeliest class is least likely first."""
 
 
 DIVERSITY = "diversity"
@@ -116,9 +135,3 @@ def _squares(x: Any) -> NDArray[np.float32]:
 
 def _dense(x: Any) -> NDArray[np.float32]:
     return np.array(x.toarray() if hasattr(x, "toarray") else x, np.float32)
-
-
-def _ascending(score: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Positions by score, equals at random."""
-    shuffled = rng.permutation(len(score))
-    return shuffled[np.argsort(score[shuffled], kind="stable")]

@@ -3,9 +3,11 @@
 The loop retrains often, so this is its own small trainer. An item's answers are a row of weights w over the classes,
 P(answers | y) up to a factor: one-hot where answered, 1 on the candidates where None, anything between where mistakes
 are modelled. The loss of an item is -log sum_y w_y p_y, its gradient in the logits p - r with r = w p / sum(w p).
+Large problems are cut into chunks of items that stay in the cache, on all cores.
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
+from shortlist.policies.answers import Answers
 from shortlist.policies.beliefs import softmax
+from shortlist.policies.threads import LARGE, spread
 
 Matrix = NDArray[np.float32]
-CELLS = 1 << 22
-"""Logits held at a time: memory does not grow with N times K."""
+CELLS = 1 << 20
+"""Logits held at a time by each thread: memory does not grow with N times K."""
+PARTS = 8
+"""Large sums are made in so many parts, however many cores there are: the result does not depend on these."""
 TINY = 1e-30
 FAINT = 1e-12
 """Answers that a model holds to be less likely than that are looked at in logarithms."""
@@ -52,20 +58,21 @@ class Linear:
 
     def predict(self, x: Any) -> NDArray[np.int64]:
         """(B,) the most likely class, in chunks."""
-        parts = [self.logits(x[rows]).argmax(axis=1) for rows in chunks(x.shape[0], self.num_classes)]
+        n, work = x.shape[0], x.shape[0] * self.weight.size
+        parts = spread(lambda rows: self.logits(x[rows]).argmax(axis=1), chunks(n, self.num_classes), work)
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def chunks(rows: int, num_classes: int) -> Iterator[slice]:
-    """Slices of rows whose logits fit in CELLS."""
+def chunks(rows: int, num_classes: int, start: int = 0) -> Iterator[slice]:
+    """Slices of rows, from `start` on, whose logits fit in CELLS."""
     step = max(1, CELLS // max(num_classes, 1))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+    for first in range(start, rows, step):
+        yield slice(first, min(first + step, rows))
 
 
 def fit(
     x: Any,
-    weights: NDArray[np.floating],
+    weights: Answers | NDArray[np.floating],
     *,
     l2: float,
     start: Linear | None = None,
@@ -79,7 +86,7 @@ def fit(
 
     Args:
         x: (N, D) float32, dense or scipy CSR.
-        weights: (N, K) w >= 0, each row's largest 1.
+        weights: (N, K) w >= 0, each row's largest 1; as `Answers`, or all of them.
         l2: the penalty on W, per item.
         start: where to start; zeros (uniform probabilities) otherwise.
         max_iterations: of L-BFGS.
@@ -90,15 +97,18 @@ def fit(
 
     if x.shape[0] != len(weights):
         raise InputError(f"{x.shape[0]} items need as many rows of weights, got {len(weights)}")
-    num_features, num_classes = x.shape[1], weights.shape[1]
+    num_features = x.shape[1]
+    num_classes = weights.num_classes if isinstance(weights, Answers) else weights.shape[1]
     start = start or Linear.zeros(num_features, num_classes)
     if not len(weights):
         return start
+    if not match and not isinstance(weights, Answers):
+        weights = Answers.from_table(weights)
     transposed = x.T.tocsr() if hasattr(x, "tocsr") else x.T
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         table = flat.astype(np.float32).reshape(num_features + 1, num_classes)
-        loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]), match)
+        loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]))
         gradient[:-1] += l2 * table[:-1]
         penalty = 0.5 * l2 * float(np.square(table[:-1], dtype=np.float64).sum())
         return loss + penalty, gradient.ravel().astype(np.float64)
@@ -111,36 +121,73 @@ def fit(
 
 
 def _loss(
-    x: Any, transposed: Any, weights: NDArray[np.floating], model: Linear, match: bool = False
+    x: Any, transposed: Any, weights: Answers | NDArray[np.floating], model: Linear
 ) -> tuple[float, Matrix]:
-    """The mean loss and its (D + 1, K) gradient, chunk by chunk."""
-    n = len(weights)
-    total = 0.0
-    gradient = np.zeros((x.shape[1] + 1, model.num_classes), np.float32)
-    for rows in chunks(n, model.num_classes):
-        scores = model.logits(x[rows])
-        scores -= scores.max(axis=1, keepdims=True)
-        np.exp(scores, out=scores)
-        scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
-        normaliser = scores.sum(axis=1)
-        scores /= normaliser[:, None]
-        if match:
-            total -= float((weights[rows] * np.log(scores)).sum(dtype=np.float64))
-            scores -= weights[rows]
-        else:
-            joint = scores * weights[rows]
-            evidence = joint.sum(axis=1)
-            joint /= evidence[:, None]
-            surprise = np.log(evidence, dtype=np.float64)
-            lost = np.nonzero(evidence < FAINT)[0]
-            if len(lost):
-                joint[lost], surprise[lost] = _faint(model.logits(x[rows][lost]), weights[rows][lost])
-            total -= float(surprise.sum())
-            scores -= joint
-        gradient[:-1] += transposed[:, rows] @ scores
-        gradient[-1] += scores.sum(axis=0)
+    """The mean loss and its (D + 1, K) gradient, chunk by chunk; an array of weights is to be matched."""
+    n, work = len(weights), 2 * len(weights) * model.weight.size
+
+    def part_of(rows: range) -> tuple[float, Matrix]:
+        total = 0.0
+        gradient = np.zeros((x.shape[1] + 1, model.num_classes), np.float32)
+        for chunk in chunks(rows.stop, model.num_classes, rows.start):
+            scores = model.logits(x[chunk])
+            if isinstance(weights, Answers):
+                total += _pull_to_answers(scores, weights[chunk], lambda lost: model.logits(x[chunk][lost]))  # noqa: B023
+            else:
+                total += _pull_to_match(scores, weights[chunk])
+            gradient[:-1] += transposed[:, chunk] @ scores
+            gradient[-1] += scores.sum(axis=0)
+        return total, gradient
+
+    count = PARTS if work >= LARGE else 1
+    cuts = np.linspace(0, n, count + 1).astype(int).tolist()
+    found = spread(part_of, [range(*ends) for ends in itertools.pairwise(cuts)], work)
+    gradient = sum((part for _, part in found[1:]), start=found[0][1])
     gradient /= np.float32(n)
-    return total / n, gradient
+    return sum(total for total, _ in found) / n, gradient
+
+
+def _exponentials(scores: Matrix) -> NDArray[np.float32]:
+    """Make logits, in place, proportional to probabilities, and return their sums."""
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
+    sums: NDArray[np.float32] = scores.sum(axis=1)
+    return sums
+
+
+def _pull_to_match(scores: Matrix, weights: NDArray[np.floating]) -> float:
+    """Make logits, in place, the gradient of the loss in them, and return the loss."""
+    scores /= _exponentials(scores)[:, None]
+    loss = -float((weights * np.log(scores)).sum(dtype=np.float64))
+    scores -= weights
+    return loss
+
+
+def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray[np.int64]], Matrix]) -> float:
+    """The same for answers: p - w p / sum(w p) is p times one number per item, but for the exceptions.
+
+    Args:
+        scores: (B, K) logits.
+        answers: of the same items.
+        logits: those of some of these items anew.
+    """
+    rows, own = answers.rows, (answers.rows, answers.classes)
+    sums = _exponentials(scores)
+    shown = scores[own]
+    scores[own] = 0
+    hidden = scores.sum(axis=1) if answers.rest.any() else np.zeros_like(sums)
+    evidence = (answers.rest * hidden + np.bincount(rows, shown * answers.values, len(sums))) / sums
+    lost = np.nonzero(evidence < FAINT)[0]
+    evidence[lost] = 1
+    scores *= ((1 - answers.rest / evidence) / sums).astype(np.float32)[:, None]
+    scores[own] = shown * (1 - answers.values / evidence[rows]) / sums[rows]
+    surprise = np.log(evidence)
+    if len(lost):
+        again = logits(lost)
+        likely, surprise[lost] = _faint(again, np.concatenate([answers[slice(i, i + 1)].table() for i in lost.tolist()]))
+        scores[lost] = softmax(again) - likely
+    return -float(surprise.sum())
 
 
 def _faint(logits: Matrix, weights: NDArray[np.floating]) -> tuple[Matrix, NDArray[np.float64]]:

@@ -3,7 +3,7 @@
 The same object is driven by the simulation and, in a process of its own, by the web app (`snapshot`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from shortlist.policies.beliefs import (
 )
 from shortlist.policies.choose import Questions, choose
 from shortlist.policies.experts import Expert, weighted_scores
-from shortlist.policies.items import DIVERSITY, get_order, representatives
+from shortlist.policies.items import DIVERSITY, get_order, representatives, sureness
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import (
     IntArray,
@@ -45,6 +45,7 @@ from shortlist.policies.score.audit import Audit, Score, draw_sample
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
+from shortlist.policies.threads import spread
 
 SPARE = 100
 """Clusters whose centres a crowd is asked about while the first items are all in hand."""
@@ -54,6 +55,8 @@ RARE = 1e-3
 """A rate of exactly 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
 """Answers of any kind that the rates need at least."""
+PLENTY = 1 << 23
+"""Beliefs (items times classes) that are held at once where a sample of the latest answers does as well as all."""
 TRIED = 50
 """Answers after which it is decided whether experts make typical items first superfluous."""
 WORTHWHILE = 0.1
@@ -118,14 +121,24 @@ class Loop:
 
     def beliefs(self, rows: IntArray) -> NDArray[np.float32]:
         """(B, K) the posterior of some items: the model or the background, times the item's own answers."""
-        likelihoods = self.state.answer_likelihood[rows]
-        posterior = update(self._prior(rows, self.model.logits(self.x[rows])), likelihoods)
+        answers = self.state.answer_likelihood.take(rows)
+        posterior = self._prior(rows, self.model.logits(self.x[rows]))
+        likelihoods = None if answers.blank else answers.table()  # most items were never asked about
+        if likelihoods is not None:
+            posterior = update(posterior, likelihoods)
         if self.share > 0:
             rare = background(self.state.counts)
-            own = stray(self._log_model[rows], np.log(likelihoods @ rare + FEW), self.share).astype(np.float32)[:, None]
+            log_rare = np.log(answers.weighted(rare) + FEW)
+            own = stray(self._log_model[rows], log_rare, self.share).astype(np.float32)[:, None]
             posterior *= 1 - own
-            posterior += own * update(rare[None], likelihoods)
+            posterior += own * (rare[None] if likelihoods is None else update(rare[None], likelihoods))
         return posterior
+
+    def _each(self, rows: IntArray, measure: Callable[[NDArray[np.float32]], NDArray[Any]]) -> NDArray[Any]:
+        """(B, ...) a measure of each row's beliefs, chunk by chunk: those of all rows are never there at once."""
+        parts = list(chunks(len(rows), self.state.num_classes)) or [slice(0, 0)]
+        work = len(rows) * self.model.weight.size
+        return np.concatenate(spread(lambda part: measure(self.beliefs(rows[part])), parts, work))
 
     def _prior(self, rows: IntArray, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """(B, K) what the model and the experts believe, the item's own answers aside."""
@@ -139,19 +152,18 @@ class Loop:
         if not state.mistakes:
             worth &= ~state.certain
             return np.nonzero(worth)[0]
-        rows = np.nonzero(worth)[0]
-        unsure: NDArray[np.bool_] = state.asked[rows] == 0
-        for part in chunks(len(rows), state.num_classes):
-            unsure[part] |= self.beliefs(rows[part]).max(axis=1) < settings.sure
-        kept: IntArray = rows[unsure]
-        return kept
+        asked = np.nonzero(worth & (state.asked > 0))[0]
+        worth[asked] = self._each(asked, sureness) < settings.sure
+        return np.nonzero(worth)[0]
 
-    def settled(self, beliefs: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """(N,) whether each item's class is known, given the (N, K) beliefs of all items."""
-        if not self.state.mistakes:
-            return self.state.certain & ~self.state.broken
-        sure: NDArray[np.bool_] = beliefs.max(axis=1) >= self.settings.sure
-        return (sure & (self.state.asked > 0)) | self.state.known
+    def standing(self, truth: IntArray) -> tuple[float, float]:
+        """The share of the items whose class is settled, and of those whose likeliest class is the true one."""
+        state, rows = self.state, np.arange(self.state.num_items)
+        tops = self._each(rows, lambda posterior: np.stack([posterior.argmax(axis=1), posterior.max(axis=1)], axis=1))
+        settled = state.certain & ~state.broken
+        if state.mistakes:
+            settled = ((tops[:, 1] >= self.settings.sure) & (state.asked > 0)) | state.known
+        return float(settled.mean()), float((tops[:, 0] == truth).mean())
 
     def batch_size(self) -> int:
         """How many questions to ask before the next training."""
@@ -205,13 +217,11 @@ class Loop:
             # fewer come back where clusters share an item: the rest of the batch waits for the next training
             return rows[representatives(self.x[rows], count, self.rng, rounds=3)]
         order = get_order(self.settings.order)
-        if self.settings.order == "random" and not self.settings.worth:
-            return rows[order(np.empty((len(rows), 1)), self.rng)[:count]]
-        posterior = np.concatenate([self.beliefs(rows[p]) for p in chunks(len(rows), self.state.num_classes)])
-        ranked = order(posterior, self.rng)
+        scores = np.zeros(len(rows)) if order.score is None else self._each(rows, order.score)
+        ranked = rows[order.rank(scores, self.rng)]
         if self.settings.worth:
-            ranked = ranked[self._promise(posterior[ranked]) >= self.settings.worth]
-        return rows[ranked[:count]]
+            ranked = ranked[self._each(ranked, self._promise) >= self.settings.worth]
+        return ranked[:count]
 
     def ask(self, count: int | None = None) -> tuple[IntArray, Questions]:
         """The next items and a shortlist for each; no items: nothing is worth asking any more."""
@@ -248,14 +258,23 @@ class Loop:
         Without `held_out` they are only learned from: answers that came long ago say how sure another model might be.
         """
         if held_out and (self.version or self.experts):
-            each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes, typed)
-            logits, before = self.model.logits(self.x[rows]), self.state.before(rows, typed)
-            scores = tuple(expert.scores(rows) for expert in self.experts)
-            self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
-            free = ~self.state.held[rows]  # the sample must not even tell how sure the model may be
-            if free.any():
-                self._new.append(HeldOut(logits, scores, before, each)[free])
+            for part in chunks(len(rows), self.state.num_classes):
+                self._hold_out(rows[part], lists[part], sizes[part], answer[part], None if typed is None else typed[part])
         self.state.record(rows, lists, sizes, answer, typed)
+
+    def _hold_out(
+        self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, typed: IntArray | None
+    ) -> None:
+        """Keep what was believed before these answers, of the latest ones where there are very many."""
+        each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes, typed)
+        logits, before = self.model.logits(self.x[rows]), self.state.before(rows, typed)
+        scores = tuple(expert.scores(rows) for expert in self.experts)
+        self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
+        free = ~self.state.held[rows]  # the sample must not even tell how sure the model may be
+        if free.any():
+            self._new.append(HeldOut(logits, scores, before, each)[free])
+        while len(self._new) > 1 and sum(part.logits.size for part in self._new[1:]) >= PLENTY:
+            del self._new[0]
 
     def know(self, rows: IntArray, classes: IntArray) -> None:
         """Start from classes that are known without asking, one per row; the model is trained on them."""
@@ -285,7 +304,7 @@ class Loop:
             everything = len(rows) == self.state.num_items  # no copy of the whole data then
             self.model = fit(
                 self.x if everything else self.x[rows],
-                self.state.answer_likelihood if everything else self.state.answer_likelihood[rows],
+                self.state.answer_likelihood.take(rows),
                 l2=self.settings.l2 / len(rows),
                 start=self.model if len(rows) >= self.settings.fresh * self.state.num_classes else None,
                 max_iterations=self.settings.iterations,
@@ -330,7 +349,8 @@ class Loop:
         """How many items the model knows nothing about."""
         asked = self.state.informative
         vain = asked[self.state.answer[asked] == NONE]
-        explained = np.log(self.state.answer_likelihood[vain] @ background(self.state.counts) + FEW)
+        answers = self.state.answer_likelihood.take(vain)
+        explained = np.log(answers.weighted(background(self.state.counts)) + FEW)
         self.share = stray_share(self._log_model[vain], explained, len(asked) - len(vain))
 
     def _learn_mistakes(self) -> None:
@@ -343,6 +363,9 @@ class Loop:
             return
         if len(log) + len(self._gold) < ENOUGH:
             return
+        latest = np.zeros(self.state.num_items, np.bool_)
+        latest[log.items[-max(PLENTY // K, ENOUGH) :]] = True  # all answers of the items asked about last
+        log = log[latest[log.items]]
         asked, position = np.unique(log.items, return_inverse=True)
         beliefs = self._prior(asked, self.model.logits(self.x[asked]))
         known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))

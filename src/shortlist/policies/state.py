@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.labels import NONE
+from shortlist.policies.answers import LEAST, Answers, AnswerTable, likelihood_of
 from shortlist.policies.choose import BoolArray
-from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, joined, likelihood
+from shortlist.policies.noise import IntArray, Lists, Log, Mistakes, joined
 from shortlist.policies.time_model import MATCHES, TimeModel, looked_at
-
-LEAST = 1e-30
-"""Under modelled mistakes no class is ever ruled out for good."""
 
 
 @dataclass
@@ -25,7 +23,7 @@ class LabelState:
     Attributes:
         mistakes: the rates that are modelled; none: an answer is taken as right.
         answer_likelihood: (N, K) P(the item's answers | y), each row's largest 1; without mistakes 1 on the
-            candidates.
+            candidates. Kept for what was asked only.
         asked: (N,) questions so far.
         answer: (N,) the class picked last, or NONE.
         broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
@@ -41,7 +39,7 @@ class LabelState:
     def __post_init__(self) -> None:
         if self.num_items < 1 or self.num_classes < 2:
             raise InputError(f"at least 1 item and 2 classes are needed, got {self.num_items} and {self.num_classes}")
-        self.answer_likelihood: NDArray[np.float32] = np.ones((self.num_items, self.num_classes), np.float32)
+        self.answer_likelihood = AnswerTable(self.num_items, self.num_classes)
         self.asked: IntArray = np.zeros(self.num_items, np.int64)
         self.answer: IntArray = np.full(self.num_items, NONE, np.int64)
         self.broken: BoolArray = np.zeros(self.num_items, np.bool_)
@@ -84,16 +82,24 @@ class LabelState:
         Where answers are taken as right and a class is then typed, all 1: the last word stands, and if the class was
         refused before, that was the mistake.
         """
-        earlier = self.answer_likelihood[items]
-        if typed is not None and not self.mistakes:
-            earlier[typed != NONE] = 1
-        return earlier
+        return self._before(items, typed).table()
+
+    def _before(self, items: IntArray, typed: IntArray | None) -> Answers:
+        earlier = self.answer_likelihood.take(items)
+        if typed is None or self.mistakes or not (typed != NONE).any():
+            return earlier
+        stands = typed == NONE
+        kept = stands[earlier.rows]
+        offsets = np.concatenate([[0], np.cumsum(np.where(stands, np.diff(earlier.offsets), 0))])
+        rest = np.where(stands, earlier.rest, 1)
+        return Answers(rest, offsets, earlier.classes[kept], earlier.values[kept], self.num_classes)
 
     def _weigh(self, part: Log) -> None:
-        each = likelihood(self.mistakes, part.lists, part.sizes, part.answer, self.num_classes, part.typed)
         self.broken[part.items[part.all_typed != NONE]] = False
-        merged = self._merged(self.before(part.items, part.typed) * each, part.items)
-        self.answer_likelihood[part.items] = merged
+        product = self._before(part.items, part.typed).times(likelihood_of(self.mistakes, part, self.num_classes))
+        merged, lost = product.scaled(LEAST if self.mistakes else 0)
+        self.broken[part.items[lost]] = True
+        self.answer_likelihood.put(part.items, merged)
 
     def know(self, items: IntArray, classes: IntArray) -> None:
         """Take in classes that are known without asking: these items are settled, and learned from."""
@@ -102,13 +108,13 @@ class LabelState:
         self._settle_known()
 
     def _settle_known(self) -> None:
-        self.answer_likelihood[self.known] = 0
-        self.answer_likelihood[self.known, self.answer[self.known]] = 1
+        rows = np.nonzero(self.known)[0]
+        self.answer_likelihood.put(rows, Answers.known(self.answer[rows], self.num_classes))
 
     def remodel(self, mistakes: Mistakes) -> None:
         """Weigh all answers anew under other rates of mistakes."""
         self.mistakes = mistakes
-        self.answer_likelihood[:] = 1
+        self.answer_likelihood = AnswerTable(self.num_items, self.num_classes)
         self.broken[:] = False
         for part in self._log:
             self._weigh(part)
@@ -135,16 +141,5 @@ class LabelState:
     @property
     def certain(self) -> BoolArray:
         """(N,) one class is left (answered, or all others refused), or none can be learned: never under mistakes."""
-        single: BoolArray = (self.answer_likelihood > 0).sum(axis=1) == 1
+        single: BoolArray = self.answer_likelihood.possible == 1
         return single | self.broken
-
-    def _merged(self, merged: NDArray[np.float64], items: IntArray) -> NDArray[np.float32]:
-        """The products of likelihoods scaled to a largest of 1 per row; all 1 again where nothing is left."""
-        top = merged.max(axis=1, keepdims=True)
-        contradiction = top[:, 0] <= 0
-        self.broken[items[contradiction]] = True
-        merged[contradiction] = 1
-        scaled = merged / np.where(top > 0, top, 1)
-        if self.mistakes:
-            scaled = np.maximum(scaled, LEAST)
-        return scaled.astype(np.float32)

@@ -1,4 +1,4 @@
-"""How many threads multiply matrices: one, unless the matrices are large.
+"""How many threads multiply matrices: one, unless the matrices are large; large ones are cut among the cores.
 
 By default each BLAS library takes all cores, and its threads wait busily for each other. On matrices of a thousand rows
 that gains little where the cores are free and costs most of the time where they are not, or where numpy and scipy, each
@@ -6,8 +6,14 @@ with a BLAS of its own, take turns: 2,400 items of 77 classes took nine to twent
 thread. The live trainer is started with one thread anyway.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
+
+Part = TypeVar("Part")
+Made = TypeVar("Made")
 
 LARGE = 10**9
 """Multiplications in one product, from which on more threads are worth it: some 20 milliseconds of one core."""
@@ -26,3 +32,22 @@ def few_threads(work: int = 0) -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+def spread(make: Callable[[Part], Made], parts: Iterable[Part], work: int) -> list[Made]:
+    """[make(part) for part in parts], on all cores where it takes `work` >= LARGE multiplications in all.
+
+    What is added up and compared between two products then runs on all cores as well, and no thread waits for another:
+    on two cores half the processor time of a BLAS that has two threads (40,000 items, 400 features, 1,000 classes).
+    """
+    if work < LARGE:
+        return [make(part) for part in parts]
+    with few_threads(), ThreadPoolExecutor(num_threads()) as pool:
+        return list(pool.map(make, parts))
+
+
+def num_threads() -> int:
+    """The cores that this process may use; fewer where OMP_NUM_THREADS says so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, max(int(stated), 1)) if stated.isdigit() else cores

@@ -103,7 +103,7 @@ class Audit:
             return np.zeros(len(rows), np.bool_)
         favourite = np.zeros(state.num_items, np.int64)
         favourite[self.rows] = self.past[-1][1]
-        return np.less(state.answer_likelihood[rows, favourite[rows]], 0.5)
+        return np.less(state.answer_likelihood.take(rows).at(favourite[rows]), 0.5)
 
     def score(self, state: LabelState, logits: Matrix, sure: float) -> Score | None:
         """What the sample says about the present model; None before it says anything.

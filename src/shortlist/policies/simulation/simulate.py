@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.labels import NONE
+from shortlist.policies.answers import Answers
 from shortlist.policies.choose import Policy
 from shortlist.policies.experts import Expert
 from shortlist.policies.features import LoopData
@@ -217,21 +218,19 @@ def full_labels(
 
 def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) -> Linear:
     """The inner model on the true classes of some items."""
-    weights = np.zeros((len(rows), data.num_classes), np.float32)
-    weights[np.arange(len(rows)), data.y[rows]] = 1
-    return fit(data.x[rows], weights, l2=settings.l2 / len(rows), max_iterations=300)
+    return fit(data.x[rows], Answers.known(data.y[rows], data.num_classes), l2=settings.l2 / len(rows), max_iterations=300)
 
 
 def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
     state, log = loop.state, loop.state.log()
-    beliefs = loop.beliefs(np.arange(len(data.y)))
+    settled, correct = loop.standing(data.y)
     return Point(
         state.questions,
         reads + state.reads,
         seconds + state.seconds,
         _accuracy(loop.model, data),
-        float(loop.settled(beliefs).mean()),
-        float((beliefs.argmax(axis=1) == data.y).mean()),
+        settled,
+        correct,
         int(((log.answer != NONE) | (log.all_typed != NONE)).sum()),
     )
 
