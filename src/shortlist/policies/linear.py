@@ -120,9 +120,7 @@ def fit(
     return Linear(table[:-1], table[-1])
 
 
-def _loss(
-    x: Any, transposed: Any, weights: Answers | NDArray[np.floating], model: Linear
-) -> tuple[float, Matrix]:
+def _loss(x: Any, transposed: Any, weights: Answers | NDArray[np.floating], model: Linear) -> tuple[float, Matrix]:
     """The mean loss and its (D + 1, K) gradient, chunk by chunk; an array of weights is to be matched."""
     n, work = len(weights), 2 * len(weights) * model.weight.size
 
@@ -185,7 +183,9 @@ def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray
     surprise = np.log(evidence)
     if len(lost):
         again = logits(lost)
-        likely, surprise[lost] = _faint(again, np.concatenate([answers[slice(i, i + 1)].table() for i in lost.tolist()]))
+        likely, surprise[lost] = _faint(
+            again, np.concatenate([answers[slice(i, i + 1)].table() for i in lost.tolist()])
+        )
         scores[lost] = softmax(again) - likely
     return -float(surprise.sum())
 

@@ -259,18 +259,19 @@ class Loop:
         """
         if held_out and (self.version or self.experts):
             for part in chunks(len(rows), self.state.num_classes):
-                self._hold_out(rows[part], lists[part], sizes[part], answer[part], None if typed is None else typed[part])
+                self._hold_out(
+                    rows[part], lists[part], sizes[part], answer[part], None if typed is None else typed[part]
+                )
         self.state.record(rows, lists, sizes, answer, typed)
 
-    def _hold_out(
-        self, rows: IntArray, lists: Lists, sizes: IntArray, answer: IntArray, typed: IntArray | None
-    ) -> None:
+    def _hold_out(self, new: Log) -> None:
         """Keep what was believed before these answers, of the latest ones where there are very many."""
-        each = likelihood(self.state.mistakes, lists, sizes, answer, self.state.num_classes, typed)
-        logits, before = self.model.logits(self.x[rows]), self.state.before(rows, typed)
+        rows, state = new.items, self.state
+        each = likelihood(state.mistakes, new.lists, new.sizes, new.answer, state.num_classes, new.typed)
+        logits, before = self.model.logits(self.x[rows]), state.before(rows, new.typed)
         scores = tuple(expert.scores(rows) for expert in self.experts)
         self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
-        free = ~self.state.held[rows]  # the sample must not even tell how sure the model may be
+        free = ~state.held[rows]  # the sample must not even tell how sure the model may be
         if free.any():
             self._new.append(HeldOut(logits, scores, before, each)[free])
         while len(self._new) > 1 and sum(part.logits.size for part in self._new[1:]) >= PLENTY:

@@ -157,7 +157,7 @@ class Log:
         """`typed` with a NONE for everybody who did not."""
         return np.full(len(self), NONE, np.int64) if self.typed is None else self.typed
 
-    def __getitem__(self, kept: NDArray[np.bool_]) -> "Log":
+    def __getitem__(self, kept: NDArray[np.bool_] | slice) -> "Log":
         typed = None if self.typed is None else self.typed[kept]
         return Log(self.items[kept], self.lists[kept], self.sizes[kept], self.answer[kept], typed)
 

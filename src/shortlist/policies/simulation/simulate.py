@@ -218,7 +218,9 @@ def full_labels(
 
 def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) -> Linear:
     """The inner model on the true classes of some items."""
-    return fit(data.x[rows], Answers.known(data.y[rows], data.num_classes), l2=settings.l2 / len(rows), max_iterations=300)
+    return fit(
+        data.x[rows], Answers.known(data.y[rows], data.num_classes), l2=settings.l2 / len(rows), max_iterations=300
+    )
 
 
 def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
