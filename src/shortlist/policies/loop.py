@@ -259,9 +259,7 @@ class Loop:
         """
         if held_out and (self.version or self.experts):
             for part in chunks(len(rows), self.state.num_classes):
-                self._hold_out(
-                    rows[part], lists[part], sizes[part], answer[part], None if typed is None else typed[part]
-                )
+                self._hold_out(Log(rows, lists, sizes, answer, typed)[part])
         self.state.record(rows, lists, sizes, answer, typed)
 
     def _hold_out(self, new: Log) -> None:
