@@ -33,3 +33,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(mark)
         if "page" in getattr(item, "fixturenames", ()):  # a page of a browser, in whatever file
             item.add_marker("browser")
+    # the longest first: at the end everybody would wait for them
+    items.sort(key=lambda item: item.get_closest_marker("kernels") is None)

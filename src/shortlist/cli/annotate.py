@@ -210,7 +210,7 @@ def invite(
     url: Annotated[str, typer.Option(help="The address of the server.")] = "http://127.0.0.1:8080",
     as_json: AsJson = False,
 ) -> None:
-    """Make an invite link for an annotator, or a link for an owner or a reviewer.
+    """Make a link for an annotator, a reviewer or an owner.
 
     If the annotator has a link already, the old one ends. The link of an owner or a reviewer works once.
 
@@ -225,7 +225,7 @@ def invite(
 
 @app.command()
 def status(project: Folder, as_json: AsJson = False) -> None:
-    """Show progress, annotators, agreement, and ways to ask where they are compared.
+    """Show progress, annotators, agreement, and the ways compared.
 
     Example: shortlist annotate status birds --json
     """

@@ -435,7 +435,7 @@ def views(errors: dict[str, float]) -> None:
     errors["teacher kept"] = gap(said[0], teachers[-1].eval()(x).detach())
 
     digits = load("digits")
-    train = digits.train.take(range(32))
+    train = digits.train.take(range(16))
     data = Dataset("digits", train, None, digits.class_names, "image", flips=True)
     base = RunConfig(size=5, model="lenet", epochs=2, batch_size=16, lr=0.02, strong=True)
     configs = [

@@ -123,7 +123,7 @@ class Trainer:
         if known:
             self.loop.know(np.array(list(known), np.int64), np.array(list(known.values()), np.int64))
         self.answers = 0
-        cut = len(given) - max(len(given) // HELD_OUT, min(settings.calibrate_least, len(given) // 2))
+        cut = self._latest(given, sample)
         looks = LOOK_BACK if len(sample) and earlier is None else ()
         done = 0
         for stop in (*(int(share * cut) for share in looks), cut):
@@ -138,6 +138,18 @@ class Trainer:
             self.loop.audit.remember(earlier.audit)
         self.loop.version = max(self.loop.version, before + 1)
 
+    def _latest(self, given: list[Given], sample: NDArray[np.int64]) -> int:
+        """Where the answers begin that the loop is calibrated on; those about the sample calibrate nothing."""
+        scored = set(sample.tolist())
+        places = [at for at, one in enumerate(given) if self._learned(one) and self.rows[one.item_id] not in scored]
+        least = min(self.plan.loop_settings().calibrate_least, len(places) // 2)
+        count = max(len(places) // HELD_OUT, least)
+        return places[-count] if count else len(given)
+
+    def _learned(self, one: Given) -> bool:
+        """Nothing is to be learned from answers about items of known class."""
+        return one.truth is None and one.item_id not in self.start.known
+
     def _sample(self) -> NDArray[np.int64]:
         """The rows of the items that are not learned from; of those whose class is known there is nothing to ask."""
         if not self.plan.score or self.plan.test is not None:
@@ -146,9 +158,8 @@ class Trainer:
         return np.array([self.rows[asked[place]] for place in Loop.draw_sample(asked, self.plan.seed)], np.int64)
 
     def _record(self, given: list[Given], held_out: bool = True) -> None:
-        """Answers about items of known class are left out: nothing is to be learned from them."""
         self.answers += len(given)
-        asked = [one for one in given if one.truth is None and one.item_id not in self.start.known]
+        asked = [one for one in given if self._learned(one)]
         self.loop.record_gold(*gold_log(given, self.items.num_classes))
         for part in rounds(asked, self.rows, self.items.num_classes):
             self.loop.record(*part, held_out=held_out)
