@@ -1,22 +1,20 @@
 """The web app of one project."""
 
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
 
 from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.search import ClassSearch
+from shortlist.annotate.web import views
 from shortlist.annotate.web.api import admin, answering, data, identity, media, search, session
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
@@ -25,10 +23,7 @@ from shortlist.annotate.web.guard import Guard
 from shortlist.annotate.web.limits import Limits, Rate
 from shortlist.errors import InputError
 
-PAGES = Path(__file__).parent / "pages"
 API = "/api/v1"
-HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
-MISSING = "missing.html"
 
 
 def create_app(
@@ -68,9 +63,8 @@ def create_app(
     )
     for routes in (session, answering, search, media, identity, admin, data):
         app.include_router(routes.router, prefix=API)
-    templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
-    _add_pages(app, templates)
-    _add_refusals(app, templates.get_template(MISSING).render())
+    views.add_pages(app)
+    _add_refusals(app)
     app.add_middleware(
         Dispatch, services=app.state.services, router=answering.router, prefix=API, endpoints=answering.HOT
     )
@@ -78,23 +72,9 @@ def create_app(
     return app
 
 
-def _add_pages(app: FastAPI, templates: Environment) -> None:
-    """The pages are shells without data: they ask the API for what they show."""
-    for path, name in HOMES.items():
-        html = templates.get_template(name).render()
-        app.add_api_route(path, _page(html), include_in_schema=False, response_model=None)
-    app.mount("/static", StaticFiles(directory=PAGES / "static"), name="static")
-
-
-def _page(html: str) -> Callable[[], Awaitable[HTMLResponse]]:
-    async def page() -> HTMLResponse:
-        return HTMLResponse(html)
-
-    return page
-
-
-def _add_refusals(app: FastAPI, missing: str) -> None:
-    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets a page, `missing`."""
+def _add_refusals(app: FastAPI) -> None:
+    """Every refusal looks the same: {"code", "message"}; but a browser that looks for a page gets a page."""
+    missing = views.page(views.render(views.MISSING), 404)
 
     @app.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
@@ -108,6 +88,6 @@ def _add_refusals(app: FastAPI, missing: str) -> None:
     async def other(request: Request, error: HTTPException) -> Response:
         browser = "text/html" in request.headers.get("accept", "")
         if error.status_code == 404 and browser and not request.url.path.startswith("/api/"):
-            return HTMLResponse(missing, status_code=404)
+            return await missing(request)
         content = {"code": "http", "message": str(error.detail)}
         return JSONResponse(content, status_code=error.status_code, headers=error.headers)

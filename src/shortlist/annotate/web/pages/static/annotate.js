@@ -6,7 +6,8 @@
 import { ApiError, call } from "./api.js";
 import { at, notice } from "./dom.js";
 import { History } from "./history.js";
-import { introduce, reading, showInstructions, writeInstructions } from "./instructions.js";
+import { introduce, reading, showHelp } from "./instructions.js";
+import { changeSpeed, scrollText, toggleSound } from "./item.js";
 import { keyOf, pressed } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
@@ -14,7 +15,9 @@ import { openQuestions, sameShowing } from "./questions.js";
 import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
 import { Typing } from "./typing.js";
-import { showBroken, showMessage, showProgress, showQuestion, showSignedOut, stage, toggleSound } from "./view.js";
+import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage } from "./view.js";
+import { say } from "./words.js";
+import { watchZoom, zoomKey } from "./zoom.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
 const RENEW_MS = 60_000; // leases last five minutes
@@ -26,7 +29,7 @@ const outbox = new Outbox();
 const history = new History();
 const stopwatch = new Stopwatch();
 const pace = new Pace();
-const typing = new Typing((choice) => answer(choice, true));
+const typing = new Typing((choice, name) => answer(choice, name, true));
 let who = null;
 let server = null; // the questions of the last reply
 let progress = { done: 0, total: 0 };
@@ -46,16 +49,17 @@ function render() {
   stage(held);
   const question = held[0] ?? null;
   if (question === null || !question.item) {
-    const over = server !== null && !outbox.entries.length && question === null;
-    if (shown !== null || at("item").childElementCount === 0 || over) {
-      stopwatch.reset();
-      typing.close();
-      showMessage(over ? end() : "Loading …");
-    }
     shown = null;
+    delete at("item").dataset.ready;
+    stopwatch.reset();
+    typing.close();
+    if (server !== null && !outbox.entries.length && question === null) end();
+    else if (failures) showState("offline", { sign: "⇅", tone: "warn", actions: [[say("try_now"), run]] });
+    else showState("loading");
   } else if (!sameShowing(question, shown)) {
     shown = question;
     scrollTo(0, 0); // after a list longer than the screen, the next item would be out of sight
+    at("choices").scrollTop = 0;
     present(question);
   }
   showProgress(progress, mine, pace.perMinute());
@@ -63,8 +67,8 @@ function render() {
 
 // Somebody who skipped the last item, or has to wait for others, must not read that all is done.
 function end() {
-  if (progress.done >= progress.total) return "Nothing left to answer for now. Thank you!";
-  return "Nothing left for you just now. The rest is for others: they have it, or you skipped it (Undo brings that back).";
+  const over = progress.done >= progress.total;
+  showState(over ? "over" : "waiting", { sign: over ? "✓" : "…", tone: over ? "good" : "", actions: [[say("look_again"), renew]] });
 }
 
 async function present(question) {
@@ -86,7 +90,7 @@ async function present(question) {
 
 function saved() {
   const count = outbox.entries.length;
-  const words = count === 0 ? "Saved" : failures ? `Not saved yet: ${count}` : "Saving …";
+  const words = say(count === 0 ? "saved" : failures ? "unsaved" : "saving", { count });
   at("saved").textContent = server === null && count === 0 ? "" : words;
   at("saved").dataset.state = count === 0 ? "saved" : failures ? "waiting" : "saving";
 }
@@ -97,25 +101,31 @@ function decide(path, body) {
   if (shown === null) return;
   const question = shown;
   const seconds = stopwatch.stop();
-  history.push(question, path === "/answers");
+  history.push(question, path === "/answers", body.answer);
   send({ path, body: { question: question.id, attempt: question.attempt, seconds, ...body }, question });
 }
 
-function answer(choice, typed = false) {
-  if (choice === null && !shown?.shortlist.length) return; // None of what?
-  if (!stopwatch.seen) return; // a key that bounced, a double click, or a picture that is still loading
+function answer(choice, name, typed = false) {
+  if (shown === null || (choice === null && !shown.shortlist.length)) return; // None of what?
+  if (!stopwatch.seen) return showDropped(); // a key that bounced, a double click, or a picture that is still loading
   mine += 1;
+  showTaken(choice === null ? say("took_none") : name);
   pace.add();
   decide("/answers", typed ? { answer: choice, typed } : { answer: choice });
 }
 
-const skip = () => decide("/skips", {});
+function skip() {
+  if (shown === null) return;
+  showTaken(say("took_skip"));
+  decide("/skips", {});
+}
 
 function undo() {
   if (signedOut) return;
   const question = history.pop();
   if (!question) return undoLatest();
   if (question.counted) mine = Math.max(0, mine - 1);
+  showTaken(say("took_undo"));
   send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
 }
 
@@ -127,18 +137,19 @@ async function undoLatest() {
     take(await call("POST", "/undos", { hold: HOLD }));
     notice(null);
   } catch (error) {
-    notice(error instanceof ApiError ? error.message : "No connection: nothing was taken back.");
+    notice(error instanceof ApiError ? error.message : say("not_taken_back"));
   } finally {
     running = false;
     saved();
   }
 }
 
-async function instruct() {
-  const read = showInstructions(who.instructions);
+async function help() {
+  if (who === null) return;
+  const read = showHelp(who.instructions, shown, history);
   stopwatch.look();
-  const changed = ({ instructions }) => writeInstructions(instructions); // since this page was loaded
-  call("GET", "/session").then(changed, () => {});
+  const changed = (now) => (who = now); // since this page was loaded
+  call("GET", "/session").then(changed, () => {}).then(() => reading() && showHelp(who.instructions, shown, history));
   await read;
   stopwatch.look();
 }
@@ -200,7 +211,7 @@ async function submit(entry) {
     if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
     connected();
     history.forget(entry.body.question);
-    notice(`Not accepted: ${error.message}.`);
+    notice(say("not_accepted", { why: error.message }));
     wanted = true;
   }
   await outbox.remove(entry);
@@ -216,22 +227,22 @@ function take(reply) {
 function failed(error) {
   const status = error instanceof ApiError ? error.status : 0;
   if (status === 401) {
-    leave("You are signed out. Open your invite link again; answers not sent yet are kept in this browser.");
+    leave();
     return;
   }
   if (status === 403) return location.replace("/admin");
-  const kept = outbox.kept ? "Your answers are kept in this browser and will be sent." : "Do not close this tab.";
-  const trouble = status >= 500 ? "The server has a problem." : "No connection.";
-  notice(status === 429 ? "Too fast for the server: one moment." : `${trouble} ${kept}`);
+  const trouble = `${say(status >= 500 ? "trouble" : "no_connection")} ${say(outbox.kept ? "kept" : "unkept")}`;
+  notice(status === 429 ? say("too_fast") : trouble);
   later(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
   failures += 1;
+  if (shown === null) render();
 }
 
-function leave(words) {
+function leave() {
   signedOut = true;
   shown = null;
   notice(null);
-  showSignedOut(words);
+  showSignedOut();
 }
 
 function later(milliseconds) {
@@ -250,21 +261,29 @@ function renew() {
 
 // -- starting --------------------------------------------------------------------------------------------------------
 
+// Keys that look at the item: they belong to a control that has the focus, otherwise to the item.
+function look(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, audio, [popover]")) return false;
+  if (zoomKey(event)) return true;
+  const { key } = event;
+  if (key === "<" || key === ">") return changeSpeed(at("item"), key === ">" ? 1 : -1);
+  if (key === " " && event.target.closest("button")) return false;
+  return (key === " " && toggleSound(at("item"))) || (!event.target.closest(".text") && scrollText(at("item"), event));
+}
+
 document.addEventListener("keydown", (event) => {
   if (!keysAnswer() || reading() || event.target.closest("#typing")) return;
+  if (look(event)) return event.preventDefault();
   const key = pressed(event);
-  if (key === null) {
-    // Space belongs to a control that has the focus, otherwise to the sound
-    if (event.key === " " && !event.target.closest("button, input, audio, p.text") && toggleSound()) event.preventDefault();
-    return;
-  }
+  if (key === null || event.target.closest("select")) return;
   const place = shown?.shortlist.findIndex((_, index) => keyOf(index) === key) ?? -1;
+  const choice = shown?.shortlist[place];
   if (key === "0") answer(null);
   else if (key === "Z") undo();
   else if (key === "S") skip();
   else if (key === "/" && who?.typing) typing.open(shown);
-  else if (key === "?" && !at("instruct").hidden) instruct();
-  else if (place >= 0) answer(shown.shortlist[place].class);
+  else if (key === "?") help();
+  else if (choice) answer(choice.class, choice.name);
   else return;
   event.preventDefault();
 });
@@ -272,12 +291,17 @@ at("none").addEventListener("click", () => answer(null));
 at("type").addEventListener("click", () => typing.open(shown));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
-at("instruct").addEventListener("click", instruct);
+at("type-close").addEventListener("click", () => typing.close());
+at("help").addEventListener("click", help);
+at("language").addEventListener("change", ({ target }) => {
+  document.cookie = `shortlist_language=${target.value}; path=/; max-age=31536000; samesite=strict`;
+  location.reload();
+});
 at("keys").addEventListener("change", saveShortcuts);
 at("sign-out").addEventListener("click", async () => {
-  if (outbox.entries.length) return notice("Not yet: some answers are not saved.");
+  if (outbox.entries.length) return notice(say("not_yet"));
   await call("DELETE", "/session").catch(() => {});
-  leave("You are signed out. Open your invite link to go on.");
+  leave();
 });
 addEventListener("online", run);
 document.addEventListener("visibilitychange", renew);
@@ -310,5 +334,6 @@ async function start() {
   }
 }
 loadShortcuts();
+watchZoom();
 render();
 start();

@@ -1,6 +1,6 @@
 // Figures as people read them; a dash where there is none yet.
 
-export const count = (value) => value.toLocaleString("en");
+export const count = (value) => value.toLocaleString(document.documentElement.lang);
 export const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
 export const outOf = (some, all) => (all ? `${count(some)} of ${count(all)}` : "–");
 export const hours = (value) => (value === null ? "–" : value < 1 ? `${Math.round(60 * value)} min` : `${value.toFixed(1)} h`);

@@ -16,9 +16,9 @@ export class History {
     }
   }
 
-  // `counted`: an answer, not a skip.
-  push(question, counted) {
-    this.#memory.set(question.id, question);
+  // `counted`: an answer, not a skip; `taken`: its class.
+  push(question, counted, taken) {
+    this.#memory.set(question.id, { ...question, taken });
     this.#list = [...this.#list, { id: question.id, attempt: question.attempt, counted }].slice(-MOST);
     if (this.#memory.size > MOST) this.#memory.delete(this.#memory.keys().next().value);
     this.#save();
@@ -28,6 +28,12 @@ export class History {
     const last = this.#list.pop();
     this.#save();
     return last && { ...this.#memory.get(last.id), ...last };
+  }
+
+  // The latest items that were taken for a class, since this page was loaded.
+  taken(choice, most = 3) {
+    const mine = this.#list.map(({ id }) => this.#memory.get(id)).filter((one) => one?.item && one.taken === choice);
+    return mine.slice(-most).map(({ item }) => item);
   }
 
   // The server refused something: what we know about these questions may be wrong.

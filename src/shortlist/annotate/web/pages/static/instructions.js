@@ -1,5 +1,6 @@
 // What annotators read before the first question, and on demand. Text only; addresses in it become links.
 import { at, element } from "./dom.js";
+import { say } from "./words.js";
 
 const LINK = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]])/u; // a full stop after an address is not part of it
 
@@ -10,26 +11,48 @@ const linked = (text) =>
     return place % 2 ? element("a", { href: part, target: "_blank", rel: "noopener noreferrer" }, part) : part;
   });
 
-export function writeInstructions(text) {
-  const paragraphs = text.split(/\n\s*\n/u);
+function write(text) {
+  const paragraphs = text ? text.split(/\n\s*\n/u) : [];
   at("instructions-text").replaceChildren(...paragraphs.map((part) => element("p", { dir: "auto" }, ...linked(part))));
 }
 
-// Resolves when they have been read.
-export function showInstructions(text) {
+// Resolves when it has been read.
+function open() {
   const dialog = at("instructions");
-  writeInstructions(text);
-  dialog.showModal();
-  at("instructions-text").scrollTop = 0;
+  if (!dialog.open) dialog.showModal();
+  dialog.querySelector(".body").scrollTop = 0;
   return new Promise((read) => dialog.addEventListener("close", read, { once: true }));
+}
+
+// What the classes of the list mean, with the latest items that were taken for each.
+function describe(shortlist, history) {
+  return shortlist.flatMap((choice) => {
+    const mine = history.taken(choice.class).map((item) =>
+      item.media && item.kind === "image" ? element("img", { src: item.media, alt: "" }) : element("span", { dir: "auto" }, `“${(item.text ?? "").slice(0, 80)}” `),
+    );
+    const words = element("dd", { dir: "auto" }, choice.description || say("no_words"));
+    const examples = mine.length ? [element("dd", {}, `${say("your_last")} `, ...mine)] : [];
+    return [element("dt", { dir: "auto" }, choice.name), words, ...examples];
+  });
+}
+
+export function showHelp(instructions, question, history) {
+  const shortlist = question?.shortlist ?? [];
+  at("instructions-heading").textContent = say("help");
+  write(instructions);
+  at("meanings").hidden = !shortlist.length;
+  at("classes").replaceChildren(...describe(shortlist, history));
+  at("keymap").hidden = false;
+  return open();
 }
 
 // Once per browser, and again after a change.
 export async function introduce({ instructions, outbox }) {
   const name = `shortlist-instructions-${outbox}`;
-  at("instruct").hidden = !instructions;
   if (!instructions || stored(name) === instructions) return;
-  await showInstructions(instructions);
+  at("instructions-heading").textContent = say("instructions");
+  write(instructions);
+  await open();
   try {
     localStorage.setItem(name, instructions);
   } catch {

@@ -1,9 +1,11 @@
 // The secret follows the #: it never reaches a log, and it leaves the address bar before anything else happens.
 import { ApiError, call } from "./api.js";
 import { at, element } from "./dom.js";
+import { say } from "./words.js";
 
 const secret = location.hash.slice(1);
 history.replaceState(null, "", "/join");
+const title = (words) => (document.querySelector("h1").textContent = words);
 
 async function join(instead = false) {
   try {
@@ -11,27 +13,40 @@ async function join(instead = false) {
     location.replace(who.role !== "annotator" ? "/admin" : "/");
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) {
-      at("status").textContent = "No connection. Trying again …";
+      at("status").textContent = say("retry");
       setTimeout(() => join(instead), 2000);
     } else if (error.code === "somebody_else") {
       ask(error.message);
     } else {
-      document.querySelector("h1").textContent = "This link does not work";
-      at("status").textContent = error.message;
+      title(say("bad_link"));
+      at("status").textContent = `${error.message}. ${say("bad_link_next")}`;
+      at("paste").hidden = false;
     }
   }
 }
 
 // A page elsewhere may have led here: whoever is signed in says whether to become somebody else.
 function ask(question) {
-  document.querySelector("h1").textContent = "Somebody else's link";
-  const yes = element("button", { id: "swap", type: "button" }, "Go on");
-  const no = element("button", { id: "stay", type: "button" }, "Stay");
+  title(say("other_link"));
+  const yes = element("button", { id: "swap", type: "button" }, say("go_on"));
+  const no = element("button", { id: "stay", type: "button", class: "primary" }, say("stay"));
   yes.addEventListener("click", () => join(true));
   no.addEventListener("click", () => location.replace("/"));
-  at("status").replaceChildren(question, element("span", { class: "tools" }, no, yes));
+  at("status").replaceChildren(question);
+  at("status").after(element("div", { class: "row" }, no, yes));
   no.focus();
 }
 
+// Only the secret is taken from what was pasted: the rest might lead elsewhere.
+at("paste").addEventListener("submit", (event) => {
+  event.preventDefault();
+  location.hash = new URL(at("link").value).hash;
+  location.reload();
+});
+
 if (secret) join();
-else at("status").textContent = "Open the link that you were given.";
+else {
+  title(say("sign_in_title"));
+  at("status").textContent = say("open_link");
+  at("paste").hidden = false;
+}

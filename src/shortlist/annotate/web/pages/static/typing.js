@@ -2,8 +2,9 @@
 // so that the likelier ones come first; the answer itself waits in the outbox as any other does.
 import { call } from "./api.js";
 import { at, element } from "./dom.js";
+import { say } from "./words.js";
 
-const MARKS = { shown: "on the list", refused: "not this, by an earlier answer" };
+const MARKS = { shown: "on_list", refused: "refused" };
 
 export class Typing {
   #choose;
@@ -25,6 +26,8 @@ export class Typing {
     this.#question = question;
     at("typed").value = "";
     at("typing").hidden = false;
+    at("answers").classList.add("searching");
+    at("type-close").hidden = !question.shortlist.length;
     at("type").setAttribute("aria-expanded", "true");
     at("typed").focus();
     this.#search();
@@ -36,6 +39,7 @@ export class Typing {
     this.#question = null;
     this.#show([]);
     at("typing").hidden = true;
+    at("answers").classList.remove("searching");
     at("type").setAttribute("aria-expanded", "false");
     if (hadFocus) at("item").focus({ preventScroll: true });
   }
@@ -48,10 +52,10 @@ export class Typing {
     try {
       const { classes } = await call("GET", `/classes/search?question=${this.#question.id}&q=${encodeURIComponent(typed)}`);
       if (run !== this.#run || this.#question === null) return;
-      this.#show(classes, classes.length ? "" : "No class matches.");
+      this.#show(classes, classes.length ? "" : say("no_match"));
     } catch {
       if (run !== this.#run || this.#question === null) return;
-      this.#show([], "The classes cannot be searched just now.");
+      this.#show([], say("no_search"));
     }
     this.#waiting = false;
     if (this.#entered) this.#take(0);
@@ -72,7 +76,7 @@ export class Typing {
     const found = this.#found[place];
     if (!found) return;
     this.close();
-    this.#choose(found.class);
+    this.#choose(found.class, found.name);
   }
 
   #show(classes, words = "") {
@@ -85,13 +89,22 @@ export class Typing {
   }
 
   #option(found, place) {
-    const made = element("li", { role: "option", id: `match-${place}` }, element("span", { dir: "auto" }, found.name));
+    const made = element("li", { role: "option", id: `match-${place}` }, element("span", { dir: "auto" }, ...this.#marked(found.name)));
     const marks = Object.keys(MARKS).filter((mark) => found[mark]);
-    if (marks.length) made.append(" ", element("small", {}, `(${MARKS[marks[0]]})`));
+    if (marks.length) made.append(" ", element("span", { class: `badge ${marks[0] === "refused" ? "warn" : "accent"}` }, say(MARKS[marks[0]])));
     if (found.description) made.append(" ", element("small", { dir: "auto" }, found.description));
     made.addEventListener("pointerdown", (event) => event.preventDefault()); // the box keeps the focus
     made.addEventListener("click", () => this.#take(place));
     return made;
+  }
+
+  // The letters that were typed, where the name has them.
+  #marked(name) {
+    const typed = at("typed").value.trim().toLowerCase();
+    const start = typed ? name.toLowerCase().indexOf(typed) : -1;
+    if (start < 0) return [name];
+    const end = start + typed.length;
+    return [name.slice(0, start), element("mark", {}, name.slice(start, end)), name.slice(end)];
   }
 
   #mark(place) {

@@ -1,12 +1,15 @@
 // What an annotator sees: the item, the buttons, the words around them.
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
+import { essence, makeItem, play } from "./item.js";
 import { keyOf, shortcut } from "./keys.js";
 import { keysAnswer, markShortcuts } from "./shortcuts.js";
-
-const TINY = 64; // pixels: smaller pictures are shown as squares, not as a blur
+import { say } from "./words.js";
+import { addLens, forget } from "./zoom.js";
 
 const LONG = 20; // characters: names beyond this get wide buttons
+const MANY = 12; // answers: beyond this they stand in columns
+const SHOWN_MS = 1600; // how long a decision stands there after it was made
 
 const staged = new Map(); // question id -> its item, loaded before it is shown
 
@@ -16,38 +19,32 @@ export function stage(questions) {
   for (const id of staged.keys()) if (!wanted.has(id)) staged.delete(id);
 }
 
-function makeItem(item) {
-  if (item.kind === "text") return element("p", { class: "text", dir: "auto", tabindex: 0 }, item.text);
-  if (item.kind === "audio") {
-    return element("audio", { src: item.media, controls: "", preload: "auto", "aria-label": "The sound to label" });
-  }
-  const image = element("img", { src: item.media, alt: "The item to label", decoding: "async" });
-  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalHeight < TINY));
-  return image;
-}
-
 export function showQuestion(question, choose) {
-  const hadFocus = at("answers").contains(document.activeElement);
+  const hadFocus = at("panel").contains(document.activeElement);
+  const { shortlist } = question;
   const item = staged.get(question.id) ?? makeItem(question.item);
+  forget();
   at("item").replaceChildren(item);
-  at("choices").replaceChildren(...question.shortlist.map((choice, place) => makeButton(choice, place, choose)));
-  at("choices").classList.toggle("long", question.shortlist.some((one) => one.description || one.name.length > LONG));
-  at("none").hidden = !question.shortlist.length;
+  addLens();
+  at("choices").replaceChildren(...shortlist.map((choice, place) => makeButton(choice, place, choose)));
+  at("choices").classList.toggle("long", shortlist.some((one) => one.description || one.name.length > LONG));
+  at("choices").classList.toggle("many", shortlist.length > MANY);
+  at("none").hidden = !shortlist.length;
   markShortcuts();
   at("answers").hidden = false;
   // an item that comes back after None would look as if the key had done nothing
   at("again").hidden = !question.again;
   // the button that had the focus is gone: give it to the item, so that Tab goes on from there
-  if (hadFocus) at("item").focus({ preventScroll: true });
+  if (hadFocus && !at("tools").contains(document.activeElement)) at("item").focus({ preventScroll: true });
   at("announce").textContent = announcement(question);
-  if (item instanceof HTMLAudioElement) item.play().catch(() => {}); // browsers may want a click first
-  return item;
+  play(at("item"));
+  return essence(item);
 }
 
 export function showBroken(question) {
   staged.delete(question.id);
-  const what = question.item.kind === "audio" ? "This sound cannot be played." : "This picture cannot be shown.";
-  at("item").replaceChildren(element("p", {}, `${what} Trying again; you can skip it.`));
+  const what = say(question.item.kind === "audio" ? "no_sound" : "no_picture");
+  at("item").replaceChildren(element("div", { class: "state" }, element("p", {}, `${what} ${say("trying")}`)));
 }
 
 function makeButton(choice, place, choose) {
@@ -59,7 +56,7 @@ function makeButton(choice, place, choose) {
   }
   made.append(element("span", { dir: "auto" }, ...breakable(choice.name)));
   if (choice.description) made.append(element("small", { dir: "auto" }, choice.description));
-  made.addEventListener("click", () => choose(choice.class));
+  made.addEventListener("click", () => choose(choice.class, choice.name));
   return made;
 }
 
@@ -70,43 +67,72 @@ function breakable(name) {
 
 // For screen readers: what has changed on the page.
 function announcement({ item, shortlist, again }) {
-  const what = item.kind === "text" ? item.text.slice(0, 500) : item.kind === "audio" ? "A new sound" : "A new picture";
+  const what = item.kind === "text" ? item.text.slice(0, 500) : say(item.kind === "audio" ? "new_sound" : "new_picture");
   const key = (name) => (keysAnswer() && name !== null ? `${name} ` : "");
   const names = shortlist.map((choice, place) => key(keyOf(place)) + choice.name);
-  const offer = names.length ? `${names.join(", ")}, ${key("0")}none of these.` : "Type its class.";
+  const offer = names.length ? `${names.join(", ")}, ${key("0")}${say("none")}.` : say("type_it");
   return `${again ? `${at("again").textContent} ` : ""}${what}. ${offer}`;
 }
 
-// Nobody is signed in: only a message, nothing to press.
-export function showSignedOut(text) {
-  showMessage(text);
-  for (const id of ["tools", "sign-out", "bar"]) at(id).hidden = true;
-  for (const id of ["progress", "who"]) at(id).textContent = "";
+// Instead of a question: what is the matter, and a next step. `actions`: [words, what it does] each.
+export function showState(name, { sign = "", tone = "", actions = [] } = {}) {
+  const [title, text] = [say(name), sign ? say(`${name}_text`) : ""];
+  const words = `${title} ${text}`.trim();
+  if (at("announce").textContent === words) return; // the same words again would be read out again
+  const hadFocus = at("panel").contains(document.activeElement);
+  forget();
+  at("answers").hidden = true;
+  const made = element("div", { class: "state" });
+  if (sign) made.append(element("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign));
+  made.append(sign ? element("h2", {}, title) : element("p", {}, title), " ");
+  if (text) made.append(element("p", {}, text));
+  for (const [label, act] of actions) {
+    const button = element("button", { type: "button", class: "primary" }, label);
+    button.addEventListener("click", act);
+    made.append(button);
+  }
+  at("item").replaceChildren(made);
+  at("announce").textContent = words;
+  if (hadFocus) at("item").focus({ preventScroll: true });
 }
 
-export function showMessage(text) {
-  if (at("announce").textContent === text) return; // the same words again would be read out again
-  const hadFocus = at("answers").contains(document.activeElement);
-  at("answers").hidden = true;
-  at("item").replaceChildren(element("p", {}, text));
-  at("announce").textContent = text;
-  if (hadFocus) at("item").focus({ preventScroll: true });
+// Nobody is signed in: nothing to press but the way back in.
+export function showSignedOut() {
+  showState("signed_out", { sign: "→", actions: [[say("sign_in"), () => location.assign("/join")]] });
+  for (const id of ["tools", "more", "bar"]) at(id).hidden = true;
+  for (const id of ["progress", "who"]) at(id).textContent = "";
 }
 
 export function showProgress({ done, total }, mine, perMinute) {
   at("bar").max = Math.max(total, 1);
   at("bar").value = done;
   // "done", not "answered": None that is asked again and gold items are answers, too, but do not settle an item
-  const parts = total ? [`${count(done)} of ${count(total)} done`] : [];
-  if (mine) parts.push(`${count(mine)} ${mine === 1 ? "answer" : "answers"} by you just now`);
-  if (perMinute !== null) parts.push(`${perMinute} per minute`);
+  const parts = total ? [say("done", { done: count(done), total: count(total) })] : [];
+  if (mine) parts.push(mine === 1 ? say("mine_one") : say("mine", { count: count(mine) }));
+  if (perMinute !== null) parts.push(say("pace", { rate: perMinute }));
   at("progress").textContent = parts.join(" · ");
 }
 
-export function toggleSound() {
-  const sound = at("item").querySelector("audio");
-  if (!sound) return false;
-  if (sound.paused) sound.play().catch(() => {});
-  else sound.pause();
-  return true;
+let fading = null;
+
+// What was decided stands beside Undo for a moment, while the next item is there already.
+export function showTaken(words) {
+  at("taken").textContent = `✓ ${words}`;
+  fading?.cancel();
+  fading = at("taken").animate({ opacity: [1, 1, 0] }, { duration: SHOWN_MS, easing: "ease-in" });
+}
+
+let toastTimer = null;
+
+export function toast(words, milliseconds = 2000) {
+  clearTimeout(toastTimer);
+  at("toast").textContent = words;
+  at("toast").hidden = false;
+  toastTimer = setTimeout(() => (at("toast").hidden = true), milliseconds);
+}
+
+// A key or click that was not taken.
+export function showDropped() {
+  toast(say("too_quick"));
+  at("item").animate({ outline: ["4px solid var(--warn)", "4px solid transparent"] }, 500);
 }
