@@ -28,7 +28,7 @@ def test_no_violation(run_project, person, scheme):
     ada.go(f"{site.url}/join#{auth.invite('ada')[1]}")
     ada.ready()
     background = ada.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    assert (background == "rgb(243, 244, 248)") == (scheme == "light")
     for place in range(3):
         check(ada)
         if scheme == "dark" and "text" in ada.page.locator("#announce").inner_text().lower():
