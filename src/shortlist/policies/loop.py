@@ -42,6 +42,7 @@ from shortlist.policies.noise import (
     likelihood,
 )
 from shortlist.policies.score.audit import Audit, Score, draw_sample
+from shortlist.policies.score.doubt import Doubts, hard_to_believe
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
@@ -316,6 +317,13 @@ class Loop:
         """The accuracy of the present model on items that it has not learned from; None before the sample says it."""
         logits = self.model.logits(self.x[self.audit.rows]) / np.float32(self.pool.temperature)
         return self.audit.score(self.state, logits, self.settings.sure)
+
+    def doubts(self) -> Doubts:
+        """Answers that a model trained on the other items does not share, the hardest to believe first."""
+        state = self.state
+        rows, weights = state.informative, state.answer_likelihood
+        said = np.where(state.known[rows], NONE, state.answer[rows])
+        return hard_to_believe(self.x, weights[rows], said, rows, l2=self.settings.l2, seed=self.seed)
 
     def questions_for(self, points: float) -> float | None:
         """About how many more questions raise that accuracy by so many percentage points.

@@ -6,7 +6,7 @@ An export is one file here with a function that writes it and one line in `EXPOR
 from collections.abc import Callable
 from pathlib import Path
 
-from shortlist.annotate.formats import answers, crowd_kit, label_studio, labels
+from shortlist.annotate.formats import answers, crowd_kit, label_studio, labels, second_look
 from shortlist.annotate.project.project import Project
 
 EXPORTS: dict[str, Callable[[Project, Path], int]] = {
@@ -15,6 +15,7 @@ EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "answers.parquet": answers.write_parquet,
     "gold-answers.csv": answers.write_gold_csv,
     "labels.csv": labels.write_csv,
+    "second-look.csv": second_look.write_csv,
     "crowd-kit.csv": crowd_kit.write_csv,
     "label-studio.json": label_studio.write_tasks,
     "label-studio.xml": label_studio.write_config,

@@ -30,6 +30,7 @@ from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.live.start import Start, added, make_experts, read_start
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.score import write_score
+from shortlist.annotate.project.second_look import MOST, write_doubts
 from shortlist.errors import InputError
 from shortlist.policies import Expert, Loop, Snapshot
 
@@ -61,14 +62,14 @@ class Trainer:
         self.added: tuple[int, tuple[int, int] | None]
         self.log: AnswerLog
         self.trained_at = self.took = 0.0
-        self.answers = 0
+        self.answers = self.doubted = 0
 
     def step(self) -> bool:
         """Train and publish if it is time to; False if there was nothing to do."""
         with self.project.store.read() as connection:
             changed = shape(connection) != self.shape
             if not changed and not self._due(connection):
-                return False
+                return self._doubt(idle=True)
             begun = time.time()
             if changed:
                 self._begin(connection)
@@ -79,6 +80,7 @@ class Trainer:
             self._record(given)
             self.loop.retrain()
         self._publish(begun)
+        self._doubt(idle=False)
         # making features is not training: no rest after that
         self.trained_at, self.took = time.monotonic(), 0.0 if changed else time.time() - begun
         return True
@@ -187,6 +189,22 @@ class Trainer:
             file.write(json.dumps(line) + "\n")
         more = {"answers": self.answers, "questions_for_a_point": self.loop.questions_for(1)}
         write_score(self.folder, None if score is None else {**asdict(score), **more})
+
+    def _doubt(self, idle: bool) -> bool:
+        """Say which answers are hard to believe; False if it is not the time.
+
+        That takes about as long as two trainings, so while answers come it is done when there are a fifth more.
+        """
+        if self.answers == self.doubted or (not idle and abs(self.answers - self.doubted) < self.doubted / 5):
+            return False
+        if idle and time.monotonic() - self.trained_at < max(WAIT_SECONDS, self.took):
+            return False
+        found = self.loop.doubts()
+        ids = [self.items.ids[row] for row in found.rows[:MOST]]
+        columns = (column.tolist() for column in (found.said, found.believed, found.chance))
+        write_doubts(self.folder, zip(ids, *columns, strict=False))
+        self.doubted = self.answers
+        return True
 
     def _accuracy(self) -> float | None:
         """On items that are never trained on; None if there are none, or before anything was learned."""
