@@ -51,7 +51,7 @@ def test_the_exports_are_those_of_the_version_that_made_it(old):
 
 def test_nothing_was_said_yet_about_its_items_beside_the_answers(old):
     with Project.open(old / "project") as project, project.store.read() as connection:
-        for column in (LabelClass.merged_into, LabelClass.retired_at, Answer.reason):
+        for column in (LabelClass.merged_into, LabelClass.ended_at, Answer.reason):
             assert set(connection.execute(select(column)).scalars()) == {None}
         for table in (Note, Correction):
             assert connection.execute(select(table.id)).all() == []

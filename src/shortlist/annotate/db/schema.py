@@ -22,7 +22,7 @@ class Base(DeclarativeBase):
 class LabelClass(Base):
     """A class. Its id is its index: 0, 1, 2, ... in the order of classes.txt; classes are added, never removed.
 
-    One that was merged into another or retired keeps its id, because lists shown before refer to it (`class_changes`).
+    One that was merged into another or retired keeps its id, because lists shown before refer to it (`class_map`).
     """
 
     __tablename__ = "classes"
@@ -30,7 +30,15 @@ class LabelClass(Base):
     name: Mapped[str] = mapped_column(String, unique=True)
     description: Mapped[str | None] = mapped_column(String)
     merged_into: Mapped[int | None] = mapped_column(Integer)  # the class that it is a part of now
-    retired_at: Mapped[float | None] = mapped_column(Float)  # since then no item is of this class
+    ended_at: Mapped[float | None] = mapped_column(Float)  # when it was merged, or retired: no item is of it any more
+    __table_args__ = (
+        Index(
+            "classes_ended",
+            "id",
+            sqlite_where=sql("ended_at IS NOT NULL"),
+            postgresql_where=sql("ended_at IS NOT NULL"),
+        ),
+    )
 
 
 class Item(Base):

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Table, bindparam, case, exists, func, insert, select, update
 
+from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.quick import Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
 
@@ -19,7 +20,7 @@ STANDING = (answers.c.kind.in_(("answer", "typed")), answers.c.attempt == questi
 """An answer, picked or typed, that was not taken back, as conditions on `answers` joined to `questions`: an undo begins
 a new attempt."""
 _REFUSED = (
-    select(questions.c.shortlist)
+    select(questions.c.shortlist, questions.c.probabilities, questions.c.served_at, answers.c.class_id, answers.c.kind)
     .join(answers, answers.c.question_id == questions.c.id)
     .where(questions.c.slot_id == bindparam("slot"), *STANDING)
 )
@@ -72,6 +73,12 @@ def count_classes(connection: Runs) -> int:
 def class_names(connection: Runs) -> list[str]:
     """Every class name, in the order of the ids."""
     return list(connection.execute(_CLASS_NAMES).scalars())
+
+
+def current_names(connection: Runs) -> list[str]:
+    """The names of the classes in use, in the order of the ids."""
+    ended = set(ended_classes(connection))
+    return [name for k, name in enumerate(class_names(connection)) if k not in ended]
 
 
 def class_ids(connection: Runs) -> dict[str, int]:
@@ -142,6 +149,20 @@ def count_answer(connection: Runs, annotator_id: int, kind: str, class_id: int |
 
 
 def refused_classes(connection: Runs, slot_id: int) -> list[int]:
-    """The classes that were shown in this slot and answered with None; any other answer ends a slot."""
-    lists = connection.execute(_REFUSED, {"slot": slot_id}).scalars()
-    return sorted({k for shown in lists for k in shown})
+    """The classes that were shown in this slot and answered with None, as they read today (`class_map`).
+
+    Any other answer ends a slot.
+    """
+    rows = connection.execute(_REFUSED, {"slot": slot_id}).mappings().all()
+    classes_now = read_class_map(connection)
+    seen = [
+        classes_now.read(
+            row["shortlist"],
+            row["probabilities"],
+            row["class_id"],
+            typed=row["kind"] == "typed",
+            served_at=row["served_at"],
+        )
+        for row in rows
+    ]
+    return sorted({k for one in seen if one.picked is None for k in one.shortlist})

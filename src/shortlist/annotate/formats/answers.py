@@ -9,13 +9,16 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, String, cast, select
 
+from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
-from shortlist.annotate.db.statements import STANDING, class_names
+from shortlist.annotate.db.statements import STANDING, class_names, current_names
+from shortlist.annotate.project.corrections import standing_corrections
 from shortlist.annotate.project.project import Project
 from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import join_names, split_names
@@ -35,6 +38,7 @@ COLUMNS = (
     "answered_at",
 )
 TYPED, WAY = "typed", "way"
+CORRECTION = "correction/1"
 
 
 PSEUDONYMS: ContextVar[bool] = ContextVar("PSEUDONYMS", default=False)
@@ -42,8 +46,8 @@ PSEUDONYMS: ContextVar[bool] = ContextVar("PSEUDONYMS", default=False)
 
 
 def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Every answer that was not taken back, in the order given, with class names."""
-    names = class_names(connection)
+    """Every answer that was not taken back, in the order given, with class names, as it reads today (`class_map`)."""
+    names, classes = class_names(connection), read_class_map(connection)
     person = ("person " + cast(Annotator.id, String)) if PSEUDONYMS.get() else Annotator.name
     statement = (
         select(
@@ -65,39 +69,64 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
     )
     result = connection.execution_options(yield_per=2000).execute(statement)
     for place, row in enumerate(result.mappings()):
-        picked, typed = row["class_id"], row["kind"] == "typed"
+        asked = (row["shortlist"], row["inclusion"], row["class_id"])
+        seen = classes.read(*asked, typed=row["kind"] == "typed", served_at=row["served_at"])
+        merged = any(classes.into.get(k) is not None for k in row["shortlist"])
         yield {
             "item": row["item"],
-            "shortlist": join_names(names[k] for k in row["shortlist"]),
-            "answer": names[picked] if picked in row["shortlist"] else "",
+            "shortlist": join_names(names[k] for k in seen.shortlist),
+            "answer": "" if seen.picked is None else names[seen.picked],
             # every class there is, in the first row, as in every file of labels
-            "classes": "" if place else join_names(names),
+            "classes": "" if place else join_names(current_names(connection)),
             "annotator": row["annotator"],
             "seconds": row["seconds"],
-            "policy": f"{row['policy']}/{row['policy_version']}",
-            "probabilities": "|".join(map(repr, row["inclusion"])),
+            # what a merge has left of a uniform list is no uniform list
+            "policy": f"{row['policy']}/{row['policy_version']}{'+merged' if merged else ''}",
+            "probabilities": "|".join(map(repr, seen.inclusion)),
             "seed": row["seed"],
             "gold": None if row["gold"] is None else names[row["gold"]],
             "served_at": row["served_at"],
             "answered_at": row["answered_at"],
-            **({TYPED: names[picked]} if typed else {}),
+            **({} if seen.typed is None else {TYPED: names[seen.typed]}),
             **({WAY: row["way"]} if row["way"] is not None else {}),
         }
 
 
 def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
-    """The same without what must not be learned from.
+    """The same without what must not be learned from, and with what reviewers said.
 
-    That is answers on gold items, whose lists depend on the class and which are there to score on, and None to a list
-    of all classes, which says nothing and which training refuses.
+    Left out are answers on gold items, whose lists depend on the class and which are there to score on, and None to a
+    list of all classes, which says nothing and which training refuses. In place of all answers about an item that a
+    reviewer has corrected there is one row: a list of that class alone.
     """
-    classes, names = "", class_names(connection)
-    for row in standing_answers(connection):
-        classes = row["classes"] or classes
-        says = row["answer"] or row.get(TYPED) or len(split_names(row["shortlist"])) < len(names)
-        if row["gold"] is None and says:
+    names = current_names(connection)
+    classes, corrected = join_names(names), corrections_by_name(connection)
+    rows = (row for row in standing_answers(connection) if row["item"] not in corrected)
+    for row in chain(rows, _corrected_rows(connection, corrected)):
+        shown = row["shortlist"] and len(split_names(row["shortlist"])) < len(names)
+        if row["gold"] is None and (row["answer"] or row.get(TYPED) or shown):
             yield {**row, "classes": classes}
             classes = ""
+
+
+def corrections_by_name(connection: Connection) -> dict[str, Any]:
+    """Item -> the standing correction of its class; gold items have another class instead."""
+    return {row.name: row for row in standing_corrections(connection).values() if row.gold is None}
+
+
+def reviewer_name(author: str) -> str:
+    """As the export calls them."""
+    return "reviewer" if PSEUDONYMS.get() else author
+
+
+def _corrected_rows(connection: Connection, corrected: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    names, classes = class_names(connection), read_class_map(connection)
+    for item, row in corrected.items():
+        class_id = None if row.class_id is None else classes.now(row.class_id)
+        if class_id is not None:
+            label = {"item": item, "shortlist": join_names([names[class_id]]), "answer": names[class_id]}
+            said = {"annotator": reviewer_name(row.author), "policy": CORRECTION, "probabilities": "1.0"}
+            yield {**dict.fromkeys(COLUMNS), **label, **said, "served_at": row.at, "answered_at": row.at}
 
 
 def _on_gold(connection: Connection) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, false, select
 
+from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.schema import Item, Slot
 from shortlist.annotate.db.statements import all_descriptions, class_names
 from shortlist.annotate.project.project import Project
@@ -36,6 +37,7 @@ def write_tasks(project: Project, path: Path) -> int:
     chooser = UniformChooser(project.settings.size)
     with project.store.read() as connection, path.open("w", encoding="utf-8") as file:
         names, descriptions = class_names(connection), all_descriptions(connection)
+        ended = ended_classes(connection)
         waiting = (
             select(Item.id, Item.name, Item.kind, Item.text, Item.file)
             .join(Slot, Slot.item_id == Item.id)
@@ -45,7 +47,7 @@ def write_tasks(project: Project, path: Path) -> int:
         count = 0
         for row in connection.execution_options(yield_per=1000).execute(waiting).mappings():
             seed = secrets.randbits(SEED_BITS)
-            choice = chooser.choose(row["id"], len(names), [], seed)
+            choice = chooser.choose(row["id"], len(names), ended, seed)
             if choice is not None:
                 file.write("[\n" if not count else ",\n")
                 json.dump({"data": _data(dict(row), choice, seed, names, descriptions)}, file, ensure_ascii=False)

@@ -8,13 +8,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from shortlist.annotate.db.statements import class_names
-from shortlist.annotate.formats.answers import TYPED, standing_answers
+from shortlist.annotate.db.class_map import read_class_map
+from shortlist.annotate.db.statements import class_names, current_names
+from shortlist.annotate.formats.answers import TYPED, corrections_by_name, reviewer_name, standing_answers
 from shortlist.annotate.project.project import Project
 from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
+BY = "corrected_by"
 
 
 def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
@@ -32,27 +34,45 @@ def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
 def write_csv(project: Project, path: Path) -> int:
     """Every answered item except gold ones, whose class is known.
 
-    The label is empty where nobody picked a class, or two classes were picked equally often.
+    The label is empty where nobody picked a class, or two classes were picked equally often. Where a reviewer has
+    corrected an item, theirs is the label, and the last column, which is there if there are any, names them.
     """
     with project.store.read() as connection:
         picked: dict[str, Counter[str]] = defaultdict(Counter)
         for (item, _), answer in picks(row for row in standing_answers(connection) if row["gold"] is None).items():
             picked[item].update([answer] if answer else [])
         left = _left(connection, {item for item, votes in picked.items() if not votes})
+        corrected = _corrected(connection)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow(COLUMNS)
-        for item, votes in picked.items():
+        writer.writerow((*COLUMNS, BY) if corrected else COLUMNS)
+        for item in dict.fromkeys((*picked, *corrected)):
+            votes = picked.get(item, Counter())
+            if item in corrected:
+                label, by = corrected[item]
+                said = [votes[label], votes.total() - votes[label], guard_cell(by)]
+                writer.writerow([guard_cell(item), guard_cell(label), *said])
+                continue
             ranked = votes.most_common(2) or [(left.get(item, ""), 0)]
             tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
             label, most = ranked[0]
             writer.writerow([guard_cell(item), "" if tied else guard_cell(label), most, votes.total() - most])
-    return len(picked)
+    return len(picked.keys() | corrected.keys())
+
+
+def _corrected(connection: Connection) -> dict[str, tuple[str, str]]:
+    """Item -> (class, empty where there is none; who said so)."""
+    names, classes = class_names(connection), read_class_map(connection)
+    found = {}
+    for item, row in corrections_by_name(connection).items():
+        class_id = None if row.class_id is None else classes.now(row.class_id)
+        found[item] = ("" if class_id is None else names[class_id], reviewer_name(row.author))
+    return found
 
 
 def _left(connection: Connection, items: set[str]) -> dict[str, str]:
     """The only class not refused, for items that have just one left: a model that asks again stops there."""
-    names = class_names(connection)
+    names = current_names(connection)
     refused: dict[str, set[str]] = defaultdict(set)
     for row in standing_answers(connection):
         if row["item"] in items:

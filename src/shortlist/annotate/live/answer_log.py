@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
+from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
 from shortlist.annotate.db.statements import STANDING
 from shortlist.labels import NONE
@@ -60,24 +61,22 @@ class AnswerLog:
 
 
 def _standing(connection: Connection, after: int, up_to: int) -> list[Given]:
+    classes = read_class_map(connection)
+    asked = (Question.item_id, Question.shortlist, Question.inclusion, Question.served_at)
     statement = (
-        select(Question.item_id, Question.shortlist, Answer.class_id, Answer.kind, Slot.gold, Item.gold)
+        select(*asked, Answer.class_id, Answer.kind, Slot.gold, Item.gold)
         .join(Question, Question.id == Answer.question_id)
         .join(Slot, Slot.id == Question.slot_id)
         .join(Item, Item.id == Question.item_id)
         .where(Answer.id > after, Answer.id <= up_to, *STANDING)
         .order_by(Answer.id)
     )
-    return [
-        Given(
-            item,
-            tuple(shown),
-            NONE if picked is None or picked not in shown else picked,
-            truth if gold else None,
-            NONE if picked is None or kind != "typed" else picked,
-        )
-        for item, shown, picked, kind, gold, truth in connection.execute(statement)
-    ]
+    found = []
+    for item, shown, inclusion, served_at, answer, kind, gold, truth in connection.execute(statement):
+        seen = classes.read(shown, inclusion, answer, typed=kind == "typed", served_at=served_at)
+        picked, typed = (NONE if one is None else one for one in (seen.picked, seen.typed))
+        found.append(Given(item, tuple(seen.shortlist), picked, truth if gold else None, typed))
+    return found
 
 
 def rounds(

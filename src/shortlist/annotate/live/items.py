@@ -1,6 +1,6 @@
 """A project's items as features: texts by TF-IDF, images by their pixels; and known ones to score on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,12 @@ def read_project(connection: Connection, media: Path, seed: int, test: str | Non
     ready, ready_score = make_features(kind, x, x_score, size=FEATURES, seed=seed)
     where = "test data" if test is not None else "gold"
     return LiveItems([row.id for row in asked], ready, len(names), ready_score, y_score, where)
+
+
+def read_gold_classes(connection: Connection, items: LiveItems) -> LiveItems:
+    """The same items with the gold classes of now: a reviewer may have corrected one."""
+    gold = connection.execute(select(Item.gold).where(Item.gold.is_not(None)).order_by(Item.id)).scalars()
+    return replace(items, y_score=np.array(list(gold), np.int64))
 
 
 def _inputs(kind: str, rows: list[Any], media: Path, like: Any = None) -> Any:

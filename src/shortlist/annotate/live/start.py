@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.class_map import ended_classes
+from shortlist.annotate.db.schema import Correction, Item
 from shortlist.annotate.db.statements import all_descriptions, class_names
 from shortlist.annotate.live.items import LiveItems, kind_of
 from shortlist.annotate.project.project import Project
@@ -20,7 +21,13 @@ class Start:
     class_names: tuple[str, ...]
     descriptions: tuple[str, ...]
     known: dict[int, int]
-    """Item id -> class."""
+    """Item id -> class, or NO_CLASS."""
+    corrected: frozenset[int]
+    """Those of them that were asked about, until a reviewer gave them their class."""
+    latest: int
+    """The latest correction: of gold items, too."""
+    ended: frozenset[int]
+    """Classes that were merged into others or retired."""
     scores: tuple[int, int] | None
 
 
@@ -28,18 +35,32 @@ def read_start(connection: Connection, project: Project) -> Start:
     """As it is now."""
     names, described = class_names(connection), all_descriptions(connection)
     known = connection.execute(select(Item.id, Item.known).where(Item.known.is_not(None)))
+    asked = select(Correction.item_id).where(Correction.version == 1, Correction.before.is_(None))
     return Start(
         tuple(names),
         tuple(described.get(k, "") for k in range(len(names))),
         {item_id: int(label) for item_id, label in known if label is not None},
+        frozenset(connection.execute(asked).scalars()),
+        _latest(connection),
+        frozenset(ended_classes(connection)),
         scores_stamp(project),
     )
 
 
-def added(connection: Connection, project: Project) -> tuple[int, tuple[int, int] | None]:
-    """What of it is looked at all the time: classes that became known, and scores. The rest waits for a training."""
+Added = tuple[int, int, int, tuple[int, int] | None]
+
+
+def added(connection: Connection, project: Project) -> Added:
+    """What of it is looked at all the time: known classes, corrections, ended classes, scores.
+
+    The rest waits for a training.
+    """
     count = connection.execute(select(func.count()).where(Item.known.is_not(None))).scalar_one()
-    return int(count), scores_stamp(project)
+    return int(count), _latest(connection), len(ended_classes(connection)), scores_stamp(project)
+
+
+def _latest(connection: Connection) -> int:
+    return int(connection.execute(select(func.max(Correction.id))).scalar() or 0)
 
 
 def make_experts(

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -23,15 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from shortlist.annotate.db.schema import NO_CLASS
 from shortlist.annotate.live.answer_log import AnswerLog, Given, gold_log, rounds
 from shortlist.annotate.live.chooser import write_ids
-from shortlist.annotate.live.items import LiveItems, read_project, shape
+from shortlist.annotate.live.items import LiveItems, read_gold_classes, read_project, shape
 from shortlist.annotate.live.plan import HISTORY, LivePlan
-from shortlist.annotate.live.start import Start, added, make_experts, read_start
+from shortlist.annotate.live.start import Added, Start, added, make_experts, read_start
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.score import write_score
 from shortlist.annotate.project.second_look import MOST, write_doubts
 from shortlist.errors import InputError
+from shortlist.labels import NONE
 from shortlist.policies import Expert, Loop, Snapshot
 
 POLL_SECONDS = 0.05
@@ -59,7 +61,7 @@ class Trainer:
         self.loop: Loop
         self.start: Start
         self.experts: Sequence[Expert]
-        self.added: tuple[int, tuple[int, int] | None]
+        self.added: Added
         self.log: AnswerLog
         self.trained_at = self.took = 0.0
         self.answers = self.doubted = 0
@@ -112,6 +114,8 @@ class Trainer:
             return self.log.read(connection)
         plan = self.plan
         self.start, self.added = start, added(connection, self.project)
+        if self.items.scored_on == "gold":
+            self.items = read_gold_classes(connection, self.items)
         self.experts = make_experts(connection, self.project, self.items, start, names=plan.names, seed=plan.seed)
         self.log = AnswerLog()
         return self.log.read(connection)[0], True
@@ -121,9 +125,11 @@ class Trainer:
         before, settings, sample = _version(self.folder), self.plan.loop_settings(), self._sample()
         earlier = getattr(self, "loop", None)
         self.loop = Loop(self.items.x, self.items.num_classes, settings, self.plan.seed, self.experts, sample)
-        known = {self.rows[item]: label for item, label in self.start.known.items() if item in self.rows}
+        labels = {self.rows[item]: label for item, label in self.start.known.items() if item in self.rows}
+        known = {row: k for row, k in labels.items() if k != NO_CLASS and not self.loop.state.held[row]}
         if known:
             self.loop.know(np.array(list(known), np.int64), np.array(list(known.values()), np.int64))
+        self._record_sampled(sample, labels)
         self.answers = 0
         cut = self._latest(given, sample)
         looks = LOOK_BACK if len(sample) and earlier is None else ()
@@ -153,11 +159,22 @@ class Trainer:
         return one.truth is None and one.item_id not in self.start.known
 
     def _sample(self) -> NDArray[np.int64]:
-        """The rows of the items that are not learned from; of those whose class is known there is nothing to ask."""
+        """The rows of the items that are not learned from; of those whose class is known there is nothing to ask.
+
+        One that a reviewer has corrected stays where it is: else the sample would lose the items that are hard.
+        """
         if not self.plan.score or self.plan.test is not None:
             return np.empty(0, np.int64)
-        asked = [item for item in self.items.ids if item not in self.start.known]
+        known, corrected = self.start.known, self.start.corrected
+        left_out = {item for item, label in known.items() if label == NO_CLASS or item not in corrected}
+        asked = [item for item in self.items.ids if item not in left_out]
         return np.array([self.rows[asked[place]] for place in Loop.draw_sample(asked, self.plan.seed)], np.int64)
+
+    def _record_sampled(self, sample: NDArray[np.int64], labels: Mapping[int, int]) -> None:
+        """Of the sample, what reviewers said: as if somebody had typed it; it is scored by, not learned from."""
+        said = [Given(self.items.ids[row], (), NONE, None, labels[row]) for row in sample.tolist() if row in labels]
+        for part in rounds(said, self.rows, self.items.num_classes):
+            self.loop.record(*part, held_out=False)
 
     def _record(self, given: list[Given], held_out: bool = True) -> None:
         self.answers += len(given)

@@ -42,6 +42,8 @@ def mark_gold(
                     outcome.skipped.append((name, f"the gold answer {known[name]!r} is not a class"))
                 elif item.gold is not None:
                     outcome.skipped.append((name, "is a gold item already"))
+                elif item.known is not None:
+                    outcome.skipped.append((name, "its class is known already, and learned from"))
                 elif item.id in asked:
                     outcome.skipped.append((name, "somebody was asked about it already"))
                 else:
@@ -53,7 +55,7 @@ def mark_gold(
     return outcome
 
 
-_ITEMS = select(Item.id, Item.name, Item.gold)
+_ITEMS = select(Item.id, Item.name, Item.gold, Item.known)
 _ASKED = select(Slot.item_id).join(Question, Question.slot_id == Slot.id).distinct()
 
 

@@ -1,5 +1,6 @@
 """Shortlists for gold items, whose class is known: they measure annotators and are not learned from."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +11,17 @@ from shortlist.annotate.queue.ways import SHORTLIST
 HOLDS = 0.5
 
 
-def gold_like(choice: Choice, truth: int, num_classes: int, seed: int) -> Choice:
+def gold_like(choice: Choice, truth: int, num_classes: int, ended: Sequence[int], seed: int) -> Choice:
     """A gold question in place of another one, from which nobody can tell it: of the same length and way."""
     if choice.way not in (None, SHORTLIST):
         return replace(choice, policy="gold")  # all classes or none, whatever the item is
-    return replace(choose_gold(truth, len(choice.shortlist), num_classes, seed), way=choice.way)
+    return replace(choose_gold(truth, len(choice.shortlist), num_classes, seed, ended), way=choice.way)
 
 
-def choose_gold(truth: int, size: int, num_classes: int, seed: int) -> Choice:
+def choose_gold(truth: int, size: int, num_classes: int, seed: int, ended: Sequence[int] = ()) -> Choice:
     """A list that holds the right class half of the time (more often where a uniform list of this size does).
+
+    Classes that have `ended` are on no list.
 
     A miss can be seen only where the class is shown, and a uniform list of 5 of 150 classes shows it once in 30 times.
     All lists that hold it are equally likely, and so are all that do not. Rates counted on each kind separately, as
@@ -29,13 +32,13 @@ def choose_gold(truth: int, size: int, num_classes: int, seed: int) -> Choice:
     >>> len(choice.shortlist), choice.policy
     (2, 'gold')
     """
-    holds = max(HOLDS, size / num_classes)
+    others = np.delete(np.arange(num_classes), [truth, *ended])
+    holds = max(HOLDS, size / (len(others) + 1))
     rng = np.random.Generator(np.random.PCG64(seed))
-    others = np.delete(np.arange(num_classes), truth)
     if rng.random() < holds:
         drawn = rng.permutation([truth, *rng.choice(others, size - 1, replace=False)])
     else:
         drawn = rng.choice(others, size, replace=False)
-    other = (size - holds) / max(num_classes - 1, 1)
+    other = (size - holds) / max(len(others), 1)
     shortlist = tuple(int(k) for k in drawn)
     return Choice(shortlist, tuple(holds if k == truth else other for k in shortlist), "gold", "1")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from sqlalchemy import bindparam, exists, false, or_, select, update
 
+from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.quick import Row, Runs
 from shortlist.annotate.db.schema import annotators, items, questions, slots
 from shortlist.annotate.db.statements import (
@@ -122,6 +123,8 @@ class Ask:
     now: float
     seeds: Callable[[], int]
     num_classes: int
+    ended: list[int]
+    """Classes that were merged or retired: on no list any more."""
 
 
 class Leases:
@@ -153,7 +156,7 @@ class Leases:
     ) -> list[Served]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
         until = now + self.lease_seconds
-        ask = Ask(connection, annotator_id, now, seeds, count_classes(connection))
+        ask = Ask(connection, annotator_id, now, seeds, count_classes(connection), ended_classes(connection))
         rows: list[Row] = list(self.held(connection, annotator_id))
         if rows:
             connection.execute(_RENEW, {"annotator": annotator_id, "until": until})
@@ -174,7 +177,7 @@ class Leases:
                 continue
             seed = ask.seeds()
             refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
-            choice = self.chooser.choose(slot["item_id"], ask.num_classes, refused, seed)
+            choice = self.chooser.choose(slot["item_id"], ask.num_classes, [*refused, *ask.ended], seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
@@ -248,7 +251,7 @@ class Leases:
         item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
         if item is None:
             return None
-        choice = gold_like(choice, item["truth"], ask.num_classes, seed)
+        choice = gold_like(choice, item["truth"], ask.num_classes, ask.ended, seed)
         slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
         slot["slot_id"] = insert_id(ask.connection, slots, slot)

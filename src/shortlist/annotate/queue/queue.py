@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sqlalchemy import bindparam, exists, select, update
 
+from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, questions, slots
 from shortlist.annotate.db.statements import (
@@ -234,6 +235,8 @@ class Queue:
             raise Invalid("no_typing", "this project takes only classes that are on the list, or None")
         if answer is None or not 0 <= answer < count_classes(connection):
             raise Invalid("no_class", f"a typed answer is a class, and there is no class {answer}")
+        if answer in ended_classes(connection):
+            raise Invalid("class_ended", f"class {answer} was merged into another one or retired: look for it again")
 
     def _may_regain(self, connection: Runs, annotator_id: int, question: Row) -> bool:
         """A late answer still counts unless somebody else was given the slot in the meantime."""
@@ -272,7 +275,7 @@ class Queue:
         if question["gold"]:
             return False
         refused = refused_classes(connection, question["slot_id"])
-        return self.chooser.asks_again(count_classes(connection), refused)
+        return self.chooser.asks_again(count_classes(connection), [*refused, *ended_classes(connection)])
 
     # -- undo --------------------------------------------------------------------------------------------------------
 

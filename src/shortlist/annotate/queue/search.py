@@ -5,12 +5,14 @@ import threading
 import time
 import unicodedata
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select
 
+from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.schema import questions
 from shortlist.annotate.db.statements import all_descriptions, class_names, refused_classes
 from shortlist.annotate.db.store import Store
@@ -67,8 +69,9 @@ class ClassSearch:
             if time.monotonic() - self._read_at > KEEP_SECONDS:
                 with self.store.read() as connection:
                     names, descriptions = class_names(connection), all_descriptions(connection)
-                if (names, descriptions) != (self._index.names, self._index.descriptions):
-                    self._index = ClassIndex(names, descriptions)
+                    ended = ended_classes(connection)
+                if (names, descriptions, ended) != (self._index.names, self._index.descriptions, self._index.ended):
+                    self._index = ClassIndex(names, descriptions, ended)
                 self._read_at = time.monotonic()
             return self._index
 
@@ -81,8 +84,8 @@ class ClassIndex:
     ([1, 0], [1])
     """
 
-    def __init__(self, names: list[str], descriptions: dict[int, str]) -> None:
-        self.names, self.descriptions = names, descriptions
+    def __init__(self, names: list[str], descriptions: dict[int, str], ended: Sequence[int] = ()) -> None:
+        self.names, self.descriptions, self.ended = names, descriptions, list(ended)
         self._plain = [_plain(name) for name in names]
         self._described = {k: _plain(words) for k, words in descriptions.items()}
         places: dict[str, list[int]] = defaultdict(list)
@@ -95,6 +98,7 @@ class ClassIndex:
         """The ids of the best matches."""
         plain = _plain(typed)
         match = self._match(plain) if plain.strip() else np.ones(len(self.names))
+        match[self.ended] = 0
         found = np.nonzero(match)[0]
         likely = np.zeros(len(found)) if beliefs is None else -beliefs[found]
         order = np.lexsort((found, likely, -match[found]))[:limit]

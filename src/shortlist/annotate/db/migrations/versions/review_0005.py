@@ -8,12 +8,14 @@ from shortlist.annotate.db.schema import ID
 revision = "0005"
 down_revision = "0004"
 OPEN_FLAG = sa.text("kind = 'flag' AND closed_at IS NULL")
+ENDED = sa.text("ended_at IS NOT NULL")
 
 
 def upgrade() -> None:
     """Nothing of this kind was said so far."""
     op.add_column("classes", sa.Column("merged_into", sa.Integer(), nullable=True))
-    op.add_column("classes", sa.Column("retired_at", sa.Float(), nullable=True))
+    op.add_column("classes", sa.Column("ended_at", sa.Float(), nullable=True))
+    op.create_index("classes_ended", "classes", ["id"], sqlite_where=ENDED, postgresql_where=ENDED)
     op.add_column("answers", sa.Column("reason", sa.String(), nullable=True))
     op.create_index("answers_of_class", "answers", ["class_id", "question_id"])
     op.create_table(
@@ -58,5 +60,6 @@ def downgrade() -> None:
     op.drop_table("notes")
     op.drop_index("answers_of_class", "answers")
     op.drop_column("answers", "reason")
-    op.drop_column("classes", "retired_at")
+    op.drop_index("classes_ended", "classes")
+    op.drop_column("classes", "ended_at")
     op.drop_column("classes", "merged_into")

@@ -1,0 +1,124 @@
+"""Merging and retiring classes: what was asked and answered stays as it was, and reads differently (`db.class_map`).
+
+| change | lists shown before | their inclusion probabilities | training |
+|---|---|---|---|
+| rename, describe | the same classes by another name | the same | names choose the first lists anew |
+| add | did not show it: None leaves it possible | 0 for it | one more class |
+| merge a into b | b is whole where a and b were shown | of whoever picked a part: the part's | a and b are one class |
+| retire r | without r; whoever picked r said None to the rest | of the others: the same | no item is of r |
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, func, select, update
+
+from shortlist.annotate.db.class_map import ended_classes
+from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
+from shortlist.annotate.db.statements import STANDING, batches, class_names, free_slot, settle_item
+from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.project.project import Project
+
+AT_ONCE = 500  # slots per transaction: annotators of a running server wait for one batch
+FEWEST = 2
+
+
+def merge_classes(project: Project, class_id: int, into: int, clock: Callable[[], float] = time.time) -> None:
+    """Make `class_id` a part of `into`, for good: lists shown from now on cannot be told apart again."""
+    with project.store.write() as connection:
+        _may_end(project, connection, class_id)
+        if into == class_id or into in ended_classes(connection) or not 0 <= into < len(class_names(connection)):
+            raise Invalid("no_class", f"class {class_id} cannot be merged into {into}: expected another class in use")
+        ended = {"merged_into": into, "ended_at": clock()}
+        connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended))
+        for column in ("gold", "known"):
+            connection.execute(update(items).where(items.c[column] == class_id).values({column: into}))
+
+
+def retire_class(project: Project, class_id: int, clock: Callable[[], float] = time.time) -> int:
+    """No item is of this class any more; those answered with it, or known to be of it, are asked about again.
+
+    Returns how many there are.
+    """
+    with project.store.write() as connection:
+        _may_end(project, connection, class_id)
+        gold = connection.execute(select(func.count()).where(Item.gold == class_id)).scalar_one()
+        if gold:
+            raise Conflict("gold", f"{gold} gold items are of this class: correct them first")
+        connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=clock()))
+        known = list(connection.execute(select(Item.id).where(Item.known == class_id)).scalars())
+    for batch in batches(known, AT_ONCE):
+        _ask_about(project, list(batch))
+    return len(known) + _ask_again(project, class_id)
+
+
+def restore_class(project: Project, class_id: int) -> None:
+    """Take a retired class back into use; answers that picked it count again."""
+    with project.store.write() as connection:
+        row = _class(connection, class_id)
+        if row.ended_at is None:
+            raise Conflict("in_use", f"class {row.name!r} is in use")
+        if row.merged_into is not None:
+            raise Conflict("merged", f"class {row.name!r} is a part of another one by now, which cannot be undone")
+        connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=None))
+
+
+def _may_end(project: Project, connection: Connection, class_id: int) -> None:
+    row = _class(connection, class_id)
+    if row.ended_at is not None:
+        raise Conflict("class_ended", f"class {row.name!r} was merged or retired already")
+    if project.settings.compare:
+        raise Conflict("comparing", "ways to ask are being compared here: all lists must be of the same classes")
+    if len(class_names(connection)) - len(ended_classes(connection)) <= FEWEST:
+        raise Conflict("too_few", f"a project needs at least {FEWEST} classes")
+
+
+def _class(connection: Connection, class_id: int) -> Any:
+    columns = (LabelClass.name, LabelClass.merged_into, LabelClass.ended_at)
+    row = connection.execute(select(*columns).where(LabelClass.id == class_id)).first()
+    if row is None:
+        raise NotFound("no_class", f"there is no class {class_id}")
+    return row
+
+
+def _ask_about(project: Project, known: list[int]) -> None:
+    """Open items whose known class has gone."""
+    with project.store.write() as connection:
+        waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
+        connection.execute(update(slots).where(*waiting).values(state="free"))
+        opened = {"known": None, "state": "open"}
+        connection.execute(update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened))
+        done = {"known": None, "state": "done"}
+        connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
+
+
+def _ask_again(project: Project, class_id: int) -> int:
+    """Put back the slots that ended with this class, or with one that is a part of it."""
+    count = 0
+    while True:
+        with project.store.write() as connection:
+            parts = list(_parts(connection, class_id))
+            found = (
+                select(Slot.id.label("slot_id"), Slot.gold, Slot.turn, Slot.item_id, Slot.annotator_id)
+                .join(Question, Question.slot_id == Slot.id)
+                .join(Answer, Answer.question_id == Question.id)
+                .join(Item, Item.id == Slot.item_id)
+                .where(Answer.class_id.in_(parts), *STANDING, Slot.state == "done", ~Slot.gold, Item.known.is_(None))
+                .limit(AT_ONCE)
+            )
+            rows = connection.execute(project.store.locked(found, of=Slot)).mappings().all()
+            for row in rows:
+                free_slot(connection, row, row["turn"] + 1)
+                settle_item(connection, row["item_id"], +1)
+        count += len(rows)
+        if len(rows) < AT_ONCE:
+            return count
+
+
+def _parts(connection: Connection, class_id: int) -> set[int]:
+    found, new = {class_id}, {class_id}
+    while new:
+        new = set(connection.execute(select(LabelClass.id).where(LabelClass.merged_into.in_(new))).scalars()) - found
+        found |= new
+    return found
