@@ -80,7 +80,9 @@ class ClassMap:
 
     def _whole(self, class_id: int, shortlist: Sequence[int], served_at: float) -> bool:
         """Whether every part that there was at that time is on the list."""
-        needed = (part for part in self._parts.get(class_id, [class_id]) if self.ended.get(part, served_at) >= served_at)
+        needed = (
+            part for part in self._parts.get(class_id, [class_id]) if self.ended.get(part, served_at) >= served_at
+        )
         return all(part in shortlist for part in needed)
 
 

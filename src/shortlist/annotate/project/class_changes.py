@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select, update
 
 from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
-from shortlist.annotate.db.statements import STANDING, batches, class_names, free_slot, settle_item
+from shortlist.annotate.db.statements import STANDING, batches, class_names, free_slot, next_rank, settle_item
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.project import Project
 
@@ -48,9 +48,8 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
             raise Conflict("gold", f"{gold} gold items are of this class: correct them first")
         connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=clock()))
         known = list(connection.execute(select(Item.id).where(Item.known == class_id)).scalars())
-    for batch in batches(known, AT_ONCE):
-        _ask_about(project, list(batch))
-    return len(known) + _ask_again(project, class_id)
+    opened = sum(_ask_about(project, list(batch)) for batch in batches(known, AT_ONCE))
+    return opened + _ask_again(project, class_id)
 
 
 def restore_class(project: Project, class_id: int) -> None:
@@ -82,15 +81,18 @@ def _class(connection: Connection, class_id: int) -> Any:
     return row
 
 
-def _ask_about(project: Project, known: list[int]) -> None:
-    """Open items whose known class has gone."""
+def _ask_about(project: Project, known: list[int]) -> int:
+    """Open items whose known class has gone and that lack answers; returns how many."""
     with project.store.write() as connection:
         waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
-        connection.execute(update(slots).where(*waiting).values(state="free"))
+        free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
+        connection.execute(update(slots).where(*waiting).values(free))
         opened = {"known": None, "state": "open"}
-        connection.execute(update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened))
+        found = update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened)
+        count = int(connection.execute(found).rowcount)
         done = {"known": None, "state": "done"}
         connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
+    return count
 
 
 def _ask_again(project: Project, class_id: int) -> int:

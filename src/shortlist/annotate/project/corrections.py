@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import NO_CLASS, Correction, Item, LabelClass, Slot, items, slots
-from shortlist.annotate.db.statements import ASKABLE, count_classes
+from shortlist.annotate.db.statements import ASKABLE, count_classes, next_rank
 from shortlist.annotate.db.store import Store
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.sources import check_text
@@ -71,7 +71,9 @@ def undo_correction(
 
 def standing(connection: Connection, item_id: int) -> Any:
     """The latest correction of an item that was not taken back; None: there is none."""
-    rows = connection.execute(select(Correction).where(Correction.item_id == item_id).order_by(Correction.version)).all()
+    rows = connection.execute(
+        select(Correction).where(Correction.item_id == item_id).order_by(Correction.version)
+    ).all()
     undone = {row.undoes for row in rows}
     return next((row for row in reversed(rows) if row.kind == "correction" and row.version not in undone), None)
 
@@ -137,7 +139,9 @@ def _set(connection: Connection, item: Any, to: int | None) -> None:
     connection.execute(update(items).where(mine).values(known=to, state=state))
     given = slots.c.item_id == item.id
     if to is None:
-        connection.execute(update(slots).where(given, slots.c.state == "closed", ASKABLE).values(state="free"))
+        # at the end of the queue, as every slot that is freed
+        free = {"state": "free", "rank": next_rank(connection) + slots.c.number}
+        connection.execute(update(slots).where(given, slots.c.state == "closed", ASKABLE).values(free))
     else:
         connection.execute(update(slots).where(given, slots.c.state == "free").values(state="closed"))
 

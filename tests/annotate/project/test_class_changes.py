@@ -1,0 +1,124 @@
+"""Merged and retired classes: what people are asked from then on, and what the exports make of what was."""
+
+import pytest
+
+from shortlist.annotate.problems import Conflict, Invalid
+from shortlist.annotate.project.class_changes import merge_classes, restore_class, retire_class
+from shortlist.annotate.project.corrections import correct, undo_correction
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.known_items import mark_known
+from shortlist.annotate.project.sources import Source
+from shortlist.labels import StochasticLabels
+
+from ..conftest import people
+from .test_corrections import answer_all, item, rows
+
+
+def shown(project, queue, annotator):
+    found = set()
+    while held := queue.next(annotator):
+        found.update(held[0].shortlist)
+        queue.answer(annotator, held[0].id, held[0].attempt, None, 1.0)
+    return found
+
+
+def test_a_merged_class_is_on_no_list_and_its_answers_are_the_others(make_project, database, tmp_path):
+    project = make_project(database, items=30, gold=6, size=3, gold_every=2)
+    ada, ben = people(project, "ada", "ben")
+    truth = {}
+
+    def choose(question):
+        truth.setdefault(question.item_id, question.item_id % 6)
+        return truth[question.item_id] if truth[question.item_id] in question.shortlist else None
+
+    answer_all(project, project.queue(), [ada], choose)
+    merge_classes(project, 1, 0)
+    exported = rows(project, "answers.csv", tmp_path)
+    assert exported[0]["classes"] == "class 0|class 2|class 3|class 4|class 5"
+    for row in exported:
+        assert "class 1" not in row["shortlist"].split("|")
+        assert len(row["probabilities"].split("|")) == len(row["shortlist"].split("|"))
+    assert item(project, "gold 1")["gold"] == 0
+    labels, by_item = StochasticLabels.read(tmp_path / "out.csv"), {row["item"]: row for row in exported}
+    assert labels.num_classes == 5
+    for name, row in by_item.items():
+        old = truth[item(project, name)["id"]]
+        today = f"class {0 if old == 1 else old}"
+        assert row["answer"] in ("", today)
+        assert row["answer"] or today not in row["shortlist"].split("|"), "None never rules out the right class"
+    queue = project.queue()
+    make_more(project, 40)
+    assert 1 not in shown(project, queue, ben), "nor on the lists of gold items"
+
+
+def make_more(project, count):
+    add_items(project, [Source(f"more {i}", f"more {i}", text="?") for i in range(count)])
+
+
+def test_a_retired_class_is_asked_about_again_and_can_come_back(make_project, database, tmp_path):
+    project = make_project(database, items=6, size=3)
+    ada, ben = people(project, "ada", "ben")
+    answer_all(project, project.queue(), [ada], lambda q: 2 if 2 in q.shortlist else None)
+    before = rows(project, "answers.csv", tmp_path)
+    picked = [row["item"] for row in before if row["answer"] == "class 2"]
+    mark_known(project, {"item 5": "class 2"})
+    make_more(project, 1)
+    mark_known(project, {"more 0": "class 2"})
+    assert retire_class(project, 2) == len(picked) + 1
+    after = {row["item"]: row for row in rows(project, "answers.csv", tmp_path)}
+    for row in before:
+        rest = [name for name in row["shortlist"].split("|") if name != "class 2"]
+        assert after[row["item"]]["shortlist"].split("|") == rest
+        assert after[row["item"]]["answer"] == ("" if row["answer"] in ("", "class 2") else row["answer"])
+        assert "merged" not in after[row["item"]]["policy"], "a uniform list without one class is uniform"
+    asked = set()
+    queue = project.queue()
+    while held := queue.next(ben):
+        asked.add(held[0].item_id)
+        assert 2 not in held[0].shortlist
+        queue.answer(ben, held[0].id, held[0].attempt, held[0].shortlist[0], 1.0)
+    assert asked == {item(project, name)["id"] for name in (*picked, "more 0")}
+    restore_class(project, 2)
+    restored = [row for row in rows(project, "answers.csv", tmp_path) if row["annotator"] == "ada"]
+    assert [(row["item"], row["shortlist"], row["answer"]) for row in restored] == [
+        (row["item"], row["shortlist"], row["answer"]) for row in before
+    ]
+
+
+def test_what_cannot_be_ended_is_said_in_one_line(make_project):
+    project = make_project(items=1, classes=3, gold=1)
+    with pytest.raises(Conflict, match="1 gold items are of this class"):
+        retire_class(project, 0)
+    with pytest.raises(Invalid, match="another class in use"):
+        merge_classes(project, 1, 1)
+    merge_classes(project, 1, 2)
+    with pytest.raises(Conflict, match="merged or retired already"):
+        retire_class(project, 1)
+    with pytest.raises(Conflict, match="at least 2 classes"):
+        merge_classes(project, 0, 2)
+    with pytest.raises(Conflict, match="cannot be undone"):
+        restore_class(project, 1)
+    with pytest.raises(Conflict, match="in use"):
+        restore_class(project, 2)
+
+
+def test_an_undone_correction_gives_back_the_class_of_today(make_project):
+    project = make_project(items=1)
+    one = item(project)["id"]
+    correct(project.store, one, 0, 1, "rev", "")
+    correct(project.store, one, 1, 2, "rev", "")
+    merge_classes(project, 1, 3)
+    undo_correction(project.store, one, 2, "rev")
+    assert item(project)["known"] == 3
+
+
+def test_a_class_that_ended_cannot_be_typed_or_given(make_project):
+    project = make_project(items=2, typing=True)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (question,) = queue.next(ada)
+    retire_class(project, 5)
+    with pytest.raises(Invalid, match="look for it again"):
+        queue.answer(ada, question.id, question.attempt, 5, 1.0, typed=True)
+    with pytest.raises(Invalid, match="no class 5"):
+        correct(project.store, item(project)["id"], 0, 5, "rev", "")
