@@ -18,8 +18,8 @@ from sqlalchemy import Connection, String, cast, select
 from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names, current_names
-from shortlist.annotate.project.corrections import standing_corrections
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.review.corrections import standing_corrections
 from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import join_names, split_names
 

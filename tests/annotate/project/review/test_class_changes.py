@@ -3,14 +3,14 @@
 import pytest
 
 from shortlist.annotate.problems import Conflict, Invalid
-from shortlist.annotate.project.class_changes import merge_classes, restore_class, retire_class
-from shortlist.annotate.project.corrections import correct, undo_correction
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.known_items import mark_known
+from shortlist.annotate.project.review.class_changes import merge_classes, restore_class, retire_class
+from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
 from shortlist.labels import StochasticLabels
 
-from ..conftest import people
+from ...conftest import people
 from .test_corrections import answer_all, item, rows
 
 

@@ -9,10 +9,10 @@ from sqlalchemy import select
 from shortlist.annotate.db.schema import NO_CLASS, Correction, Item
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
-from shortlist.annotate.project.corrections import correct, standing_corrections, undo_correction
 from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.review.corrections import correct, standing_corrections, undo_correction
 
-from ..conftest import people
+from ...conftest import people
 
 
 def item(project, name="item 0"):

@@ -1,0 +1,1 @@
+"""What owners and reviewers look at and decide: items with their history, corrections, classes, agreement."""
