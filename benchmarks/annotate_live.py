@@ -48,7 +48,7 @@ from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
-from shortlist.policies.features import loop_data
+from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, mark
 from shortlist.policies.simulation.simulate import Curve, Point, run_loop

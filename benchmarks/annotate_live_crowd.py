@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shortlist.labels import NONE
 from shortlist.policies.choose import choose_one
 from shortlist.policies.experts import Expert
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.loop import Loop
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import Curve, Point

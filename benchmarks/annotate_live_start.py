@@ -30,7 +30,7 @@ from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
-from shortlist.policies.features import loop_data
+from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.names import names_expert
 
 RESULTS = Path(__file__).parents[1] / "results" / "annotate_live_start.json"

@@ -28,7 +28,7 @@ import numpy as np
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData, loop_data
+from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shortlist.internal.files import atomic_write
 from shortlist.policies import LoopSettings, Mistakes, Policy
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.score.audit import usual_size
 from shortlist.policies.simulation.simulate import Curve, run_loop
 

@@ -25,7 +25,7 @@ import numpy as np
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies import LoopSettings, loop
-from shortlist.policies.features import loop_data
+from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.simulation import economy, simulate
 
 RESULT = Path(__file__).parent.parent / "results" / "label_speed.json"

@@ -29,7 +29,7 @@ from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies import LoopSettings, Policy, loop_data
 from shortlist.policies.experts import Expert, experts_from_scores
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation.curves import summarise
 from shortlist.policies.simulation.simulate import Curve, Start, full_labels, run_loop

@@ -18,7 +18,7 @@ import numpy as np
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import loop_data
+from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import run_loop
 

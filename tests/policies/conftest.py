@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from shortlist.errors import InputError
 from shortlist.policies.beliefs import HeldOut, Pool, _surprise, fit_pool, knowledge, softmax
 from shortlist.policies.choose import Policy
 from shortlist.policies.experts import LinearExpert, experts_from_scores
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import GENTLE, TRIED, Loop
 from shortlist.policies.names import names_expert, spoken_name

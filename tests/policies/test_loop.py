@@ -6,7 +6,7 @@ import pytest
 from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData, loop_data
+from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.linear import Linear
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
@@ -19,7 +19,7 @@ QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l
 
 @pytest.fixture(scope="module")
 def digits() -> LoopData:
-    return loop_data(load("digits"), size=200)
+    return loop_data(load("digits"), features="pixels", size=200)
 
 
 def test_chosen_lists_reach_full_labels_for_a_fraction_of_the_reads(digits):

@@ -4,7 +4,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from shortlist.data import load
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData, loop_data, make_features
+from shortlist.policies.features.loop_data import LoopData, loop_data
+from shortlist.policies.features.words import make_features
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import full_labels, run_loop
 from shortlist.policies.threads import LARGE, few_threads

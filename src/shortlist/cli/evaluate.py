@@ -9,6 +9,7 @@ from shortlist.cli.options import (
     AsJson,
     Data,
     Device,
+    Features,
     ImageColumn,
     ItemColumn,
     LabelColumn,
@@ -31,6 +32,7 @@ def evaluate(
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
     item_column: ItemColumn = None,
+    features: Features = None,
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
@@ -50,6 +52,7 @@ def evaluate(
             image_column=image_column,
             label_column=label_column,
             item_column=item_column,
+            features=features,
         )
     if json:
         print_json({**measures.to_dict(), "split": where})

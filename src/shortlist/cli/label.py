@@ -8,7 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli.options import AsJson, Data, LabelColumn, Miss, Slip, TextColumn, note, print_json, print_table
+from shortlist.cli.options import (
+    AsJson,
+    Data,
+    Features,
+    LabelColumn,
+    Miss,
+    Slip,
+    TextColumn,
+    note,
+    print_json,
+    print_table,
+)
 from shortlist.cli.progress import Progress, progress
 
 EVERY = 30.0
@@ -51,6 +62,7 @@ def label(
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    features: Features = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate labelling by shortlists and say what it costs.
@@ -76,17 +88,15 @@ def label(
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
     folder = _folder(out)
-    features = loop_data(load(data, test=test, text_column=text_column, label_column=label_column))
-    if size >= features.num_classes:
-        raise InputError(
-            f"size: expected 1 to {features.num_classes - 1} for {features.num_classes} classes, got {size}"
-        )
-    start = _start(features, names, known, scores)
+    items = loop_data(load(data, test=test, text_column=text_column, label_column=label_column), features=features)
+    if size >= items.num_classes:
+        raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
+    start = _start(items, names, known, scores)
     wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, typed=typed, score=score)
-    runs = wanted.num_runs(features)
+    runs = wanted.num_runs(items)
     with progress(runs, "labelling") as bar:
-        curves = wanted.run(features, _teller(bar, runs, quiet=sys.stderr.isatty()))
-    _finish(wanted.report(features, curves), curves, folder, as_json)
+        curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()))
+    _finish(wanted.report(items, curves), curves, folder, as_json)
 
 
 def _start(data: Any, names: bool, known: Path | None, scores: Path | None) -> Any:

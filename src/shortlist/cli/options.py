@@ -25,6 +25,13 @@ ItemColumn = Annotated[
     str | None, typer.Option(help="The column that names the items ('item' unless stated; else row numbers).")
 ]
 ImageSize = Annotated[int | None, typer.Option(help="Resize own images to this height and width.")]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        help="What a model sees: of texts tfidf, embeddings or the folder of a sentence encoder; of images patches or "
+        "pixels (label and the live app); of anything an .npz or .parquet of features by item."
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto takes the GPU where there is one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Size = Annotated[int, typer.Option(help="Classes on a shortlist.")]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli.evaluate import Folder
-from shortlist.cli.options import Device, ImageColumn, ItemColumn, TextColumn, note
+from shortlist.cli.options import Device, Features, ImageColumn, ItemColumn, TextColumn, note
 from shortlist.cli.progress import progress
 
 
@@ -28,6 +28,7 @@ def predict(
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     item_column: ItemColumn = None,
+    features: Features = None,
     device: Device = "auto",
     json: Annotated[bool, typer.Option("--json", help="JSON lines instead of CSV on stdout.")] = False,
 ) -> None:
@@ -42,6 +43,7 @@ def predict(
     with progress(None, "predicting"):
         trained = load_folder(folder, device)
         columns = {"text_column": text_column, "image_column": image_column, "item_column": item_column}
+        columns["features"] = features
         found = predict_files(trained, files, top_k, **columns)
     if out is None:
         typer.echo(found.to_jsonl() if json else found.to_csv(), nl=False)

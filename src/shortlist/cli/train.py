@@ -12,6 +12,7 @@ from shortlist.cli.options import (
     AsJson,
     Data,
     Device,
+    Features,
     ImageColumn,
     ImageSize,
     ItemColumn,
@@ -55,7 +56,7 @@ def train(
         str | None, typer.Option(help="Weights of the last epoch, or of the best on held-out items.")
     ] = None,
     tune: Annotated[str | None, typer.Option(help="Choose these settings on held-out items first: lr,wd.")] = None,
-    features: Annotated[str, typer.Option(help="How texts become features: tfidf or embeddings.")] = "tfidf",
+    features: Features = None,
     test: Annotated[Path | None, typer.Option(help="Own data of the same form to score on.")] = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
@@ -113,7 +114,7 @@ def train(
         item_column,
         as_text(test),
         image_size,
-        features,  # type: ignore[arg-type]
+        features or "tfidf",
     )
     settings = {name: value for name, value in stated.items() if value is not None}
     job = Job(source, out, settings, labels, miss, slip, tune, device, resume, overwrite)

@@ -9,13 +9,13 @@ A known name is looked for under $SHORTLIST_DATA, then in the user's cache, else
 data: a folder of class folders, a .csv, .tsv, .jsonl or .parquet table, or an .npz file.
 """
 
+from shortlist.data.brought import read_features
 from shortlist.data.dataset import UNLABELLED, Dataset, Split, as_inputs
 from shortlist.data.formats.images import IMAGE_SUFFIXES, read_images
 from shortlist.data.formats.table import TABLE_SUFFIXES, item_names, read_table
 from shortlist.data.registry import describe, load, names
 from shortlist.data.sources.kuzushiji import load_kuzushiji_test
-from shortlist.data.text.embeddings import EmbeddingFeatures
-from shortlist.data.text.features import as_features, load_features
+from shortlist.data.text.features import as_features, fit_features, load_features
 from shortlist.data.text.saved import Features
 from shortlist.data.text.tfidf import TfidfFeatures
 
@@ -24,18 +24,19 @@ __all__ = [
     "TABLE_SUFFIXES",
     "UNLABELLED",
     "Dataset",
-    "EmbeddingFeatures",
     "Features",
     "Split",
     "TfidfFeatures",
     "as_features",
     "as_inputs",
     "describe",
+    "fit_features",
     "item_names",
     "load",
     "load_features",
     "load_kuzushiji_test",
     "names",
+    "read_features",
     "read_images",
     "read_table",
 ]

@@ -5,7 +5,8 @@ Importing this loads numpy only; training loads scipy, features of items scikit-
 
 from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.experts import Expert, experts_from_scores
-from shortlist.policies.features import loop_data, make_features
+from shortlist.policies.features.loop_data import loop_data
+from shortlist.policies.features.words import make_features
 from shortlist.policies.given import read_known, read_scores
 from shortlist.policies.loop import Loop
 from shortlist.policies.names import names_expert

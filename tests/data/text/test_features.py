@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 
 from data.conftest import real_folder
 from shortlist import data
-from shortlist.data import EmbeddingFeatures, TfidfFeatures, as_features, load_features
+from shortlist.data import TfidfFeatures, as_features, load_features
+from shortlist.data.text.embeddings import EmbeddingFeatures
 from shortlist.data.text.tfidf import DEFAULT_GRAMS, Grams
 from shortlist.errors import InputError
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shortlist.labels import NONE
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Mistakes, simulate_answers
 from shortlist.policies.score.audit import EVERY, Audit, draw_sample, usual_size

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from shortlist.data.brought import FEATURE_SUFFIXES, read_features
 from shortlist.data.dataset import Dataset, Split
 from shortlist.data.text.embeddings import EmbeddingFeatures
 from shortlist.data.text.saved import Features, read_saved
 from shortlist.data.text.tfidf import TfidfFeatures
-from shortlist.errors import InputError
+from shortlist.errors import InputError, unknown_name
+
+WORDS = ("tfidf", "embeddings")
 
 
 def load_features(path: str | os.PathLike[str]) -> Features:
@@ -19,14 +24,44 @@ def load_features(path: str | os.PathLike[str]) -> Features:
     return TfidfFeatures.load(path)
 
 
-def as_features(dataset: Dataset, features: Features | None = None) -> tuple[Dataset, Features]:
-    """A dataset of texts as one of features, and the transform: the one given, or TF-IDF fitted on the training texts.
+def fit_features(word: str, texts: Sequence[str]) -> Features:
+    """A transform of texts: `tfidf` fitted on them, `embeddings`, or those of the sentence encoder in a folder."""
+    if word == "tfidf":
+        return TfidfFeatures.fit(texts)
+    if word == "embeddings":
+        return EmbeddingFeatures()
+    if Path(word).is_dir():
+        return EmbeddingFeatures(word)
+    raise _unknown(word)
 
-    The test texts have no part in the fit.
+
+def _unknown(word: str) -> InputError:
+    files = " and ".join(FEATURE_SUFFIXES)
+    return InputError(
+        f"{unknown_name('features', word, WORDS)}; or the folder of a sentence encoder, or features by item in {files}"
+    )
+
+
+def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[Dataset, Features | None]:
+    """A dataset as one of features, and the transform of its texts.
+
+    Args:
+        dataset: texts, or anything where the features come from a file.
+        features: a transform, or a word: of `fit_features`, which sees the training texts alone, or a file that
+            `read_features` reads; then there is no transform.
     """
+    if isinstance(features, str):
+        test_items = None if dataset.test is None else dataset.test.items.tolist()
+        brought = read_features(features, dataset.train.items.tolist(), test_items)
+        if brought is not None:
+            train = replace(dataset.train, x=brought[0])
+            test = None if dataset.test is None else replace(dataset.test, x=brought[1])
+            return replace(dataset, train=train, test=test, kind="features"), None
+        if features not in WORDS and not Path(features).is_dir():
+            raise _unknown(features)
     if dataset.kind != "text" or not isinstance(dataset.train.x, list):
         raise InputError(f"{dataset.name} holds {dataset.kind}, not texts")
-    fitted: Features = TfidfFeatures.fit(dataset.train.x) if features is None else features
+    fitted = fit_features(features, dataset.train.x) if isinstance(features, str) else features
 
     def turned(split: Split) -> Split:
         assert isinstance(split.x, list)

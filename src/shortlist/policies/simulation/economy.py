@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from shortlist.errors import InputError
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import by_way, summarise

@@ -12,7 +12,7 @@ from shortlist.labels import NONE
 from shortlist.policies.answers import Answers
 from shortlist.policies.choose import Policy
 from shortlist.policies.experts import Expert
-from shortlist.policies.features import LoopData
+from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers, simulate_typing

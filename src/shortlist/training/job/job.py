@@ -108,7 +108,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             rows=answers.rows,
             engine=engine,
             group=group,
-            given=given.train.x,  # texts, not what this machine makes of them
+            given=dataset.train.x if features is None else given.train.x,  # texts, not what this machine makes of them
         )
         if job.resume and (done := _finished_before(job, prepared)):
             return done
@@ -121,7 +121,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             on_epoch=listeners.on_epoch,
             on_stop=listeners.on_stop,
         )
-        trained = _trained(job, prepared, dataset, answers, features, given.kind, history)
+        trained = _trained(job, prepared, dataset, answers, features, history)
         measures, measured_on = _measures(prepared, dataset)
         if group.rank == 0:
             save_folder(job.out, trained, measures, measured_on)
@@ -192,7 +192,6 @@ def _trained(
     dataset: Dataset,
     answers: Answers,
     features: Features | None,
-    kind: str,
     history: list[EpochScores],
 ) -> Trained:
     test = dataset.test
@@ -201,7 +200,7 @@ def _trained(
         config=prepared.run.config,
         class_names=dataset.class_names,
         in_shape=dataset.in_shape,
-        kind=kind,
+        kind=dataset.kind if features is None else "text",
         smoothing=prepared.smoothing,
         features=features,
         data={

@@ -16,7 +16,7 @@ from shortlist.internal.files import allow_long_fields
 from shortlist.training.saved.folder import Trained
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.predictions import Items, Predictions
-from shortlist.training.saved.source import DataSource
+from shortlist.training.saved.source import DataSource, with_features
 
 STDIN = "-"
 
@@ -96,6 +96,8 @@ def _read(trained: Trained, data: str, columns: dict[str, str | None], class_nam
     if trained.kind == "image" and not source.known and Path(data).suffix.lower() != ".npz":
         source = source.other(data, **columns, image_size=trained.in_shape[1:])
     dataset = source.read(class_names)
+    if trained.kind == "features" and dataset.kind != "features":
+        dataset, _ = with_features(dataset, source.features)  # from a file, by item
     if dataset.kind != trained.kind:
         raise InputError(f"{data} holds {dataset.kind} items, the model takes {trained.kind}")
     return dataset

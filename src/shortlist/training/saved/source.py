@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from shortlist import data
 from shortlist.data import Dataset, Features, as_features
-from shortlist.errors import unknown_name
-
-FeatureKind = Literal["tfidf", "embeddings"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +21,8 @@ class DataSource:
     test: str | None = None
     image_size: int | Sequence[int] | None = None
     """Own images are resized to it: (height, width), or one number for both."""
-    features: FeatureKind = "tfidf"
-    """How texts become features."""
-
-    def __post_init__(self) -> None:
-        if self.features not in get_args(FeatureKind):
-            raise unknown_name("kind of features", self.features, get_args(FeatureKind))
+    features: str = "tfidf"
+    """How texts become features: a word, a folder or a file that `data.as_features` knows."""
 
     @property
     def known(self) -> bool:
@@ -62,14 +55,8 @@ class DataSource:
         return replace(base, **stated)
 
 
-def with_features(
-    dataset: Dataset, kind: FeatureKind = "tfidf", features: Features | None = None
-) -> tuple[Dataset, Features | None]:
-    """Texts made into features (by `features`, or by a transform of that kind fitted here); other data as it is."""
-    if dataset.kind != "text":
+def with_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[Dataset, Features | None]:
+    """As features by a transform, by its word, or from a file; what is no text stays as it is without a file."""
+    if dataset.kind != "text" and features == "tfidf":
         return dataset, None
-    if features is None and kind == "embeddings":
-        from shortlist.data import EmbeddingFeatures
-
-        features = EmbeddingFeatures()
     return as_features(dataset, features)

@@ -1,0 +1,84 @@
+"""A labelled dataset as the loop takes it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data import UNLABELLED, Dataset, Split, read_features
+from shortlist.errors import InputError
+from shortlist.policies.features.rows import Matrix
+from shortlist.policies.features.words import make_features, narrow
+
+
+@dataclass(frozen=True)
+class LoopData:
+    """What the loop and its score need."""
+
+    name: str
+    x: Matrix
+    y: NDArray[np.int64]
+    x_test: Matrix
+    y_test: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    """Of the items, where they are texts."""
+    items: tuple[str, ...] = ()
+    """Names of the items."""
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+
+def loop_data(dataset: Dataset, *, features: str | None = None, size: int = 400, seed: int = 0) -> LoopData:
+    """Features of a labelled dataset with a test part (a fifth of the items, where it has none).
+
+    Args:
+        dataset: texts, images or numbers.
+        features: the word for them (`make_features`); what does best for the kind, unless stated.
+        size: how many features, at most.
+        seed: of what is drawn.
+
+    Raises:
+        InputError: there are no labels to simulate answers from.
+    """
+    train, test = _splits(dataset, seed)
+    brought = None if features is None else _brought(dataset, features)
+    if brought is not None:  # joined before the split: the file may have a test part of its own
+        x, x_test = narrow(*(part.x for part in _splits(brought, seed)), size, seed)
+    else:
+        x, x_test = make_features(dataset.kind, train.x, test.x, word=features, size=size, seed=seed)
+    assert train.y is not None
+    assert test.y is not None
+    texts = tuple(train.x) if isinstance(train.x, list) else ()
+    return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names, texts, tuple(train.items.tolist()))
+
+
+def _brought(dataset: Dataset, features: str) -> Dataset | None:
+    """The dataset with features from a file, if that is what the word says."""
+    test = dataset.test
+    found = read_features(features, dataset.train.items.tolist(), None if test is None else test.items.tolist())
+    if found is None:
+        return None
+    return replace(
+        dataset,
+        train=replace(dataset.train, x=found[0]),
+        test=None if test is None else replace(test, x=found[1]),
+    )
+
+
+def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:
+    train, test = dataset.train, dataset.test
+    if train.y is None or not (train.y != UNLABELLED).any():
+        raise InputError(f"{dataset.name} has no labels: answers can be simulated only from true classes")
+    train = train.take(train.y != UNLABELLED)
+    if test is None or test.y is None:
+        if len(train) < 10:
+            raise InputError(f"{dataset.name} has {len(train)} labelled items, at least 10 are needed")
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(len(train))
+        cut = len(train) // 5
+        return train.take(np.sort(order[cut:])), train.take(np.sort(order[:cut]))
+    assert test.y is not None
+    return train, test.take(test.y != UNLABELLED)

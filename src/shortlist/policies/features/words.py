@@ -1,0 +1,83 @@
+"""Features by the word that `--features` takes: the same in `label`, in the live app and in `train`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shortlist.data import fit_features, read_features
+from shortlist.errors import InputError
+from shortlist.policies.features.fourier import fourier
+from shortlist.policies.features.patches import LEAST_SIDE, Patches
+from shortlist.policies.features.rows import Matrix, unit
+from shortlist.policies.threads import few_threads
+
+Names = Sequence[str]
+IMAGE_WORDS = ("patches", "pixels")
+
+
+def make_features(
+    kind: str,
+    x: Any,
+    x_test: Any,
+    *,
+    word: str | None = None,
+    items: tuple[Names, Names] = ((), ()),
+    size: int = 400,
+    seed: int = 0,
+) -> tuple[Matrix, Matrix]:
+    """The features of items of one kind, and of others (or none) in the same way; every row has length 1.
+
+    Args:
+        kind: text, image or features.
+        x: the items' texts, images or numbers.
+        x_test: of the others.
+        word: of texts `tfidf` or `embeddings` or the folder of a sentence encoder; of images `patches` or `pixels`; of
+            anything a file of features by item (`data.read_features`). Unless stated, TF-IDF, patches, or, of
+            numbers, random Fourier features.
+        items: the names of the items and of the others, by which a file is joined.
+        size: how many features, at most.
+        seed: of what is drawn.
+    """
+    brought = None if word is None else read_features(word, *items)
+    if brought is not None:
+        return narrow(*brought, size, seed)
+    if kind == "text" and word not in IMAGE_WORDS:
+        return _text(x, x_test, word or "tfidf", size, seed)
+    if word is not None and not (kind == "image" and word in IMAGE_WORDS):
+        here = {"text": "tfidf, embeddings or ", "image": "patches, pixels or "}.get(kind, "")
+        raise InputError(f"features: {word!r} are not for {kind} items, expected {here}a file of features by item")
+    if kind == "image" and word != "pixels" and min(np.shape(x)[2:]) >= LEAST_SIDE:
+        learned = Patches.fit(x, size, seed)
+        return learned.transform(x), learned.transform(x_test)
+    return fourier(x, x_test, size, seed)
+
+
+def _text(texts: list[str], others: list[str], word: str, size: int, seed: int) -> tuple[Matrix, Matrix]:
+    fitted = fit_features(word, texts)
+    x, x_test = (fitted.transform(part) for part in (texts, others))
+    if not hasattr(x, "tocsr"):
+        return narrow(x, x_test, size, seed)
+    from sklearn.decomposition import TruncatedSVD
+
+    reduced = min(size, fitted.size - 1, len(texts) - 1)
+    if reduced < 1:
+        raise InputError(f"the {len(texts)} texts hold too few different words to make features of")
+    svd = TruncatedSVD(reduced, n_iter=3, random_state=seed)
+    with few_threads():  # most of it are products of sparse matrices, which have one thread at any rate
+        made = unit(svd.fit_transform(x))
+        return made, unit(svd.transform(x_test)) if others else np.empty((0, reduced), np.float32)
+
+
+def narrow(x: Any, x_test: Any, size: int, seed: int) -> tuple[Matrix, Matrix]:
+    """Vectors of another model: what all have in common taken off, and the directions of most variance kept."""
+    mean = x.mean(axis=0)
+    if x.shape[1] > size:
+        from sklearn.utils.extmath import randomized_svd
+
+        rng = np.random.Generator(np.random.PCG64(seed))
+        some = x[np.sort(rng.permutation(len(x))[: 20 * size])] - mean
+        with few_threads():
+            axes = randomized_svd(some, min(size, len(some)), n_iter=4, random_state=seed)[2].T.astype(np.float32)
+        return unit((x - mean) @ axes), unit((x_test - mean) @ axes)
+    return unit(x - mean), unit(x_test - mean)
