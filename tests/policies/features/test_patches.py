@@ -5,7 +5,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from shortlist.data import load
-from shortlist.policies.features.words import make_features
 from shortlist.policies.features.patches import (
     CONTRAST,
     LARGEST_SIDE,
@@ -17,6 +16,7 @@ from shortlist.policies.features.patches import (
     _triangle,
     _whitening,
 )
+from shortlist.policies.features.words import make_features
 from shortlist.policies.linear import fit
 
 

@@ -17,7 +17,9 @@ def test_a_word_for_another_kind_is_refused():
         make_features("text", TEXTS, [], word="patches")
     with pytest.raises(InputError, match="'patches' are not for features items, expected a file"):
         make_features("features", x.reshape(4, -1), x[:0].reshape(0, 64), word="patches")
-    with pytest.raises(InputError, match=r"unknown features 'tfifd': did you mean 'tfidf'.*features by item in .npz and .parquet"):
+    with pytest.raises(
+        InputError, match=r"unknown features 'tfifd': did you mean 'tfidf'.*features by item in .npz and .parquet"
+    ):
         make_features("text", TEXTS, [], word="tfifd")
 
 

@@ -47,7 +47,8 @@ def loop_data(dataset: Dataset, *, features: str | None = None, size: int = 400,
     train, test = _splits(dataset, seed)
     brought = None if features is None else _brought(dataset, features)
     if brought is not None:  # joined before the split: the file may have a test part of its own
-        x, x_test = narrow(*(part.x for part in _splits(brought, seed)), size, seed)
+        own, own_test = _splits(brought, seed)
+        x, x_test = narrow(own.x, own_test.x, size, seed)
     else:
         x, x_test = make_features(dataset.kind, train.x, test.x, word=features, size=size, seed=seed)
     assert train.y is not None
