@@ -100,6 +100,7 @@ def init_project(
     test: str | None = None,
     names: bool = True,
     score: bool = True,
+    features: str | None = None,
     progress: Progress = lambda done, total: None,
     **settings: Any,
 ) -> tuple[Settings, ImportOutcome]:
@@ -115,6 +116,7 @@ def init_project(
         test: labelled data to score the model on.
         names: texts: let the names of the classes choose the first lists.
         score: keep a sample of the items out of training, to score the model by it.
+        features: the word for what the model sees (`policies.make_features`).
         progress: called with how many items are done, and of how many.
         settings: overlap, gold_every, database, typing and compare, as in `Settings`.
     """
@@ -131,7 +133,7 @@ def init_project(
         )
     # more classes may come later, so the usual size may be more than there are now
     chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
-    live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False)
+    live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
     given = additions.read_given([source.name for source in read.items], list(read.classes))
     with unfinished(folder):

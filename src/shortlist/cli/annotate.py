@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from shortlist.cli.options import Features
+
 app = typer.Typer(
     help="Let people answer shortlists in a browser.\n\nExample: shortlist annotate init birds --items images/ "
     "--classes classes.txt --size 5; shortlist annotate serve birds",
@@ -58,6 +60,7 @@ def init(
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
+    features: Features = None,
     names: Annotated[
         bool, typer.Option(help="Texts: the names of the classes choose the first lists, as long as they help.")
     ] = True,
@@ -98,6 +101,7 @@ def init(
             test=test,
             names=names,
             score=score,
+            features=features,
             typing=typing,
             compare=compare,
             progress=progress,
@@ -183,6 +187,7 @@ def serve(
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
+    features: Features = None,
 ) -> None:
     """Serve a project; prints the admin's one-time link.
 
@@ -194,7 +199,7 @@ def serve(
 
     address = Address(host, port, certificate, key, allow_plain_http, public_url, proxy)
     with Project.open(project) as opened:
-        serve_project(opened, address, typer.echo, policy=policy, epsilon=epsilon, test=test)
+        serve_project(opened, address, typer.echo, policy=policy, epsilon=epsilon, test=test, features=features)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.live.answer_log import AnswerLog, Given, rounds
 from shortlist.annotate.live.chooser import LiveChooser
-from shortlist.annotate.live.items import FEATURES, kind_of, read_project
+from shortlist.annotate.live.items import check_live, kind_of, read_project
 from shortlist.annotate.live.plan import HISTORY, LivePlan, live_plan
 from shortlist.annotate.live.supervisor import supervising
 from shortlist.annotate.live.trainer import Trainer
@@ -313,11 +313,32 @@ def test_images_of_any_size_and_sounds_not(make_project, tmp_path):
     add_items(project, [Source(f"{i}.png", f"{i}.png", path=tmp_path / f"{i}.png") for i in range(3)])
     with project.store.read() as connection:
         items = read_project(connection, project.media, 0, None)
-    assert items.x.shape == (3, FEATURES)
+    assert items.x.shape == (3, 2)  # no more than the items minus one
     with project.store.write() as connection:
         connection.execute(update(Item).where(Item.id == 1).values(kind="audio"))
     with project.store.read() as connection, pytest.raises(InputError, match="texts, or all images"):
         kind_of(connection)
+
+
+def test_features_of_ones_own_are_joined_by_item(make_project, tmp_path):
+    project = make_project(items=6)
+    with project.store.read() as connection:
+        names = list(connection.execute(select(Item.name).order_by(Item.id)).scalars())
+    vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    np.savez(tmp_path / "v.npz", x=vectors[::-1], items=names[::-1])
+    plan = live_plan(Settings("t", 3), "adaptive", features=str(tmp_path / "v.npz"))
+    assert plan is not None
+    check_live(project, plan)
+    with project.store.read() as connection:
+        items = read_project(connection, project.media, 0, None, plan.features)
+    centred = vectors - vectors.mean(axis=0)
+    np.testing.assert_allclose(items.x, centred / np.linalg.norm(centred, axis=1, keepdims=True), atol=1e-5)
+    np.savez(tmp_path / "v.npz", x=vectors[1:], items=names[1:])
+    with pytest.raises(InputError, match="no features of 1 of the 6 items"):
+        check_live(project, plan)
+    with pytest.raises(InputError, match=r"unknown features 'tfid': did you mean 'tfidf'|'tfid' are not for image"):
+        check_live(project, LivePlan(features="tfid"))
+    assert LivePlan.parse({"features": 400}) == LivePlan(), "a number in old projects"
 
 
 # -- thread and process ------------------------------------------------------------------------------------------------

@@ -379,5 +379,5 @@ def test_gold_items_are_not_learned_from(make, tmp_path):
 
 def test_no_names_without_a_policy_is_refused(make):
     assert LivePlan.parse({"policy": "top"}).names, "also where a project was made before this could be set"
-    with pytest.raises(InputError, match="--no-names and --no-score belong to model-chosen shortlists"):
+    with pytest.raises(InputError, match="--features, --no-names and --no-score belong to model-chosen shortlists"):
         live_plan(make()[0].settings.__class__("t", 3), names=False)

@@ -1,4 +1,4 @@
-"""A project's items as features: texts by TF-IDF, images by their pixels; and known ones to score on."""
+"""A project's items as features (texts by TF-IDF, images by patches, unless told otherwise), and known ones to score on."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +13,12 @@ from shortlist.annotate.db.statements import class_names, count_classes
 from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.project.erasing import ERASE
 from shortlist.annotate.project.project import Project
+from shortlist.data import Split
 from shortlist.errors import InputError
 from shortlist.policies import make_features
 
-SMALL, SIDE = 32, 16
-"""Images of one size, at most SMALL wide and high, stay as they are; others become SIDE x SIDE."""
+SIDE = 32
+"""Images of one size, at most that wide and high, stay as they are; others become SIDE x SIDE."""
 FEATURES = 400
 """Per item, as in the simulations of docs/labelling.md."""
 
@@ -61,23 +62,34 @@ def check_live(project: Project, plan: LivePlan | None) -> None:
     with project.store.read() as connection:
         kind = kind_of(connection)
         names = class_names(connection)
+        items = list(connection.execute(select(Item.name)).scalars())
     if plan.test is not None:
         _test_data(plan.test, kind, names)
+    if plan.features is not None:
+        few: Any = ["some text", "another one"] if kind == "text" else np.zeros((2, 1, 2, 2), np.uint8)
+        make_features(kind, few, few[:0], word=plan.features, items=(items, []))
 
 
-def read_project(connection: Connection, media: Path, seed: int, test: str | None) -> LiveItems:
-    """Everything that the trainer needs to know about the items."""
+def read_project(
+    connection: Connection, media: Path, seed: int, test: str | None, features: str | None = None
+) -> LiveItems:
+    """Everything that the trainer needs to know about the items; `features` is the word for what the model sees."""
     kind, names = kind_of(connection), class_names(connection)
-    rows = connection.execute(select(Item.id, Item.text, Item.file, Item.gold).order_by(Item.id)).all()
+    rows = connection.execute(select(Item.id, Item.name, Item.text, Item.file, Item.gold).order_by(Item.id)).all()
     asked, gold = [row for row in rows if row.gold is None], [row for row in rows if row.gold is not None]
     if not asked:
         raise InputError("every item is gold: there is nothing to ask about")
-    x = _inputs(kind, asked, media)
+    brought = features is not None and Path(features).is_file()  # then nobody looks at the images
+    x: Any = [] if brought else _inputs(kind, asked, media)
     if test is not None:
-        x_score, y_score = _test_data(test, kind, names, x.shape[1:] if kind == "image" else None)
+        split = _test_data(test, kind, names, x.shape[1:] if kind == "image" and not brought else None)
+        x_score, y_score, scored = split.x, split.y, split.items.tolist()
+        assert y_score is not None
     else:
-        x_score, y_score = _inputs(kind, gold, media, like=x), np.array([row.gold for row in gold], np.int64)
-    ready, ready_score = make_features(kind, x, x_score, size=FEATURES, seed=seed)
+        x_score = [] if brought else _inputs(kind, gold, media, like=x)
+        y_score, scored = np.array([row.gold for row in gold], np.int64), [row.name for row in gold]
+    items = [row.name for row in asked], scored
+    ready, ready_score = make_features(kind, x, x_score, word=features, items=items, size=FEATURES, seed=seed)
     where = "test data" if test is not None else "gold"
     return LiveItems([row.id for row in asked], ready, len(names), ready_score, y_score, where)
 
@@ -106,13 +118,11 @@ def _images(paths: list[Path], form: tuple[int, ...] | None) -> NDArray[np.uint8
     for path in paths:
         with Image.open(path) as image:
             sizes.add(image.size)
-    keep = len(sizes) == 1 and max(next(iter(sizes))) <= SMALL
+    keep = len(sizes) == 1 and max(next(iter(sizes))) <= SIDE
     return read_images(paths, None if keep else SIDE)
 
 
-def _test_data(
-    test: str, kind: str, names: list[str], form: tuple[int, ...] | None = None
-) -> tuple[Any, NDArray[np.int64]]:
+def _test_data(test: str, kind: str, names: list[str], form: tuple[int, ...] | None = None) -> Split:
     """The labelled part of other data, its classes numbered as in the project; `form`: the (C, H, W) of its images."""
     from shortlist.data import UNLABELLED, load
 
@@ -132,4 +142,4 @@ def _test_data(
     assert split.y is not None  # take keeps what is there
     if form is not None and np.shape(split.x)[1:] != form:
         raise InputError(f"{test}: images of the shape {np.shape(split.x)[1:]}, those of the project are {form}")
-    return split.x, np.array([place[name] for name in data.class_names], np.int64)[split.y]
+    return replace(split, y=np.array([place[name] for name in data.class_names], np.int64)[split.y])

@@ -20,7 +20,7 @@ PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
 """Rates that are modelled before any are measured."""
 FRESH = 40
 """With modelled mistakes, each training starts anew until this many items per class were asked about."""
-RETIRED = {"hit", "floor", "order", "retrain_every", "retrain_least", "seconds", "features", "nice"}
+RETIRED = {"hit", "floor", "order", "retrain_every", "retrain_least", "seconds", "nice"}
 """Once written to project.json, always with their defaults; read and ignored, so that older projects open."""
 
 
@@ -40,6 +40,8 @@ class LivePlan:
             this could be set.
         score: keep a sample of the items out of training, to score the model by it; also in projects made before this
             could be set. Not with `test`, which says the same for nothing.
+        features: the word for what the model sees (`policies.make_features`); what does best for the kind of items,
+            unless stated.
     """
 
     policy: str = "adaptive"
@@ -51,6 +53,7 @@ class LivePlan:
     test: str | None = None
     names: bool = True
     score: bool = True
+    features: str | None = None
 
     def __post_init__(self) -> None:
         self.loop_settings()  # refuses what is out of range
@@ -59,6 +62,8 @@ class LivePlan:
     def parse(cls, content: dict[str, Any]) -> "LivePlan":
         """From the settings of a project."""
         known = {field.name for field in fields(cls)}
+        if isinstance(content.get("features"), int):  # once a number, always the same
+            content = {name: value for name, value in content.items() if name != "features"}
         unknown = set(content) - known - RETIRED
         if unknown:
             raise InputError(f"live: unknown setting {sorted(unknown)[0]!r}")
@@ -101,6 +106,7 @@ def live_plan(
     test: str | None = None,
     names: bool | None = None,
     score: bool | None = None,
+    features: str | None = None,
 ) -> LivePlan | None:
     """What the project's settings say, unless told otherwise here; None: uniform shortlists, nothing to train.
 
@@ -108,11 +114,13 @@ def live_plan(
     """
     if test is not None and Path(test).exists():
         test = str(Path(test).resolve())  # the server may be started from elsewhere next time
+    if features is not None and Path(features).exists():
+        features = str(Path(features).resolve())
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
-    told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names, "score": score}
+    told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names, "score": score, "features": features}
     wanted |= {name: value for name, value in told.items() if value is not None}
-    if "policy" not in wanted and any(value is not None for value in (epsilon, test, names, score)):
-        told_in_vain = "--epsilon, --test, --no-names and --no-score"
+    if "policy" not in wanted and any(value is not None for value in (epsilon, test, names, score, features)):
+        told_in_vain = "--epsilon, --test, --features, --no-names and --no-score"
         raise InputError(f"{told_in_vain} belong to model-chosen shortlists: give --policy adaptive")
     if wanted.get("policy", "uniform") == "uniform":
         return None

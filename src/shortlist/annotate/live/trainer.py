@@ -103,7 +103,7 @@ class Trainer:
     def _begin(self, connection: Connection) -> None:
         """The items as features."""
         self.shape = shape(connection)
-        self.items = read_project(connection, self.project.media, self.plan.seed, self.plan.test)
+        self.items = read_project(connection, self.project.media, self.plan.seed, self.plan.test, self.plan.features)
         self.rows = {item_id: row for row, item_id in enumerate(self.items.ids)}
         write_ids(self.folder, self.items.ids)
 

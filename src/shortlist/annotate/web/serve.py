@@ -106,9 +106,10 @@ def serve_project(
     policy: str | None = None,
     epsilon: float | None = None,
     test: str | None = None,
+    features: str | None = None,
 ) -> None:
     """Serve until told to stop; `say` is given the admin's one-time link. The options are those of `live_plan`."""
-    live = live_plan(project.settings, policy, epsilon, test)
+    live = live_plan(project.settings, policy, epsilon, test, features=features)
     check_live(project, live)
     with _sole_server(project):
         listener, address = listen(address)
