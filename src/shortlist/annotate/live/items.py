@@ -1,4 +1,4 @@
-"""A project's items as features (texts by TF-IDF, images by patches, unless told otherwise), and known ones to score on."""
+"""A project's items as features (texts by TF-IDF, images by patches, unless told otherwise); known ones to score on."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
