@@ -1,5 +1,5 @@
 import itertools
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -111,3 +111,16 @@ def test_rates_from_repeats_without_gold():
 def test_bad_rates(bad):
     with pytest.raises(InputError, match="miss, slip, anchor and typed"):
         Mistakes(*bad)
+
+
+def test_expected_rates_count_like_answers_that_came_before():
+    lists = np.array([[0, 1], [0, 1]], np.int32)
+    log = Log(np.array([0, 1]), lists, np.array([2, 2]), np.array([NONE, 0]))
+    expected = Mistakes(miss=0.1, slip=0.2, anchor=0.1)
+    found = estimate_from_gold(log, np.array([0, 3]), 4, prior=9, expected=expected)
+    assert found.miss == pytest.approx((1 + 9 * 0.1) / (1 + 9))
+    assert found.slip == pytest.approx((0 + 9 * 0.2) / (1 + 9))
+    assert found.slip + found.anchor == pytest.approx((1 + 9 * 0.3) / (1 + 9))
+    beliefs = np.eye(4)[[0, 3]]
+    again = estimate_by_em(log, beliefs, 4, prior=9, expected=expected, rounds=1)
+    assert astuple(again) == pytest.approx(astuple(found))

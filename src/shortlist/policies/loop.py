@@ -50,8 +50,11 @@ from shortlist.policies.threads import spread
 
 SPARE = 100
 """Clusters whose centres a crowd is asked about while the first items are all in hand."""
-ENOUGH_GOLD = 100
+ENOUGH_GOLD = 30
 """Answers on gold items from which on they alone give the rates of mistakes; with fewer, all answers do."""
+EXPECTED_GOLD, EXPECTED = 20, 100
+"""The rates of the settings count as much as so many answers on gold items, or on others: a model believes the answers
+that it was trained on, finds next to no mistake among them, and would take all that follow as right."""
 RARE = 1e-3
 """A rate of exactly 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
@@ -365,7 +368,9 @@ class Loop:
         log, K = self.state.log(), self.state.num_classes
         log = log[~self.state.held[log.items]]
         if len(self._gold) >= ENOUGH_GOLD:
-            counted = estimate_from_gold(self._gold, self._truth, K)
+            counted = estimate_from_gold(
+                self._gold, self._truth, K, prior=EXPECTED_GOLD, expected=self.settings.mistakes
+            )
             self.state.remodel(counted.at_least(RARE))
             return
         if len(log) + len(self._gold) < ENOUGH:
@@ -378,5 +383,7 @@ class Loop:
         known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
         both = joined([replace(log, items=position), known], K)
         beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
-        found = estimate_by_em(both, beliefs, K, start=self.state.mistakes, rounds=5)
+        found = estimate_by_em(
+            both, beliefs, K, start=self.state.mistakes, rounds=5, prior=EXPECTED, expected=self.settings.mistakes
+        )
         self.state.remodel(found or Mistakes().at_least(RARE))

@@ -176,7 +176,9 @@ def joined(parts: Sequence[Log], num_classes: int) -> Log:
     )
 
 
-def estimate_from_gold(log: Log, truth: IntArray, num_classes: int, *, prior: float = 1.0) -> Mistakes:
+def estimate_from_gold(
+    log: Log, truth: IntArray, num_classes: int, *, prior: float = 1.0, expected: Mistakes | None = None
+) -> Mistakes:
     """The rates by counting, on items whose class is known (gold).
 
     Lists that held the right class give miss and slip, lists known not to hold it give slip + anchor.
@@ -185,9 +187,11 @@ def estimate_from_gold(log: Log, truth: IntArray, num_classes: int, *, prior: fl
         log: questions on gold items.
         truth: (B,) the true class of each question's item.
         num_classes: K.
-        prior: added to each denominator, so that a handful of gold answers does not yield a rate of one half.
+        prior: as if so many answers of each kind had come before, so that a handful of gold answers does not yield a
+            rate of one half.
+        expected: the rates of these; none: they were right.
     """
-    return _rates(log, np.eye(num_classes)[truth], num_classes, prior)
+    return _rates(log, np.eye(num_classes)[truth], num_classes, prior, expected or Mistakes())
 
 
 def estimate_by_em(
@@ -198,6 +202,7 @@ def estimate_by_em(
     start: Mistakes | None = None,
     rounds: int = 20,
     prior: float = 1.0,
+    expected: Mistakes | None = None,
 ) -> Mistakes:
     """The rates without gold, by expectation maximisation: what the model believes of each item, times its answers.
 
@@ -211,6 +216,7 @@ def estimate_by_em(
         start: rates to start from.
         rounds: of EM.
         prior: as in `estimate_from_gold`.
+        expected: the same.
     """
     mistakes = start if start is not None and start else Mistakes(0.05, 0.02, typed=0.02)
     for _ in range(rounds):
@@ -220,21 +226,23 @@ def estimate_by_em(
         log_posterior -= log_posterior.max(axis=1, keepdims=True)
         posterior = np.exp(log_posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)
-        mistakes = _rates(log, posterior[log.items], num_classes, prior)
+        mistakes = _rates(log, posterior[log.items], num_classes, prior, expected or Mistakes())
     return mistakes
 
 
-def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float) -> Mistakes:
+def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float, expected: Mistakes) -> Mistakes:
     """Rates from the (B, K) probabilities of the true class of each question's item."""
     padded = np.concatenate([posterior, np.zeros((len(log), 1))], axis=1)
     on_list = np.take_along_axis(padded, log.lists.astype(np.int64), axis=1).sum(axis=1)
     answered = log.answer != NONE
     right = np.where(answered, padded[np.arange(len(log)), log.answer], 0.0)
     can_miss, can_slip = log.sizes < num_classes, log.sizes > 1
-    missed = (on_list * ~answered)[can_miss].sum() / (on_list[can_miss].sum() + prior)
-    slipped = ((on_list - right) * answered)[can_slip].sum() / (on_list[can_slip].sum() + prior)
+    missed = ((on_list * ~answered)[can_miss].sum() + prior * expected.miss) / (on_list[can_miss].sum() + prior)
+    slips = ((on_list - right) * answered)[can_slip].sum()
+    slipped = (slips + prior * expected.slip) / (on_list[can_slip].sum() + prior)
     off_list = np.where((log.sizes > 0) & (log.sizes < num_classes), 1 - on_list, 0.0)
-    stray = (off_list * answered).sum() / (off_list.sum() + prior)
+    strays = (off_list * answered).sum() + prior * (expected.slip + expected.anchor)
+    stray = strays / (off_list.sum() + prior)
     slip = float(np.clip(slipped, 0, 0.5))
     rows = np.nonzero(log.all_typed != NONE)[0]
     mistyped = len(rows) - padded[rows, log.all_typed[rows]].sum()

@@ -137,13 +137,11 @@ def _item_names(connection: Connection, ids: list[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for start in range(0, len(ids), 500):
         rows = connection.execute(select(Item.id, Item.name).where(Item.id.in_(ids[start : start + 500])))
-        found |= {item: name for item, name in rows}
+        found |= {row.id: row.name for row in rows}
     return found
 
 
-def _look(
-    item_id: int, item: str, given: _Given, doubt: tuple[int, int, float] | None, names: list[str]
-) -> SecondLook:
+def _look(item_id: int, item: str, given: _Given, doubt: tuple[int, int, float] | None, names: list[str]) -> SecondLook:
     reason: Any = ("both differ", "people differ", "the model differs")[_group(given.differ, doubt is not None)]
     return SecondLook(
         item_id,

@@ -15,15 +15,18 @@ from shortlist.policies.experts import Expert
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import Loop
-from shortlist.policies.noise import Log, Mistakes, estimate_from_gold, simulate_answers, simulate_typing
+from shortlist.policies.noise import Log, Mistakes, simulate_answers, simulate_typing
 from shortlist.policies.score.audit import Score
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.threads import few_threads
+from shortlist.policies.time_model import looked_at
 
 Tick = Callable[[int], None]
 """Told the reads so far after every training, for a progress bar."""
 FULL = "full labels"
 """The name of the way that is the reference."""
+GOLD_EVERY, GOLD_SIZE = 10, 4
+"""So many questions to one on an item of known class, as long as there are any of these, and the names on its list."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def run_loop(
         seed: of the loop and of the annotators.
         budget: reads at most.
         mistakes: of the simulated annotators.
-        gold: the number of questions on items of known class, asked first to measure the mistakes; their reads count.
+        gold: the number of questions on items of known class, asked in between to measure the mistakes; they cost what
+            others cost. They are used where the settings say `learn_mistakes`.
         start: what is known before the first question.
         typed: of the lists without the right class, the share after which people type it.
         tick: told the reads so far.
@@ -124,11 +128,7 @@ def _run_loop(
     score: int,
 ) -> Curve:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    spent_reads, spent_seconds = 0, 0.0
-    if gold:
-        measured, spent_reads = measure_gold(data, makes, gold, rng)
-        spent_seconds = gold * settings.time.base + spent_reads * settings.time.per_class
-        settings = replace(settings, mistakes=measured)
+    spent_reads, spent_seconds, asked_gold = 0, 0.0, 0
     loop = Loop(data.x, data.num_classes, settings, seed, start.experts, draw_sample(data, start, score, seed))
     if start.known is not None:
         loop.know(*start.known)
@@ -146,6 +146,13 @@ def _run_loop(
         answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
         wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
         loop.record(rows, lists, sizes, answer, wrote)
+        due = min(gold, loop.state.questions // GOLD_EVERY) - asked_gold
+        if due > 0 and spent_reads + loop.state.reads + due * GOLD_SIZE <= (np.inf if budget is None else budget):
+            log = ask_gold(data, makes, due, rng)
+            loop.record_gold(log, data.y[log.items])
+            asked_gold += due
+            spent_reads += int(log.sizes.sum())
+            spent_seconds += float(settings.time.seconds(looked_at(log.lists, log.sizes, log.answer)).sum())
         loop.retrain()
         points.append(_point(loop, data, spent_reads, spent_seconds))
         if score:
@@ -167,20 +174,16 @@ def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[
     return drawn
 
 
-def measure_gold(
-    data: LoopData, makes: Mistakes, count: int, rng: np.random.Generator, *, size: int = 4
-) -> tuple[Mistakes, int]:
-    """Rates measured on items of known class, half on lists with the right class and half on lists without it."""
+def ask_gold(data: LoopData, makes: Mistakes, count: int, rng: np.random.Generator) -> Log:
+    """Answers on items of known class, half of the lists with the right class and half without it."""
     rows = rng.integers(0, len(data.y), count)
     truth = data.y[rows]
-    size = min(size, data.num_classes - 1)
+    size = min(GOLD_SIZE, data.num_classes - 1)
     keys = rng.random((count, data.num_classes))
-    keys[np.arange(count), truth] = np.where(np.arange(count) % 2 == 0, -1.0, 2.0)
+    keys[np.arange(count), truth] = np.where(rng.permutation(count) % 2 == 0, -1.0, 2.0)
     lists = np.argsort(keys, axis=1)[:, :size].astype(np.int32)
     sizes = np.full(count, size, np.int64)
-    answer = simulate_answers(rng, lists, sizes, truth, data.num_classes, makes)
-    measured = estimate_from_gold(Log(rows, lists, sizes, answer), truth, data.num_classes)
-    return measured.at_least(1e-3), int(sizes.sum())
+    return Log(rows, lists, sizes, simulate_answers(rng, lists, sizes, truth, data.num_classes, makes))
 
 
 def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> LoopSettings:
