@@ -23,9 +23,9 @@ def free_port() -> int:
 class Server:
     """`shortlist annotate serve`, to be ended by kill -9."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, *options: str) -> None:
         self.port = port
-        command = [*COMMAND, "serve", str(folder), "--port", str(port)]
+        command = [*COMMAND, "serve", str(folder), "--port", str(port), *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ), text=True)
 
     def wait(self, seconds: float = 30) -> None:

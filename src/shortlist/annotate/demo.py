@@ -88,7 +88,7 @@ def run_demo(
     listener, address = listen(Address(port=port))
     with _place(folder) as where, _open(where, size) as project:
         people = People(project)
-        say(f"Admin (works once): {admin_url(project, address)}")
+        say(f"Owner (works once): {admin_url(project, address)}")
         say(f"Answer yourself:    {join_link(address.url, people.renew_invite(people.ensure('you')))}")
         if robots:
             say(f"{robots} robots answer as well; the admin page shows the accuracy. Press Ctrl-C to end.")

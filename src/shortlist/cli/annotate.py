@@ -184,12 +184,19 @@ def serve(
     proxy: Annotated[
         str | None, typer.Option(help="The IP address of a proxy whose X-Forwarded-For says who asks.")
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that answer; more than one on PostgreSQL only.")
+    ] = 1,
+    backup_every: Annotated[
+        str | None, typer.Option(help="Back up into the project's folder, for instance every 30m, 1h or 1d.")
+    ] = None,
+    keep: Annotated[int, typer.Option(min=1, help="How many of these backups to keep.")] = 24,
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
     features: Features = None,
 ) -> None:
-    """Serve a project; prints the admin's one-time link.
+    """Serve a project; prints an owner's one-time link at the first start.
 
     With a policy, a model that is trained alongside chooses the shortlists, and after None other classes are shown.
 
@@ -199,7 +206,18 @@ def serve(
 
     address = Address(host, port, certificate, key, allow_plain_http, public_url, proxy)
     with Project.open(project) as opened:
-        serve_project(opened, address, typer.echo, policy=policy, epsilon=epsilon, test=test, features=features)
+        serve_project(
+            opened,
+            address,
+            typer.echo,
+            policy=policy,
+            epsilon=epsilon,
+            test=test,
+            features=features,
+            workers=workers,
+            backup_every=backup_every,
+            keep=keep,
+        )
 
 
 @app.command()
@@ -320,6 +338,25 @@ def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip t
         typer.echo(f"... and {len(saved.missing) - 20} more", err=True)
     typer.echo(f"{saved.rows} rows in {out}", err=True)
     if saved.missing:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(project: Folder) -> None:
+    """Look for damage: the database's own check, figures that do not add up, files that are gone.
+
+    Exits with 1 if anything is found. A server may be running.
+
+    Example: shortlist annotate check birds
+    """
+    from shortlist.annotate import Project
+
+    with Project.open(project) as opened:
+        found = opened.check()
+    for line in found:
+        typer.echo(line, err=True)
+    typer.echo(f"{len(found)} problems" if found else "sound", err=bool(found))
+    if found:
         raise typer.Exit(1)
 
 

@@ -125,10 +125,10 @@ def test_large_bodies_are_parsed_in_a_thread(make_site, monkeypatch):
 def test_an_admins_link_is_printed_only_while_nobody_is_in(make_project):
     project = make_project()
     people = People(project)
-    assert not people.has_admin()
+    assert not people.has_owner()
     people.admin_link()
-    assert not people.has_admin(), "a link that nobody has used"
+    assert not people.has_owner(), "a link that nobody has used"
     people.make_token("robot", people.invite("ada")[0])
-    assert not people.has_admin()
+    assert not people.has_owner()
     people.make_token("script", None)
-    assert people.has_admin()
+    assert people.has_owner()

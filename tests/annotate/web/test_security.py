@@ -222,7 +222,7 @@ def test_nobody_is_in_without_a_link(make_site):
     tried = 0
     for path, methods in document["paths"].items():
         for method in methods:
-            if (method, path) == ("post", "/api/v1/session"):
+            if (method, path) in (("post", "/api/v1/session"), ("get", "/healthz")):
                 continue
             address = path.replace("{name}", "answers.csv").replace("{", "").replace("}", "")
             address = address.replace("annotators/annotator", "annotators/1").replace("tokens/token", "tokens/1")

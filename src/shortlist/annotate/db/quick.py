@@ -74,6 +74,11 @@ class Quick:
         found: AbstractContextManager[Any] = nullcontext() if self._dialect.name == "sqlite" else self._raw.pipeline()
         return found
 
+    def hurry(self) -> None:
+        """Rather fail than wait for another process's locks: two batches may wait for each other."""
+        if self._dialect.name != "sqlite":
+            self._raw.execute("SET LOCAL lock_timeout = '100ms'")
+
     def execute(self, statement: Executable, parameters: Values | None = None, /) -> "Rows":
         """Run a statement; on PostgreSQL it is only sent, and waited for when its rows are asked for."""
         self.wrote = self.wrote or statement.is_dml

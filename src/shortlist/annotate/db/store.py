@@ -9,7 +9,7 @@ from typing import Any, TypeVarTuple
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from shortlist.annotate.db.group_commit import GroupCommit
 from shortlist.annotate.db.quick import Quick
@@ -34,14 +34,14 @@ class Store:
         self._open = threading.local()
 
     @classmethod
-    def open(cls, url: str) -> "Store":
-        """Connect, bringing the tables up to date first."""
-        store = cls(_engine(url))
+    def open(cls, url: str, share: int = 1) -> "Store":
+        """Connect, bringing the tables up to date first; `share`: how many processes share its connections."""
+        store = cls(_engine(url, share))
         try:
             store._migrate()
         except BaseException as error:
             store.close()
-            if isinstance(error, OperationalError):
+            if isinstance(error, DBAPIError):
                 raise InputError(f"cannot open the database {_shown(url)}: {first_line(error)}") from error
             raise
         return store
@@ -81,13 +81,17 @@ class Store:
         """`statement` with its rows locked where the database locks rows; SQLite's writer has the whole database."""
         return statement if self.is_sqlite else statement.with_for_update(of=of, skip_locked=skip)
 
-    def check(self) -> list[str]:
-        """The problems that the database's own integrity check finds; empty when there are none."""
+    def check(self, quick: bool = False) -> list[str]:
+        """The problems that the database's own integrity check finds; `quick`: without references and indexes."""
         if not self.is_sqlite:
             return []
-        with self.read() as connection:
-            found = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
-            broken = connection.execute(text("PRAGMA foreign_key_check")).all()
+        try:
+            with self.read() as connection:
+                way = "quick_check" if quick else "integrity_check"
+                found = [row[0] for row in connection.execute(text(f"PRAGMA {way}(20)"))]
+                broken = [] if quick else connection.execute(text("PRAGMA foreign_key_check")).all()
+        except DBAPIError as error:
+            return [first_line(error)]
         return [line for line in found if line != "ok"] + [f"broken reference {tuple(row)}" for row in broken]
 
     def close(self) -> None:
@@ -111,14 +115,14 @@ class Store:
                 upgrade(connection)
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, share: int) -> Engine:
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(parsed, pool_size=32, max_overflow=64)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_size=16, max_overflow=24, pool_pre_ping=True)
+    return create_engine(parsed, pool_size=-(-16 // share), max_overflow=24 // share, pool_pre_ping=True)
 
 
 def _parse(url: str) -> URL:

@@ -77,6 +77,8 @@ class Writer:
         quick = None
         try:
             with self._store.quick() as quick:
+                if len(parts) > 1:
+                    quick.hurry()
                 for part in parts:
                     self._run_one(part, quick)
         except BaseException as error:

@@ -6,12 +6,15 @@ can be restored to PostgreSQL and the other way round.
 
 import io
 import json
+import logging
 import os
 import re
 import shutil
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, insert, select
 
 from shortlist.annotate.db.schema import REVISION, Item, credentials, tables
+from shortlist.annotate.db.store import first_line
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
 from shortlist.annotate.project.project import (
     INSTRUCTIONS,
@@ -33,6 +37,7 @@ from shortlist.annotate.project.project import (
 from shortlist.errors import InputError
 from shortlist.internal.files import sync_directory
 
+LOGGER = logging.getLogger("shortlist.annotate")
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 # columns added since may be empty, so older rows still fit
 READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
@@ -212,3 +217,70 @@ def _extract_media(project: Project, archive: zipfile.ZipFile) -> None:
         with archive.open(name) as packed, target.open("wb") as file:
             shutil.copyfileobj(packed, file)
     os.sync()
+
+
+# -- scheduled ---------------------------------------------------------------------------------------------------------
+
+BACKUPS = "backups"
+_PERIOD = re.compile(r"([1-9][0-9]{0,5})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A backup every so many seconds, and how many to keep."""
+
+    seconds: float
+    keep: int
+
+
+def read_period(words: str) -> float:
+    """Seconds from words such as 30m, 1h or 1d."""
+    found = _PERIOD.fullmatch(words.strip())
+    if found is None:
+        raise InputError(f"--backup-every {words!r}: expected a number and s, m, h or d, such as 1h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def last_backup(folder: Path) -> float | None:
+    """When the newest scheduled backup was written."""
+    times = [path.stat().st_mtime for path in (folder / BACKUPS).glob("*.zip")]
+    return max(times, default=None)
+
+
+@contextmanager
+def backing_up(project: Project, schedule: Schedule | None) -> Iterator[None]:
+    """Backups by a thread, into a folder of the project, until the block ends."""
+    if schedule is None:
+        yield
+        return
+    stop = threading.Event()
+    threading.Thread(target=_keep_backing_up, args=(project, schedule, stop), name="backups", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def _keep_backing_up(project: Project, schedule: Schedule, stop: threading.Event) -> None:
+    last = last_backup(project.folder)
+    while not stop.wait(0 if last is None else max(0.0, last + schedule.seconds - time.time())):
+        last = time.time()
+        try:
+            back_up(project, schedule.keep)
+        except Exception as error:  # a full disk now may have room in an hour
+            fields = {"error": f"{type(error).__name__}: {first_line(error)}"[:300]}
+            LOGGER.error("a backup failed", extra={"fields": fields})
+
+
+def back_up(project: Project, keep: int) -> Path:
+    """Write one backup beside the others and remove the oldest beyond `keep`."""
+    folder = project.folder / BACKUPS
+    folder.mkdir(mode=0o700, exist_ok=True)
+    out = folder / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.zip"
+    saved = write_backup(project, out)
+    if saved.missing:
+        LOGGER.error("a backup lacks files", extra={"fields": {"missing": len(saved.missing)}})
+    for old in sorted(folder.glob("*.zip"))[:-keep]:
+        old.unlink(missing_ok=True)
+    return out

@@ -35,11 +35,16 @@ _UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\
 class People:
     """The annotators of one project, and what they and the admins come in with."""
 
-    def __init__(self, project: Project, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        project: Project,
+        clock: Callable[[], float] = time.time,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = project.store
         self.clock = clock
-        self.ended = 0
-        """How many times credentials were ended here: a remembered one holds only while this stays the same."""
+        self.on_end = on_end
+        """Called whenever credentials were ended: whoever remembers one must look again."""
         self._signer = URLSafeTimedSerializer(project.secret, salt="shortlist.invite")
 
     # -- annotators and their links ----------------------------------------------------------------------------------
@@ -72,7 +77,7 @@ class People:
             ).scalar()
             old = (Credential.annotator_id == annotator_id, Credential.kind == "session")
             connection.execute(delete(Credential).where(*old))
-        self.ended += 1
+        self.on_end()
         if serial is None:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
         return self._sign(annotator_id, serial)
@@ -97,7 +102,7 @@ class People:
             gone = {"active": False, "invite_serial": Annotator.invite_serial + 1}
             found = connection.execute(update(Annotator).where(Annotator.id == annotator_id).values(gone)).rowcount
             connection.execute(delete(Credential).where(Credential.annotator_id == annotator_id))
-        self.ended += 1
+        self.on_end()
         if not found:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
 
@@ -122,7 +127,7 @@ class People:
         with self.store.write() as connection:
             named = (Credential.label == name, Credential.role.in_(STAFF))
             count = connection.execute(delete(Credential).where(*named)).rowcount
-        self.ended += 1
+        self.on_end()
         if not count:
             raise NotFound("no_admin", f"there is no owner or reviewer {name!r}")
         return int(count)
@@ -150,7 +155,7 @@ class People:
         with self.store.write() as connection:
             named += [] if like is None else [_same_person(like)]
             count = connection.execute(delete(Credential).where(*named)).rowcount
-        self.ended += 1
+        self.on_end()
         if not count:
             raise NotFound("no_session", f"there is no session {session}" + ("" if like is None else " of yours"))
 
@@ -180,7 +185,7 @@ class People:
             named = (Credential.id == token_id, Credential.kind == "token")
             if not connection.execute(delete(Credential).where(*named)).rowcount:
                 raise NotFound("no_token", f"there is no token {token_id}")
-        self.ended += 1
+        self.on_end()
 
     def issue(
         self, connection: Connection, kind: str, role: str, annotator_id: int | None, label: str, seconds: float | None

@@ -17,7 +17,8 @@ from typing import IO, Any
 from sqlalchemy import delete, select
 from sqlalchemy.exc import DBAPIError
 
-from shortlist.annotate.db.schema import Credential, LabelClass, tables
+from shortlist.annotate.db.checking import check_rows
+from shortlist.annotate.db.schema import Credential, Item, LabelClass, tables
 from shortlist.annotate.db.store import Store, first_line, sqlite_url
 from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.score import read_score
@@ -100,12 +101,15 @@ class Project:
         return cls(folder, settings, store, _secret(folder))
 
     @classmethod
-    def open(cls, folder: Path) -> "Project":
-        """Open what `create` made. If its secret was removed, a new one is made, and nobody stays signed in."""
+    def open(cls, folder: Path, share: int = 1) -> "Project":
+        """Open what `create` made; `share`: how many processes share the database's connections.
+
+        If its secret was removed, a new one is made, and nobody stays signed in.
+        """
         if (folder / UNFINISHED).exists():
             raise InputError(f"{folder}: `shortlist annotate init` did not finish here: run it again")
         settings, known = read_settings(folder), (folder / SECRET).exists()
-        project = cls(folder, settings, Store.open(_url(folder, settings)), _secret(folder))
+        project = cls(folder, settings, Store.open(_url(folder, settings), share), _secret(folder))
         if not known:
             with project.store.write() as connection:
                 connection.execute(delete(Credential))
@@ -122,6 +126,16 @@ class Project:
     def status(self) -> dict[str, Any]:
         """Progress, annotators, agreement, the model's score: what the admin page shows."""
         return {**Stats(self.store).status(), "score": read_score(self.live)}
+
+    def check(self) -> list[str]:
+        """What is wrong with the database, its rows and the files of items, one line each."""
+        found = self.store.check()
+        if found:
+            return found  # rows cannot be trusted to be read
+        with self.store.read() as connection:
+            files = connection.execute(select(Item.id, Item.file).where(Item.file.is_not(None)).order_by(Item.id)).all()
+        missing = [f"item {key}: its file is missing" for key, file in files if not (self.media / str(file)).is_file()]
+        return [*check_rows(self.store), *missing]
 
     def discard(self) -> None:
         """Remove what `create` made and everything that came in since."""

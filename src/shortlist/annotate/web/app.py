@@ -15,12 +15,13 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web import views
-from shortlist.annotate.web.api import admin, answering, data, identity, media, search, session
+from shortlist.annotate.web.api import admin, answering, data, health, identity, media, search, session
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.web.board import Board, Rate
 from shortlist.annotate.web.dispatch import Dispatch, invalid, refusal
 from shortlist.annotate.web.guard import Guard
-from shortlist.annotate.web.limits import Limits, Rate
+from shortlist.annotate.web.limits import Limits
 from shortlist.errors import InputError
 
 API = "/api/v1"
@@ -32,12 +33,13 @@ def create_app(
     limits: Limits | None = None,
     tls: bool = False,
     public_url: str | None = None,
+    board: Board | None = None,
     clock: Callable[[], float] = time.time,
     **queue_options: Any,
 ) -> FastAPI:
     """The app with its services; `queue_options` are those of `Queue`."""
-    limits, people = limits or Limits(), People(project, clock)
-    auth = Auth(project, people)
+    limits, people, board = limits or Limits(), People(project, clock), board or Board()
+    auth = Auth(project, people, board)
     queue = project.queue(clock=clock, **queue_options)
     app = FastAPI(
         title="Shortlist annotation",
@@ -55,20 +57,22 @@ def create_app(
         auth=auth,
         stats=Stats(project.store),
         writer=Writer(project.store),
+        board=board,
         limits=limits,
-        sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute),
-        submits=Rate(limits.submits_per_second, 2 * limits.submits_per_second),
+        sign_ins=Rate(limits.failed_sign_ins_per_minute / 60, limits.failed_sign_ins_per_minute, board.sign_ins),
+        submits=Rate(limits.submits_per_second, 2 * limits.submits_per_second, board.submits),
         tls=tls,
         public_url=public_url,
     )
     for routes in (session, answering, search, media, identity, admin, data):
         app.include_router(routes.router, prefix=API)
+    app.include_router(health.router)
     views.add_pages(app)
     _add_refusals(app)
     app.add_middleware(
         Dispatch, services=app.state.services, router=answering.router, prefix=API, endpoints=answering.HOT
     )
-    app.add_middleware(Guard, limits=limits, auth=auth, tls=tls, public_url=public_url)
+    app.add_middleware(Guard, limits=limits, auth=auth, board=board, tls=tls, public_url=public_url)
     return app
 
 

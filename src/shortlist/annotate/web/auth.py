@@ -10,6 +10,7 @@ from shortlist.annotate.db.schema import Annotator, Credential
 from shortlist.annotate.problems import Conflict, Unauthorized
 from shortlist.annotate.project.people import DAY, People, digest
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.web.board import ENDED, Board
 
 SESSION_SECONDS = 30 * DAY
 REMEMBER_SECONDS = 5.0
@@ -29,14 +30,15 @@ class Principal:
 class Auth:
     """Signs people in and out, and knows whoever comes back."""
 
-    def __init__(self, project: Project, people: People) -> None:
-        self.people = people
+    def __init__(self, project: Project, people: People, board: Board | None = None) -> None:
+        self.people, self.board = people, board or Board()
+        people.on_end = self.forget
         self.store, self.clock = project.store, people.clock
         self._key = hashlib.sha256(b"outbox " + project.secret).digest()
         # Tells projects apart in what browsers keep by host or address (cookies, pictures): there may be others there.
         self.tag = hashlib.sha256(b"tag " + project.secret).hexdigest()[:12]
         # for a few seconds, and only while no credential was ended: (who, until, `ended` at that moment)
-        self._remembered: dict[tuple[str, str], tuple[Principal, float, int]] = {}
+        self._remembered: dict[tuple[str, str], tuple[Principal, float, float]] = {}
 
     def sign_in(self, secret: str, present: Principal | None = None) -> tuple[str, str]:
         """Trade the secret of an invite or one-time link for a session; returns the session's secret and the role.
@@ -66,7 +68,11 @@ class Auth:
         """End a session."""
         with self.store.write() as connection:
             connection.execute(delete(Credential).where(Credential.id == credential, Credential.kind == "session"))
-        self.people.ended += 1
+        self.people.on_end()
+
+    def forget(self) -> None:
+        """Credentials were ended: no process goes by what it remembers."""
+        self.board.add(ENDED)
 
     def cookie_name(self, role: str) -> str:
         """One for annotators and one for the admin page: an owner who tries an invite link here stays an owner.
@@ -92,7 +98,7 @@ class Auth:
         known = self.remembered(secret, kind)
         if known is not None:
             return known
-        ended, now = self.people.ended, self.clock()
+        ended, now = self.board.total(ENDED), self.clock()
         with self.store.read() as connection:
             row = connection.execute(
                 select(Credential.id, Credential.role, Credential.annotator_id, Credential.expires_at)
@@ -117,7 +123,7 @@ class Auth:
     def remembered(self, secret: str, kind: str) -> Principal | None:
         """The same without asking the database, where somebody asked a few seconds ago."""
         found, until, ended = self._remembered.get((digest(secret), kind), (None, 0.0, 0))
-        return found if self.clock() < until and ended == self.people.ended else None
+        return found if self.clock() < until and ended == self.board.total(ENDED) else None
 
     def outbox(self, who: Principal) -> str:
         """Names what a browser keeps for `who` in this project; one address may serve several of both."""

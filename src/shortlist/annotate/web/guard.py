@@ -6,6 +6,7 @@ small; a fault is one line in the log and a plain refusal.
 
 import asyncio
 import json
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shortlist.annotate.problems import Forbidden, Problem, TooLarge, TooSlow
 from shortlist.annotate.web.auth import Auth
+from shortlist.annotate.web.board import FAULTS, GROUPS, Board
 from shortlist.annotate.web.limits import Limits
 from shortlist.annotate.web.logs import log_fault, refusal_of
 
@@ -36,13 +38,17 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 LINGER_SECONDS = 2.0
+_GROUPS = {f"/api/v1/{name}": place for place, name in enumerate(GROUPS)}
+OTHER = len(GROUPS) - 1
 
 
 class Guard:
     """ASGI middleware; reads each body within the limits, so that no route can forget to check."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, auth: Auth, tls: bool, public_url: str | None = None) -> None:
-        self.app, self.limits, self.auth = app, limits, auth
+    def __init__(
+        self, app: ASGIApp, limits: Limits, auth: Auth, board: Board, tls: bool, public_url: str | None = None
+    ) -> None:
+        self.app, self.limits, self.auth, self.board = app, limits, auth, board
         # a proxy may not pass on the Host that people asked for; nginx does not unless told to
         self.public_host = urlsplit(public_url or "").netloc
         self.headers = {**HEADERS, **({"strict-transport-security": "max-age=31536000"} if tls else {})}
@@ -52,7 +58,13 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        reply = _Reply(scope, send, self.headers)
+        begun, reply = time.monotonic(), _Reply(scope, send, self.headers)
+        try:
+            await self._answer(scope, receive, reply)
+        finally:
+            self.board.note(_GROUPS.get(scope["path"], OTHER), reply.status, time.monotonic() - begun)
+
+    async def _answer(self, scope: Scope, receive: Receive, reply: "_Reply") -> None:
         headers, incoming = Headers(scope=scope), _Incoming(receive)
         try:
             if scope["method"] not in SAFE_METHODS:
@@ -69,6 +81,7 @@ class Guard:
         try:
             await self.app(asked, _replay(body, receive), reply.send)
         except Exception as error:  # whatever it is, one line; a traceback per request would fill the disk
+            self.board.add(FAULTS)
             log_fault(error, scope["method"], scope["path"])
             if reply.begun:
                 raise
@@ -121,11 +134,11 @@ class _Reply:
 
     def __init__(self, scope: Scope, send: Send, headers: dict[str, str]) -> None:
         self.scope, self._send, self._headers = scope, send, headers
-        self.begun = False
+        self.begun, self.status = False, 499  # until there is one: whoever asked has gone
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
+            self.begun, self.status = True, message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in self._headers.items():
                 headers.setdefault(name, value)

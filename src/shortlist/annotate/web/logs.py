@@ -56,6 +56,7 @@ def describe(error: BaseException) -> str:
 
 def refusal_of(error: Exception) -> Problem:
     """What the client is told: whether to come again later, and no more."""
-    if isinstance(error, DBAPIError | sqlite3.Error | OSError):
+    driver = type(error).__module__.startswith("psycopg")
+    if driver or isinstance(error, DBAPIError | sqlite3.Error | OSError):
         return Unavailable("storage", "the server cannot read or store anything just now: it is tried again")
     return Fault("fault", "the server failed on this request; its log says why")

@@ -16,11 +16,15 @@ from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import LivePlan, live_plan
 from shortlist.annotate.live.supervisor import supervising
 from shortlist.annotate.project.alone import alone
+from shortlist.annotate.project.backup import Schedule, backing_up, read_period
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.web.app import create_app
+from shortlist.annotate.web.board import Board
 from shortlist.annotate.web.limits import is_address
 from shortlist.annotate.web.logs import start_logging
+from shortlist.annotate.web.workers import Workers, told_of
 from shortlist.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,7 +85,7 @@ def is_local(host: str) -> bool:
 
 
 def admin_url(project: Project, address: Address) -> str:
-    """A fresh one-time link for the admin."""
+    """A fresh one-time link for an owner."""
     return join_link(address.url, People(project).admin_link())
 
 
@@ -107,18 +111,42 @@ def serve_project(
     epsilon: float | None = None,
     test: str | None = None,
     features: str | None = None,
+    workers: int = 1,
+    backup_every: str | None = None,
+    keep: int = 24,
 ) -> None:
-    """Serve until told to stop; `say` is given the admin's one-time link. The options are those of `live_plan`."""
+    """Serve until told to stop; `say` is given the owner's one-time link.
+
+    Args:
+        project: what to serve.
+        address: where.
+        say: is told how to get in.
+        policy: as for `live_plan`, and so are epsilon, test and features.
+        epsilon: see there.
+        test: see there.
+        features: see there.
+        workers: processes that answer; more than one on PostgreSQL only.
+        backup_every: a time such as 30m, 1h or 1d between backups, kept in the project's folder.
+        keep: how many of these backups.
+    """
     live = live_plan(project.settings, policy, epsilon, test, features=features)
     check_live(project, live)
+    if workers > 1 and project.store.is_sqlite:
+        raise InputError("--workers: SQLite has one writer, so more than one process needs PostgreSQL")
+    backups = None if backup_every is None else Schedule(read_period(backup_every), keep)
+    problems = project.store.check(quick=True)
+    if problems:
+        raise InputError(
+            f"the database is damaged ({problems[0]}): restore a backup, or see `shortlist annotate check`"
+        )
     with _sole_server(project):
         listener, address = listen(address)
         if People(project).has_owner():  # links belong into no log: one at the first start, later ones on demand
-            link = f"for an admin's link: shortlist annotate invite {project.folder} --url {address.url}"
+            link = f"for an owner's link: shortlist annotate invite {project.folder} --url {address.url}"
             say(f"Serving {address.url} ({link})")
         else:
-            say(f"Admin (works once): {admin_url(project, address)}")
-        serve(project, address, listener, live)
+            say(f"Owner (works once): {admin_url(project, address)}")
+        serve(project, address, listener, live, workers, backups)
 
 
 def _sole_server(project: Project) -> AbstractContextManager[None]:
@@ -128,21 +156,38 @@ def _sole_server(project: Project) -> AbstractContextManager[None]:
     return alone(project.folder / SERVING, f"{project.folder} is being served already")
 
 
-def serve(project: Project, address: Address, listener: socket.socket, live: LivePlan | None = None) -> None:
+def serve(
+    project: Project,
+    address: Address,
+    listener: socket.socket,
+    live: LivePlan | None = None,
+    workers: int = 1,
+    backups: Schedule | None = None,
+) -> None:
     """Serve until told to stop; with `live`, a model that is trained alongside chooses the shortlists."""
     if threading.current_thread() is threading.main_thread():
         # uvicorn stops in good order and then raises the signal once more, which must not end us before our own end
         signal.signal(signal.SIGTERM, _end)
-    with supervising(project, live) as supervisor:
-        chooser = None if supervisor is None else supervisor.chooser
-        app = create_app(project, tls=address.secure, public_url=address.public_url, chooser=chooser)
+    start_logging()
+    with supervising(project, live) as supervisor, backing_up(project, backups):
         if supervisor is not None:
             supervisor.start()
-        _run(app, address, listener)
+        if workers > 1:
+            Workers(project, listener, workers, told_of(address, live)).run()
+        else:
+            run_app(project, address, listener, None if supervisor is None else supervisor.chooser)
 
 
-def _run(app: FastAPI, address: Address, listener: socket.socket) -> None:
+def run_app(
+    project: Project,
+    address: Address,
+    listener: socket.socket,
+    chooser: Chooser | None,
+    board: Board | None = None,
+) -> None:
+    """Answer on `listener` in this process until told to stop."""
     start_logging()
+    app = create_app(project, tls=address.secure, public_url=address.public_url, board=board, chooser=chooser)
     make_server(app, address).run(sockets=[listener])
 
 

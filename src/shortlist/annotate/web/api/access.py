@@ -1,7 +1,7 @@
 """What every route needs: the services of the app, and who is asking."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
@@ -22,7 +22,9 @@ from shortlist.annotate.queue.queue import Queue
 from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web.api.models import ErrorOut
 from shortlist.annotate.web.auth import Auth, Principal
-from shortlist.annotate.web.limits import Limits, Rate
+from shortlist.annotate.web.board import Board, Rate
+from shortlist.annotate.web.limits import Limits
+from shortlist.annotate.web.logs import LOGGER
 
 _bearer = HTTPBearer(auto_error=False, description="a program's token")
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -39,11 +41,18 @@ class Services:
     auth: Auth
     stats: Stats
     writer: Writer
+    board: Board
     limits: Limits
     sign_ins: Rate
     submits: Rate
     tls: bool
     public_url: str | None
+    looked: dict[str, Any] = field(default_factory=dict)
+    """What was looked at a moment ago (`health`)."""
+
+    def log(self, message: str, **fields: Any) -> None:
+        """One line in the server's log."""
+        LOGGER.error(message, extra={"fields": fields})
 
     def audit(self, who: Principal, action: str, subject: str = "", **detail: Any) -> None:
         """Note what an owner or a reviewer did."""
@@ -105,7 +114,7 @@ async def annotator(who: Anyone) -> int:
 
 async def submitter(app: App, annotator_id: Annotated[int, Depends(annotator)]) -> int:
     """The same, held to the rate of submitting."""
-    app.submits.spend(str(annotator_id))
+    app.submits.spend(annotator_id)
     return annotator_id
 
 

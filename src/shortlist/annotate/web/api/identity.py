@@ -61,7 +61,7 @@ def remove_admin(app: App, who: Owner, name: Annotated[Name, Path()]) -> None:
 def erase_annotator(app: App, who: Owner, annotator: Id) -> Erased:
     """Erase a person and all that they said, for good; what they answered is asked again, of others."""
     count = erase_person(app.project, annotator, who)
-    app.people.ended += 1
+    app.people.on_end()
     return Erased(answers=count)
 
 
