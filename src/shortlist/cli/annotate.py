@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from shortlist.cli.annotate_backup import Folder, backup, check, restore
 from shortlist.cli.options import Features
 
 app = typer.Typer(
@@ -16,7 +17,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Folder = Annotated[Path, typer.Argument(help="The project folder.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
@@ -320,59 +320,8 @@ def import_answers(
     _print_outcome(outcome.added, outcome.skipped, "answers", known)
 
 
-@app.command()
-def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip to write.")]) -> None:
-    """Save everything in one file, even while the server runs. Keep it private: it holds the project's secret.
-
-    If pictures or sounds are gone from the disk, the rest is saved, they are named, and the exit status is 1.
-
-    Example: shortlist annotate backup birds birds.zip
-    """
-    from shortlist.annotate import Project, write_backup
-
-    with Project.open(project) as opened:
-        saved = write_backup(opened, out)
-    for name in saved.missing[:20]:
-        typer.echo(f"not saved, its file is missing or cannot be read: {name}", err=True)
-    if len(saved.missing) > 20:
-        typer.echo(f"... and {len(saved.missing) - 20} more", err=True)
-    typer.echo(f"{saved.rows} rows in {out}", err=True)
-    if saved.missing:
-        raise typer.Exit(1)
-
-
-@app.command()
-def check(project: Folder) -> None:
-    """Look for damage: the database's own check, figures that do not add up, files that are gone.
-
-    Exits with 1 if anything is found. A server may be running.
-
-    Example: shortlist annotate check birds
-    """
-    from shortlist.annotate import Project
-
-    with Project.open(project) as opened:
-        found = opened.check()
-    for line in found:
-        typer.echo(line, err=True)
-    typer.echo(f"{len(found)} problems" if found else "sound", err=bool(found))
-    if found:
-        raise typer.Exit(1)
-
-
-@app.command()
-def restore(
-    source: Annotated[Path, typer.Argument(help="What `backup` wrote.")],
-    project: Annotated[Path, typer.Argument(help="A new project folder.")],
-    database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
-) -> None:
-    """Make a project from a backup, in SQLite or PostgreSQL.
-
-    Example: shortlist annotate restore birds.zip birds-again
-    """
-    from shortlist.annotate import restore_backup
-
-    typer.echo(f"{restore_backup(source, project, database)} rows in {project}", err=True)
+for _command in (backup, check, restore):
+    app.command()(_command)
 
 
 @app.command()
