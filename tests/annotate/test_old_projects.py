@@ -16,10 +16,10 @@ from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import live_plan
 from shortlist.annotate.live.trainer import Trainer
+from shortlist.annotate.project.additions import Additions, add_to_project
 from shortlist.annotate.project.backup import restore_backup
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.setup import Additions, add_to_project
 
 from .conftest import Site
 

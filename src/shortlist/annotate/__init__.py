@@ -16,16 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shortlist.annotate.demo import run_demo
     from shortlist.annotate.formats.label_studio_answers import import_file
+    from shortlist.annotate.project.additions import Additions, add_to_project
     from shortlist.annotate.project.backup import restore_backup, write_backup
     from shortlist.annotate.project.project import Project
-    from shortlist.annotate.setup import (
-        Additions,
-        add_to_project,
-        export_file,
-        init_project,
-        make_invitation,
-        rename_by_name,
-    )
+    from shortlist.annotate.setup import export_file, init_project, make_invitation, rename_by_name
     from shortlist.annotate.web.serve import Address, serve_project
 
 __all__ = [
@@ -48,9 +42,10 @@ __all__ = [
 _MODULES = {
     "demo": ("run_demo",),
     "formats.label_studio_answers": ("import_file",),
+    "project.additions": ("Additions", "add_to_project"),
     "project.backup": ("restore_backup", "write_backup"),
     "project.project": ("Project",),
-    "setup": ("Additions", "add_to_project", "export_file", "init_project", "make_invitation", "rename_by_name"),
+    "setup": ("export_file", "init_project", "make_invitation", "rename_by_name"),
     "web.serve": ("Address", "serve_project"),
 }
 

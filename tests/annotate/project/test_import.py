@@ -10,12 +10,13 @@ from PIL import Image
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Item, Slot
+from shortlist.annotate.project.additions import Additions, add_to_project
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.media import audio_type
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold
-from shortlist.annotate.setup import Additions, add_to_project, init_project
+from shortlist.annotate.setup import init_project
 from shortlist.data import load
 from shortlist.errors import InputError
 

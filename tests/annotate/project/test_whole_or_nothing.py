@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.backup import restore_backup, write_backup
 from shortlist.annotate.project.project import DATABASE, UNFINISHED, Project, Settings
 from shortlist.annotate.project.sources import find_sources
-from shortlist.annotate.setup import Additions, init_project
+from shortlist.annotate.setup import init_project
 from shortlist.errors import InputError
 
 COMMAND = [sys.executable, "-m", "shortlist", "annotate"]
@@ -47,7 +48,7 @@ def test_a_killed_init_can_be_run_again(files, tmp_path, database):
     folder = tmp_path / "p"
     script = (
         "import os, sys, pathlib\n"
-        "from shortlist.annotate.setup import Additions, init_project\n"
+        "from shortlist.annotate import Additions, init_project\n"
         "items, classes, folder, database = sys.argv[1:]\n"
         "import shortlist.annotate.setup as setup\n"
         "setup.check_live = lambda *a: os.kill(os.getpid(), 9)\n"

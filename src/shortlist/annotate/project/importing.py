@@ -73,7 +73,7 @@ def add_items(
     outcome = ImportOutcome()
     with project.store.read() as connection:
         names = {*class_ids(connection), *classes}
-        good = _check(connection, found, gold or {}, names, outcome)
+        good = check_items(connection, found, gold or {}, names, outcome)
     _refuse_if(strict, outcome)
     with _media_batch(project.media) as (folder, keep):
         ready = list(_prepare(good, folder, project.media, outcome, progress))
@@ -121,7 +121,7 @@ def _refuse_if(strict: bool, outcome: ImportOutcome) -> None:
         raise InputError(f"nothing imported: {where}: {reason}{more}")
 
 
-def _check(
+def check_items(
     connection: Connection,
     found: list[Source],
     gold: Mapping[str, str],

@@ -8,9 +8,9 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -122,6 +122,15 @@ class Project:
         if self.settings.compare:
             chooser, typing = Comparing(chooser), True
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)
+
+    def with_settings(self, changes: Mapping[str, Any]) -> Settings:
+        """The settings with these changed, checked."""
+        return replace(self.settings, **changes)
+
+    def store_settings(self, settings: Settings) -> None:
+        """Write the settings down; this open project has them from now on, others when they are opened."""
+        _write_private(self.folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+        object.__setattr__(self, "settings", settings)
 
     def status(self) -> dict[str, Any]:
         """Progress, annotators, agreement, the model's score: what the admin page shows."""

@@ -12,16 +12,20 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from sqlalchemy import Connection, false, func, select, true
+from sqlalchemy import BigInteger, Connection, cast, false, func, select, true
 
+from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Measure, Question, Slot
 from shortlist.annotate.db.statements import STANDING
 from shortlist.annotate.db.store import Store
+from shortlist.annotate.project.review.agreement import read_units, report
 from shortlist.annotate.project.ways import compare_ways
 
 SAMPLE = 10_000
 POINTS = 250
+DAY, DAYS = 86_400, 30
 KEEP_SECONDS = 2.5  # the admin page asks every 3 s, so what it shows is fresh
+KEEP_AGREEMENT_SECONDS = 60.0
 KEEP_COUNTS_SECONDS = 20.0  # this counts every answer: a second's work if there are a million
 
 
@@ -31,7 +35,7 @@ class Stats:
     def __init__(self, store: Store) -> None:
         self.store = store
         # one each, so that answers need not wait for an admin
-        self._locks = {name: threading.Lock() for name in ("progress", "status", "counts")}
+        self._locks = {name: threading.Lock() for name in ("progress", "status", "counts", "agreement", "work")}
         self._kept: dict[str, tuple[float, dict[Any, Any]]] = {}
 
     def progress(self, settled: int = 0) -> dict[str, Any]:
@@ -65,6 +69,14 @@ class Stats:
     def class_counts(self) -> dict[int | None, int]:
         """How many answers picked each class, without gold items; the key None is for None."""
         return self._keep("counts", _class_counts, KEEP_COUNTS_SECONDS)
+
+    def work(self) -> dict[str, Any]:
+        """Answers per day and person."""
+        return self._keep("work", _work, KEEP_AGREEMENT_SECONDS)
+
+    def agreement(self) -> dict[str, Any]:
+        """How far people agree (`review.agreement`)."""
+        return self._keep("agreement", lambda connection: report(*read_units(connection)), KEEP_AGREEMENT_SECONDS)
 
     def _keep(
         self, name: str, compute: Callable[[Connection], dict[Any, Any]], seconds: float = KEEP_SECONDS
@@ -145,8 +157,24 @@ _PICKED = (
 )
 
 
+def _work(connection: Connection) -> dict[str, Any]:
+    """Standing answers by day (since 1970) and person, the latest days; and all of the last hour."""
+    day = cast(func.floor(Answer.answered_at / DAY), BigInteger)
+    join = select(day, Question.annotator_id, func.count()).join(Question, Question.id == Answer.question_id)
+    since = connection.execute(select(func.max(Answer.answered_at))).scalar() or 0.0
+    recent = Answer.answered_at > since - DAYS * DAY
+    rows = connection.execute(join.where(recent, *STANDING).group_by(day, Question.annotator_id).order_by(day)).all()
+    hour = select(func.count()).where(Answer.answered_at > time.time() - 3600, Answer.kind.in_(("answer", "typed")))
+    days = [{"day": int(at), "person": person, "answers": count} for at, person, count in rows]
+    return {"days": days, "last_hour": connection.execute(hour).scalar_one()}
+
+
 def _class_counts(connection: Connection) -> dict[int | None, int]:
-    return {class_id: count for class_id, count in connection.execute(_PICKED)}  # noqa: C416
+    classes, found = read_class_map(connection), dict[int | None, int]()
+    for class_id, count in connection.execute(_PICKED):
+        today = None if class_id is None else classes.now(class_id)
+        found[today] = found.get(today, 0) + count
+    return found
 
 
 def latest_answers(connection: Connection, limit: int = SAMPLE) -> list[dict[str, Any]]:

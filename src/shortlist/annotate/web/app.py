@@ -15,13 +15,26 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web import views
-from shortlist.annotate.web.api import admin, answering, data, health, identity, media, search, session
+from shortlist.annotate.web.api import (
+    admin,
+    answering,
+    classes,
+    data,
+    health,
+    identity,
+    media,
+    review,
+    search,
+    session,
+    uploads,
+)
 from shortlist.annotate.web.api.access import Services
 from shortlist.annotate.web.auth import Auth
 from shortlist.annotate.web.board import Board, Rate
 from shortlist.annotate.web.dispatch import Dispatch, invalid, refusal
 from shortlist.annotate.web.guard import Guard
 from shortlist.annotate.web.limits import Limits
+from shortlist.annotate.web.uploads import Uploads
 from shortlist.errors import InputError
 
 API = "/api/v1"
@@ -56,6 +69,7 @@ def create_app(
         people=people,
         auth=auth,
         stats=Stats(project.store),
+        uploads=Uploads(project),
         writer=Writer(project.store),
         board=board,
         limits=limits,
@@ -64,7 +78,7 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for routes in (session, answering, search, media, identity, admin, data):
+    for routes in (session, answering, search, media, identity, admin, data, review, classes, uploads):
         app.include_router(routes.router, prefix=API)
     app.include_router(health.router)
     views.add_pages(app)

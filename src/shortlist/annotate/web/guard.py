@@ -22,7 +22,10 @@ from shortlist.annotate.web.limits import Limits
 from shortlist.annotate.web.logs import log_fault, refusal_of
 
 CUSTOM_HEADER = "x-shortlist"
-UPLOADS = frozenset(f"/api/v1/{name}" for name in ("items", "items/gold", "items/media", "import/label-studio"))
+UPLOADS = frozenset(
+    f"/api/v1/{name}"
+    for name in ("items", "items/gold", "items/media", "import/label-studio", "uploads", "uploads/preview")
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "

@@ -25,6 +25,7 @@ from shortlist.annotate.web.auth import Auth, Principal
 from shortlist.annotate.web.board import Board, Rate
 from shortlist.annotate.web.limits import Limits
 from shortlist.annotate.web.logs import LOGGER
+from shortlist.annotate.web.uploads import Uploads
 
 _bearer = HTTPBearer(auto_error=False, description="a program's token")
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -40,6 +41,7 @@ class Services:
     people: People
     auth: Auth
     stats: Stats
+    uploads: Uploads
     writer: Writer
     board: Board
     limits: Limits

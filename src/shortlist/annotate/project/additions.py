@@ -1,0 +1,147 @@
+"""What is added to a project from files: items, classes, gold answers, instructions, known classes, scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.statements import class_ids, class_names
+from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
+from shortlist.annotate.project.instructions import set_instructions
+from shortlist.annotate.project.known_items import mark_known
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.scores import set_scores
+from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
+from shortlist.errors import InputError
+from shortlist.policies import read_known, read_scores
+
+
+@dataclass(frozen=True)
+class Additions:
+    """The files from which a project is made, or which are added to one; see `shortlist annotate add --help`."""
+
+    items: Path | None = None
+    classes: Path | None = None
+    gold: Path | None = None
+    instructions: Path | None = None
+    known: Path | None = None
+    scores: Path | None = None
+    text_column: str | None = None
+    item_column: str | None = None
+    strict: bool = False
+
+    def read(self) -> "Read":
+        """What the files hold; one that cannot be read is refused before anything is changed."""
+        return Read(
+            [] if self.items is None else list(find_sources(self.items, self.text_column, self.item_column)),
+            {} if self.classes is None else read_classes(self.classes),
+            {} if self.gold is None else read_gold(self.gold),
+            None if self.instructions is None else read_instructions(self.instructions),
+        )
+
+    def read_given(self, items: Sequence[str], classes: Sequence[str]) -> "Given":
+        """What is known of these items, which may be about to be added, with these classes."""
+        known = {}
+        if self.known is not None:
+            rows, labels = read_known(self.known, items, classes)
+            known = {items[row]: classes[k] for row, k in zip(rows.tolist(), labels.tolist(), strict=True)}
+        return Given(items, known, None if self.scores is None else read_scores(self.scores, items, classes))
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the files hold."""
+
+    items: list[Source]
+    classes: Mapping[str, str | None]
+    gold: Mapping[str, str]
+    instructions: str | None
+
+
+@dataclass(frozen=True)
+class Given:
+    """Known classes by item, and an (N, K) table of scores, if any."""
+
+    items: Sequence[str] = ()
+    known: Mapping[str, str] = field(default_factory=dict)
+    scores: NDArray[np.float32] | None = None
+
+    def store(self, project: Project, outcome: ImportOutcome) -> None:
+        """Put it where the trainer looks for it."""
+        outcome.known, skipped = mark_known(project, self.known)
+        outcome.skipped += skipped
+        if self.scores is not None:
+            outcome.scored = set_scores(project, self.items, self.scores)
+
+
+def add_to_project(
+    project: Project, additions: Additions, progress: Progress = lambda done, total: None
+) -> ImportOutcome:
+    """Add classes, items, gold answers, instructions, known classes, scores; what is refused changes nothing.
+
+    Gold answers are for the items that come in, or for existing ones if none do.
+    """
+    wanted = ("items", "classes", "gold", "instructions", "known", "scores")
+    if all(getattr(additions, name) is None for name in wanted):
+        raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
+    read = additions.read()
+    if additions.classes is not None and not read.classes:
+        raise InputError(f"{additions.classes}: no classes found")
+    check_kinds(project, kinds(read.items))
+    something = additions.known is not None or additions.scores is not None
+    given = additions.read_given(*_names(project, read)) if something else Given()
+    if additions.items is None:
+        outcome = mark_gold(project, read.gold, classes=read.classes, strict=additions.strict)
+    else:
+        outcome = add_read(project, read, additions.strict, progress)
+    given.store(project, outcome)
+    if read.instructions is not None:
+        set_instructions(project, read.instructions)
+    return outcome
+
+
+def _names(project: Project, read: Read) -> tuple[list[str], list[str]]:
+    """Of the items and classes that there will be."""
+    with project.store.read() as connection:
+        items = list(connection.execute(select(Item.name).order_by(Item.id)).scalars())
+        classes = class_names(connection)
+    items += [source.name for source in read.items]
+    return list(dict.fromkeys(items)), list(dict.fromkeys([*classes, *read.classes]))
+
+
+def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> ImportOutcome:
+    """Add items with their gold answers and classes."""
+    return add_items(project, read.items, gold=read.gold, classes=read.classes, strict=strict, progress=progress)
+
+
+def preview(project: Project, additions: Additions) -> ImportOutcome:
+    """What `add_to_project` would do, without doing it; files of pictures are not opened."""
+    read, outcome = additions.read(), ImportOutcome()
+    check_kinds(project, kinds(read.items))
+    with project.store.read() as connection:
+        known = class_ids(connection)
+        outcome.classes = len(known.keys() | read.classes.keys())
+        if additions.items is not None:
+            outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
+        elif read.gold:
+            found = select(Item.name, Item.gold).where(Item.name.in_(list(read.gold)[:10_000]))
+            there = dict(connection.execute(found).tuples())
+            for name, label in read.gold.items():
+                if name not in there:
+                    outcome.skipped.append((name, "a gold answer for an item that does not exist"))
+                elif label not in known:
+                    outcome.skipped.append((name, f"the gold answer {label!r} is not a class"))
+                elif there[name] is not None:
+                    outcome.skipped.append((name, "is a gold item already"))
+                else:
+                    outcome.added += 1
+    if additions.known is not None or additions.scores is not None:
+        given = additions.read_given(*_names(project, read))
+        outcome.known = len(given.known)
+        outcome.scored = 0 if given.scores is None else int((~np.isnan(given.scores).all(axis=1)).sum())
+    return outcome

@@ -1,0 +1,240 @@
+"""What owners and reviewers see and say over the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from shortlist.annotate.web.api.models import ClassId, In, SkippedOut
+
+Words = Annotated[str, Field(max_length=2000)]
+Version = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class GivenOut(BaseModel):
+    """A standing answer: a class, or null for None; `shortlist` holds the classes that were shown."""
+
+    person: int
+    name: str
+    answer: int | None
+    typed: bool
+    shortlist: list[int]
+    seconds: float | None
+
+
+class ReviewRow(BaseModel):
+    """An item with what people say about it. `known`: its class without asking, -1 for none of the classes."""
+
+    id: int
+    name: str
+    kind: str
+    text: str | None
+    media_type: str | None
+    state: str
+    gold: int | None
+    known: int | None
+    answers: list[GivenOut]
+    flags: int
+    corrected: bool
+
+
+class ReviewPage(BaseModel):
+    """A page of items. `after` asks for the next one; a page may be short, or even empty, and there may be more."""
+
+    items: list[ReviewRow]
+    after: int | None
+
+
+class EventOut(BaseModel):
+    """Something that was said about an item; `stands`: it was not taken back or closed."""
+
+    id: int
+    kind: str
+    who: str
+    at: float
+    class_id: int | None
+    shortlist: list[int]
+    seconds: float | None
+    words: str
+    stands: bool
+
+
+class ItemHistory(BaseModel):
+    """An item with everything that was said about it, oldest first; send `version` back with a correction."""
+
+    id: int
+    name: str
+    kind: str
+    text: str | None
+    media_type: str | None
+    state: str
+    gold: int | None
+    known: int | None
+    pending: int
+    version: int
+    corrected: bool
+    disagreement: bool
+    answers: list[GivenOut]
+    events: list[EventOut]
+    names: dict[int, str]
+
+
+class CorrectionIn(In):
+    """The class of an item, null for none of the classes; `seen` is the version that the reviewer looked at."""
+
+    answer: ClassId | None
+    seen: Version
+    why: Words = ""
+
+
+class UndoCorrectionIn(In):
+    """Take back the latest correction."""
+
+    seen: Version
+    why: Words = ""
+
+
+class NoteIn(In):
+    """A comment on an item, or a flag."""
+
+    kind: Literal["comment", "flag"] = "comment"
+    text: Words = ""
+
+
+class AlphaOut(BaseModel):
+    """Krippendorff's alpha with a 95 % interval, over so many items."""
+
+    value: float
+    low: float
+    high: float
+    items: int
+
+
+class ClassAlpha(AlphaOut):
+    """That of one class against all others."""
+
+    class_id: int
+
+
+class TimeAlpha(AlphaOut):
+    """That of the items whose last answer came up to then."""
+
+    at: float
+
+
+class PairOut(BaseModel):
+    """Two people: how many items both spoke about, and on how many they agree."""
+
+    one: int
+    other: int
+    items: int
+    same: int
+
+
+class ConfusedOut(BaseModel):
+    """Pairs of people of whom one said the one class, another the other; -1: None to a list that held the class."""
+
+    one: int
+    other: int
+    pairs: int
+
+
+class AgreementOut(BaseModel):
+    """How far people agree, by the latest answers; at most a minute old."""
+
+    alpha: AlphaOut | None
+    classes: list[ClassAlpha]
+    times: list[TimeAlpha]
+    pairs: list[PairOut]
+    confusion: list[ConfusedOut]
+
+
+class DayOut(BaseModel):
+    """What one person answered on one day, counted from 1970 in UTC."""
+
+    day: int
+    person: int
+    answers: int
+
+
+class WorkOut(BaseModel):
+    """Answers by day and person, of the latest 30 days; and how many came within the last hour."""
+
+    days: list[DayOut]
+    last_hour: int
+
+
+class TodoOut(BaseModel):
+    """What waits for somebody: items with open flags, items worth a second look."""
+
+    flagged: int
+    doubtful: int
+
+
+class ClassRow(BaseModel):
+    """A class: how often it was picked, how many items are known or gold ones of it, what became of it."""
+
+    id: int
+    name: str
+    description: str | None
+    answers: int
+    gold: int
+    known: int
+    merged_into: int | None
+    ended_at: float | None
+
+
+class MergeIn(In):
+    """The class that takes this one in."""
+
+    into: ClassId
+
+
+class AskedAgain(BaseModel):
+    """How many answers are asked for again."""
+
+    answers: int
+
+
+class SettingsOut(BaseModel):
+    """What the owner can change. `restart`: the policy and the size change when the server is started again."""
+
+    title: str
+    size: int
+    overlap: int
+    gold_every: int
+    policy: str
+    typing: bool | None
+    restart: bool
+
+
+class SettingsIn(In):
+    """What to change; what is left out stays as it is."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    size: Annotated[int, Field(ge=1, le=1000)] | None = None
+    overlap: Annotated[int, Field(ge=1, le=100)] | None = None
+    gold_every: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
+    policy: Literal["uniform", "top", "adaptive", "information"] | None = None
+
+
+class UploadOut(BaseModel):
+    """What an upload will do, does or did. `done` of `total` items are read in while `state` is running."""
+
+    id: int | None
+    state: Literal["preview", "running", "done", "failed"]
+    done: int = 0
+    total: int = 0
+    added: int = 0
+    classes: int = 0
+    known: int = 0
+    scored: int = 0
+    skipped: list[SkippedOut] = []
+    more_skipped: int = 0
+    message: str = ""
+
+
+class ExportRow(BaseModel):
+    """A file that can be downloaded."""
+
+    name: str
+    media_type: str
