@@ -12,8 +12,8 @@ from shortlist.policies.loop import Loop
 from shortlist.policies.names import names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
+from shortlist.policies.saved.snapshot import Snapshot
 from shortlist.policies.settings import LoopSettings
-from shortlist.policies.snapshot import Snapshot
 from shortlist.policies.time_model import TimeModel
 
 __all__ = [

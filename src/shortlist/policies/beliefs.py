@@ -3,11 +3,13 @@
 Needs numpy only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shortlist.policies.answers import Answers
 
 FloatArray = NDArray[np.float64]
 Matrix = NDArray[np.float32]
@@ -73,6 +75,28 @@ def update(probabilities: NDArray[np.floating], answer_likelihood: NDArray[np.fl
         total = joint.sum(axis=1, keepdims=True)
     joint /= np.maximum(total, FEW)
     return joint.astype(np.float32, copy=False)
+
+
+def posterior(
+    prior: Matrix, answers: Answers, log_model: FloatArray, share: float, rare: Callable[[], Matrix]
+) -> Matrix:
+    """(B, K) the prior or, as far as the model knows nothing of an item, the background, given the item's answers.
+
+    Args:
+        prior: (B, K) of model and experts; may be overwritten.
+        answers: of each item.
+        log_model: (B,) log of how likely the model held these answers before they came.
+        share: of the items that the model knows nothing about.
+        rare: (K,) the `background`, asked for if there is such a share.
+    """
+    likelihoods = None if answers.blank else answers.table()  # most items were never asked about
+    found = prior if likelihoods is None else update(prior, likelihoods)
+    if share > 0:
+        unseen = rare()
+        own = stray(log_model, np.log(answers.weighted(unseen) + FEW), share).astype(np.float32)[:, None]
+        found *= 1 - own
+        found += own * (unseen[None] if likelihoods is None else update(unseen[None], likelihoods))
+    return found
 
 
 def fit_temperature(

@@ -22,8 +22,8 @@ from shortlist.policies.beliefs import (
     fit_temperature,
     knowledge,
     log_chance,
+    posterior,
     softmax,
-    stray,
     stray_share,
     update,
 )
@@ -102,7 +102,8 @@ class Loop:
         self.version = 0
         self.share = 0.0
         """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
-        self._log_model = np.zeros(x.shape[0])
+        self.log_model = np.zeros(x.shape[0])
+        """(N,) log of how likely the model held each item's answers before they came."""
         count = 2 * num_classes if settings.representatives is None else settings.representatives
         self._typical: IntArray = self._representatives(count, self.rng) if count else np.empty(0, np.int64)
         self.first = self._typical
@@ -125,18 +126,9 @@ class Loop:
 
     def beliefs(self, rows: IntArray) -> NDArray[np.float32]:
         """(B, K) the posterior of some items: the model or the background, times the item's own answers."""
+        prior = self._prior(rows, self.model.logits(self.x[rows]))
         answers = self.state.answer_likelihood.take(rows)
-        posterior = self._prior(rows, self.model.logits(self.x[rows]))
-        likelihoods = None if answers.blank else answers.table()  # most items were never asked about
-        if likelihoods is not None:
-            posterior = update(posterior, likelihoods)
-        if self.share > 0:
-            rare = background(self.state.counts)
-            log_rare = np.log(answers.weighted(rare) + FEW)
-            own = stray(self._log_model[rows], log_rare, self.share).astype(np.float32)[:, None]
-            posterior *= 1 - own
-            posterior += own * (rare[None] if likelihoods is None else update(rare[None], likelihoods))
-        return posterior
+        return posterior(prior, answers, self.log_model[rows], self.share, lambda: background(self.state.counts))
 
     def _each(self, rows: IntArray, measure: Callable[[NDArray[np.float32]], NDArray[Any]]) -> NDArray[Any]:
         """(B, ...) a measure of each row's beliefs, chunk by chunk: those of all rows are never there at once."""
@@ -163,7 +155,7 @@ class Loop:
     def standing(self, truth: IntArray) -> tuple[float, float]:
         """The share of the items whose class is settled, and of those whose likeliest class is the true one."""
         state, rows = self.state, np.arange(self.state.num_items)
-        tops = self._each(rows, lambda posterior: np.stack([posterior.argmax(axis=1), posterior.max(axis=1)], axis=1))
+        tops = self._each(rows, lambda found: np.stack([found.argmax(axis=1), found.max(axis=1)], axis=1))
         settled = state.certain & ~state.broken
         if state.mistakes:
             settled = ((tops[:, 1] >= self.settings.sure) & (state.asked > 0)) | state.known
@@ -236,10 +228,10 @@ class Loop:
         """A shortlist for each of the rows."""
         return choose(self.settings.policy, self.beliefs(rows), self.state.candidates(rows), self.rng)
 
-    def _promise(self, posterior: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _promise(self, beliefs: NDArray[np.float32]) -> NDArray[np.float64]:
         """(B,) bits per second of the best list."""
-        longest = min(self.settings.policy.longest, posterior.shape[1])
-        ordered = -np.sort(-posterior, axis=1)[:, :longest].astype(np.float64)
+        longest = min(self.settings.policy.longest, beliefs.shape[1])
+        ordered = -np.sort(-beliefs, axis=1)[:, :longest].astype(np.float64)
         rate: NDArray[np.float64] = (bits(ordered) / self.settings.time.expected(ordered)).max(axis=1)
         return rate
 
@@ -272,7 +264,7 @@ class Loop:
         each = likelihood(state.mistakes, new.lists, new.sizes, new.answer, state.num_classes, new.typed)
         logits, before = self.model.logits(self.x[rows]), state.before(rows, new.typed)
         scores = tuple(expert.scores(rows) for expert in self.experts)
-        self._log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
+        self.log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
         free = ~state.held[rows]  # the sample must not even tell how sure the model may be
         if free.any():
             self._new.append(HeldOut(logits, scores, before, each)[free])
@@ -361,7 +353,7 @@ class Loop:
         vain = asked[self.state.answer[asked] == NONE]
         answers = self.state.answer_likelihood.take(vain)
         explained = np.log(answers.weighted(background(self.state.counts)) + FEW)
-        self.share = stray_share(self._log_model[vain], explained, len(asked) - len(vain))
+        self.share = stray_share(self.log_model[vain], explained, len(asked) - len(vain))
 
     def _learn_mistakes(self) -> None:
         """Rates by counting, where there is enough gold; else by EM on the items asked, gold ones among them."""

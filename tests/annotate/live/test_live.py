@@ -473,8 +473,9 @@ def test_nobody_is_shown_again_what_they_have_just_refused(words):
     Trainer(project, plan).step()
     chooser = LiveChooser(project.live, plan)
     chooser.refresh()
-    sure = np.tile(np.array([0.998, *[0.0004] * 5], np.float16), (60, 1))
-    chooser.loaded = replace(chooser.loaded, snapshot=replace(chooser.loaded.snapshot, beliefs=sure))
+    model = chooser.loaded.snapshot.model
+    sure = replace(model, bias=np.log(np.array([0.998, *[0.0004] * 5], np.float32)))
+    chooser.loaded = replace(chooser.loaded, snapshot=replace(chooser.loaded.snapshot, model=sure))
     queue = project.queue(chooser)
     (first,) = queue.next(ada)
     assert first.shortlist == [0]

@@ -1,7 +1,7 @@
 """Model-chosen shortlists in the running app: the server's side. Needs numpy only.
 
-A trainer in a process of its own (`trainer`) reads the answers, trains and publishes what it believes about every item
-(`policies.snapshot`). A thread of the server (`supervisor`) takes in each new publication; the queue reads the one in
+A trainer in a process of its own (`trainer`) reads the answers, trains and publishes what it has learned
+(`policies.Snapshot`). A thread of the server (`supervisor`) takes in each new publication; the queue reads the one in
 hand and never waits. Before the first one, and for items that it does not know, lists are uniform.
 """
 
@@ -27,7 +27,7 @@ class Loaded:
 
     Attributes:
         snapshot: what is believed.
-        ids: (N,) the ids of the items, rising: row i of the beliefs is about item ids[i].
+        ids: (N,) the ids of the items, rising: row i of the features is item ids[i].
         worth: (N,) whether the trainer would ask about the item.
         front: the items in the order in which the trainer wants to ask about them.
     """
@@ -68,10 +68,10 @@ class LiveChooser:
             snapshot = Snapshot.current(self.folder, known)
             if snapshot is None:
                 return False
-            ids = read_ids(self.folder, len(snapshot.beliefs))
+            ids = read_ids(self.folder, snapshot.num_items)
         except (InputError, OSError, KeyError, TypeError, ValueError):
             return False  # replaced while we read, or damaged: keep the one in hand
-        worth = np.zeros(len(snapshot.beliefs), np.bool_)
+        worth = np.zeros(snapshot.num_items, np.bool_)
         worth[snapshot.order] = True
         self.loaded = Loaded(snapshot, ids, worth, Front(ids[snapshot.order].tolist()))
         return True
@@ -86,9 +86,9 @@ class LiveChooser:
         if not self.plan.mistakes and len(refused) >= num_classes - 1:
             return None  # resolved: it is the class that is left
         row = None if loaded is None else loaded.row(item)
-        if loaded is None or row is None or loaded.snapshot.beliefs.shape[1] != num_classes:
+        if loaded is None or row is None or loaded.snapshot.num_classes != num_classes:
             return self._uniform.choose(item, num_classes, refused, seed)
-        beliefs = loaded.snapshot.beliefs[row].astype(np.float32)
+        beliefs = loaded.snapshot.beliefs(row)
         if not loaded.worth[row] and self._settled(beliefs):
             return None
         shortlist, inclusion = choose_one(loaded.snapshot.policy, beliefs, np.asarray(refused, np.int64), seed)
@@ -98,10 +98,10 @@ class LiveChooser:
     def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
         """Those of the publication in hand."""
         loaded = self.loaded
-        if loaded is None or loaded.snapshot.beliefs.shape[1] != num_classes:
+        if loaded is None or loaded.snapshot.num_classes != num_classes:
             return None
         row = loaded.row(item)
-        return np.asarray(loaded.snapshot.beliefs[seed % len(loaded.ids) if row is None else row], np.float32)
+        return loaded.snapshot.beliefs(seed % len(loaded.ids) if row is None else row)
 
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """Until one class is left (or, where mistakes are modelled, until all were refused)."""

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +45,8 @@ NICENESS = 19
 HELD_OUT = 10
 """Of the answers that are there at the start, the latest tenth is held out to fit the temperature and what experts
 count (at least as many as that takes, at most half)."""
+MOST_HELD_OUT = 5000
+"""More would not fit them better."""
 LOOK_BACK = (1 / 3, 1 / 2, 2 / 3)
 """Shares of the answers there at the start after which a model is trained, too: how its accuracy has grown."""
 
@@ -58,6 +60,7 @@ class Trainer:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.shape: tuple[int, ...] = ()
         self.items: LiveItems
+        self.features: Path
         self.loop: Loop
         self.start: Start
         self.experts: Sequence[Expert]
@@ -104,6 +107,9 @@ class Trainer:
         """The items as features."""
         self.shape = shape(connection)
         self.items = read_project(connection, self.project.media, self.plan.seed, self.plan.test, self.plan.features)
+        stored = Snapshot.write_features(self.items.x, self.folder)
+        # read where they are stored, by the server too: a million items need not be in memory twice
+        self.items, self.features = replace(self.items, x=np.asarray(np.load(stored, mmap_mode="r"))), stored
         self.rows = {item_id: row for row, item_id in enumerate(self.items.ids)}
         write_ids(self.folder, self.items.ids)
 
@@ -151,7 +157,7 @@ class Trainer:
         scored = set(sample.tolist())
         places = [at for at, one in enumerate(given) if self._learned(one) and self.rows[one.item_id] not in scored]
         least = min(self.plan.loop_settings().calibrate_least, len(places) // 2)
-        count = max(len(places) // HELD_OUT, least)
+        count = max(min(len(places) // HELD_OUT, MOST_HELD_OUT), least)
         return places[-count] if count else len(given)
 
     def _learned(self, one: Given) -> bool:
@@ -186,7 +192,7 @@ class Trainer:
     # -- what others see ---------------------------------------------------------------------------------------------
 
     def _publish(self, begun: float) -> None:
-        Snapshot.publish(self.loop, self.folder)
+        Snapshot.publish(self.loop, self.folder, self.features)
         state = self.loop.state
         line = {
             "version": self.loop.version,

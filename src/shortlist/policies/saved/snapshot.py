@@ -1,0 +1,217 @@
+"""The loop beside a running web app: one process trains and publishes, the server reads and answers at once.
+
+The trainer owns a `Loop`, feeds it new answers, retrains and writes a snapshot: the model, the answers it has learned
+from and in which order to ask. The items' features lie beside it and are written once. What is believed of an item is
+made when it is asked about, from one row of the features: a table of a million items and a thousand classes would be
+2 GB to write at every training and to keep. A snapshot is a folder of plain arrays swapped in by one rename, so the
+server reads the old one or the new one, never a mixture, and never waits. After a power cut it may be damaged; it holds
+nothing that a training does not make again. Needs numpy only (the server has no torch).
+"""
+
+import json
+import os
+import secrets
+import shutil
+import weakref
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import InputError
+from shortlist.policies.answers import Answers
+from shortlist.policies.beliefs import background, posterior, softmax
+from shortlist.policies.choose import Policy
+from shortlist.policies.experts import LinearExpert, weighted_scores
+from shortlist.policies.linear import Linear, chunks
+from shortlist.policies.loop import Loop
+from shortlist.policies.noise import Mistakes
+from shortlist.policies.time_model import TimeModel
+
+CURRENT = "current.json"
+FEATURES = "features-*.npy"
+ANSWERS = ("rest", "offsets", "classes", "values")
+
+
+class RowFile:
+    """An array on the disk of which single rows are read; a mapped one would come to count as the server's memory."""
+
+    def __init__(self, path: Path) -> None:
+        mapped = np.load(path, mmap_mode="r")
+        if mapped.ndim != 2 or not mapped.flags.c_contiguous:
+            raise InputError(f"{path}: expected rows of numbers")
+        self.shape, self._type, self._start = mapped.shape, mapped.dtype, int(mapped.offset)
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+
+    def row(self, place: int) -> NDArray[Any]:
+        """(D,)."""
+        size = self.shape[1] * self._type.itemsize
+        return np.frombuffer(os.pread(self._file, size, self._start + place * size), self._type)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the server needs to choose a question.
+
+    Attributes:
+        version: counts the trainings; stored with every question.
+        order: (M,) the rows still worth asking, the most worth first.
+        policy: how lists are chosen.
+        start: typical items are still open: little is known, and each answer changes much.
+        mistakes: the rates that are modelled.
+        model: with its temperature, and with what is known beside it as far as that is linear.
+        features: of the N items.
+        scores: (N, K) what else is known beside the model, if anything is.
+        answers: those that the model has learned from.
+        log_model: (N,) `Loop.log_model`.
+        share: `Loop.share`.
+        rare: (K,) the background.
+    """
+
+    version: int
+    order: NDArray[np.int64]
+    policy: Policy
+    start: bool
+    mistakes: Mistakes
+    model: Linear
+    features: RowFile
+    scores: RowFile | None
+    answers: Answers
+    log_model: NDArray[np.float64]
+    share: float
+    rare: NDArray[np.float32]
+
+    @property
+    def policy_version(self) -> str:
+        """A short text that says which policy chose a list, and after which training."""
+        return f"{self.policy.kind}-{self.version}"
+
+    @property
+    def num_items(self) -> int:
+        """N."""
+        return int(self.features.shape[0])
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return self.model.num_classes
+
+    def beliefs(self, row: int) -> NDArray[np.float32]:
+        """(K,) what is believed of one item, its answers included."""
+        logits = self.model.logits(self.features.row(row)[None])
+        if self.scores is not None:
+            logits += self.scores.row(row)
+        own = slice(row, row + 1)
+        found = posterior(softmax(logits), self.answers[own], self.log_model[own], self.share, lambda: self.rare)
+        one: NDArray[np.float32] = found[0]
+        return one
+
+    @staticmethod
+    def write_features(x: Any, folder: str | os.PathLike[str]) -> Path:
+        """Store the features of all items for the publications to come; give the path to `publish`."""
+        path = Path(folder) / FEATURES.replace("*", secrets.token_hex(8))
+        _write_rows(path, x.shape, lambda part: x[part].toarray() if hasattr(x, "toarray") else x[part])
+        return path
+
+    @staticmethod
+    def publish(loop: Loop, folder: str | os.PathLike[str], features: Path | None = None, *, keep: int = 2) -> Path:
+        """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed.
+
+        Args:
+            loop: what is published.
+            folder: where.
+            features: those of the loop in this folder, as `write_features` stored them; they are stored if not given.
+            keep: so many snapshots stay: a server may be about to read the last one.
+        """
+        root = Path(folder)
+        root.mkdir(parents=True, exist_ok=True)
+        features = features or Snapshot.write_features(loop.x, root)
+        name = f"v{loop.version:08d}-{os.getpid()}"
+        target = root / name
+        # a trainer killed here before may have had the same number (in a container): whoever reads that keeps its files
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        order, start = loop.hand_out()
+        _write_arrays(target, loop, order)
+        content = {"snapshot": name, "version": loop.version, "policy": asdict(loop.settings.policy), "start": start}
+        content |= {"mistakes": asdict(loop.state.mistakes), "share": loop.share, "features": features.name}
+        temporary = root / f".{CURRENT}.{os.getpid()}"
+        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        temporary.replace(root / CURRENT)
+        for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        for other in root.glob(FEATURES):
+            if other != features:
+                other.unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def current(cls, folder: str | os.PathLike[str], seen: int = -1) -> Self | None:
+        """The current snapshot, or None where there is none, or none newer than version `seen`."""
+        root = Path(folder)
+        content = read_current(root)
+        if content is None or content["version"] <= seen:
+            return None
+        made = content["policy"]
+        where = root / content["snapshot"]
+        rest, offsets, classes, values = (np.load(where / f"{part}.npy", mmap_mode="r") for part in ANSWERS)
+        weight, bias = np.load(where / "weight.npy"), np.load(where / "bias.npy")
+        return cls(
+            version=content["version"],
+            order=np.load(where / "order.npy"),
+            policy=Policy(**{**made, "time": TimeModel(**made["time"])}),
+            start=content["start"],
+            mistakes=Mistakes(**content["mistakes"]),
+            model=Linear(weight, bias),
+            features=RowFile(root / content["features"]),
+            scores=RowFile(where / "scores.npy") if (where / "scores.npy").exists() else None,
+            answers=Answers(rest, offsets, classes, values, len(bias)),
+            log_model=np.load(where / "log_model.npy", mmap_mode="r"),
+            share=content["share"],
+            rare=np.load(where / "rare.npy"),
+        )
+
+
+def read_current(folder: Path) -> dict[str, Any] | None:
+    """What is said of the current snapshot; None where there is none."""
+    try:
+        found: dict[str, Any] = json.loads((folder / CURRENT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(f"{folder / CURRENT} is damaged: {error}") from error
+    return found
+
+
+def _write_arrays(target: Path, loop: Loop, order: NDArray[np.int64]) -> None:
+    """All that a snapshot holds beside the features."""
+    weight, bias = loop.model.weight / loop.pool.temperature, loop.model.bias / loop.pool.temperature
+    others, weights = [], []
+    for expert, counts in zip(loop.experts, loop.pool.weights, strict=True):
+        if isinstance(expert, LinearExpert) and expert.x is loop.x:
+            weight, bias = weight + counts * expert.model.weight, bias + counts * expert.model.bias
+        elif counts > 0:
+            others.append(expert)
+            weights.append(counts)
+    answers = loop.state.answer_likelihood.take(np.arange(loop.state.num_items))
+    arrays = {name: getattr(answers, name) for name in ANSWERS}
+    arrays |= {"weight": weight.astype(np.float32), "bias": bias.astype(np.float32), "order": order}
+    arrays |= {"log_model": loop.log_model, "rare": background(loop.state.counts)}
+    for name, array in arrays.items():
+        np.save(target / f"{name}.npy", array)
+    if others:
+        shape = (loop.state.num_items, loop.state.num_classes)
+        scores = lambda part: weighted_scores(others, weights, np.arange(part.start, part.stop))  # noqa: E731
+        _write_rows(target / "scores.npy", shape, scores, np.float16)
+
+
+def _write_rows(path: Path, shape: tuple[int, int], rows: Any, kind: Any = np.float32) -> None:
+    """An array written chunk by chunk; not forced to the disk, which would hold up whoever else waits for it."""
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in chunks(*shape):
+            np.ascontiguousarray(rows(part), kind).tofile(file)
