@@ -82,9 +82,18 @@ class Person:
         self.press(key)
         return self.ready(before)
 
+    def open_menu(self) -> None:
+        """The menu with the switch of the keys, by keyboard."""
+        self.tab_to("#more")
+        self.press("Enter")
+        self.page.wait_for_selector("#menu:popover-open")
+
     def wait_saved(self) -> None:
+        self.wait_saved_as("Saved")
+
+    def wait_saved_as(self, words: str) -> None:
         self.page.wait_for_selector("#saved[data-state=saved]")
-        assert self.page.locator("#saved").inner_text() == "Saved"
+        assert self.page.locator("#saved").inner_text() == words
 
     def picture(self, name: str, **options: Any) -> None:
         """A screenshot for the docs, where SHORTLIST_SCREENSHOTS says so."""

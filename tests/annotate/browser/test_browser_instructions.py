@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Question
+from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.instructions import instructions_of, set_instructions
 from shortlist.annotate.project.people import People
 
@@ -63,7 +64,7 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     ada.ready()
     assert not ada.page.locator("#instructions").is_visible(), "read once"
     set_instructions(site.project, "Now the *small* animal.")
-    ada.page.locator("#instruct").click()
+    ada.page.locator("#help").click()
     ada.page.wait_for_selector("#instructions-text:has-text('Now the *small* animal.')")
     ada.press("Enter")
     ada.page.reload()
@@ -72,13 +73,23 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     ada.ready()
 
 
-def test_without_any_there_is_no_dialog_and_no_key(run_project, person):
-    site = run_project()
+def test_without_any_the_work_begins_at_once_and_help_tells_of_classes_and_keys(run_project, person):
+    site = run_project(items=6)
+    add_classes(site.project, {"cat": "It purrs.", "dog": "It barks."})
     ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.ready()
+    taken = ada.choices()[0]
+    ada.decide("1")
     ada.press("?")
-    assert not ada.page.locator("#instruct").is_visible()
-    assert not ada.page.locator("#instructions").is_visible()
+    help = ada.page.locator("#instructions")
+    assert help.locator("#classes dt").all_inner_texts() == ada.choices()
+    words = {"cat": "It purrs.", "dog": "It barks."}
+    said = help.locator("#classes dt + dd").all_inner_texts()
+    assert said == [words.get(name, "No description.") for name in ada.choices()]
+    mine = help.locator("#classes", has_text="You took it for “Text number 0”")
+    assert mine.count() == (taken in ada.choices())
+    assert help.locator("#keymap").is_visible()
+    check(ada)
 
 
 def test_a_long_text_on_a_phone_leaves_the_button_in_view(run_project, person):
@@ -89,7 +100,7 @@ def test_a_long_text_on_a_phone_leaves_the_button_in_view(run_project, person):
     ada.page.wait_for_selector("#instructions[open]")
     box = ada.page.locator("#instructions button").bounding_box()
     assert box["y"] + box["height"] <= 640
-    assert ada.page.locator("#instructions-text").evaluate(
+    assert ada.page.locator("#instructions .body").evaluate(
         "text => [text.scrollTop, text.scrollWidth <= text.clientWidth]"
     ) == [0, True]
     ada.page.locator("#instructions button").tap()

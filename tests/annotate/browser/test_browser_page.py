@@ -294,6 +294,7 @@ def test_the_page_says_whose_answers_these_are(run_project, person):
     ada = come(run_project(), person)
     ada.ready()
     assert ada.page.locator("#who").inner_text() == "ada"
+    ada.page.locator("#more").click()
     ada.page.locator("#sign-out").click()
     ada.page.locator("#item", has_text="You are signed out").wait_for()
     assert ada.page.locator("#who").inner_text() == ""
@@ -367,13 +368,19 @@ def test_the_curve_of_accuracy_goes_on_from_what_is_left_after_answers_were_take
     assert drawn == sorted(drawn)
 
 
-def test_who_is_signed_out_sees_words_and_nothing_to_press(run_project, person):
+def test_who_is_signed_out_sees_the_way_back_and_nothing_else_to_press(run_project, person):
     site = run_project()
     nobody = person().go(site.url)
     nobody.page.locator("#item", has_text="You are signed out").wait_for()
-    assert nobody.page.locator("button:visible").count() == 0
+    assert nobody.page.locator("button:visible").all_inner_texts() == ["Sign in with a link"]
     assert "of 0" not in nobody.page.inner_text("body")
     ada = come(site, person)
+    ada.page.locator("#more").click()
     ada.page.locator("#sign-out").click()
     ada.page.locator("#item", has_text="You are signed out").wait_for()
-    assert ada.page.locator("button:visible").count() == 0
+    assert ada.page.locator("button:visible").count() == 1
+    ada.page.get_by_role("button", name="Sign in with a link").click()
+    ada.page.wait_for_selector("#paste:not([hidden])")
+    ada.page.fill("#link", f"{site.url}/join#{People(site.project).renew_invite(1)}")
+    ada.press("Enter")
+    ada.ready()

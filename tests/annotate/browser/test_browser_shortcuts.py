@@ -14,11 +14,14 @@ def test_single_keys_are_turned_off_by_keyboard_and_stay_off(run_project, person
     site = run_project(items=8)
     ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
     ada.ready()
-    assert ada.page.get_by_role("checkbox", name="Single keys answer, undo and skip").is_checked()
-    assert ada.page.locator("[aria-keyshortcuts]:visible").count() == 6, "three classes, None, undo and skip"
+    assert ada.page.locator("[aria-keyshortcuts]:visible").count() == 8, "three classes, None, undo, skip, note, help"
 
+    ada.open_menu()
+    assert ada.page.get_by_role("checkbox", name="Single keys answer, undo and skip").is_checked()
+    check(ada)
     ada.tab_to("#keys")
     ada.press("Space")
+    ada.press("Escape")
     nothing_is_said_of_keys(ada)
     no_key_answers(ada, site)
     ada.page.reload()
@@ -38,8 +41,10 @@ def test_single_keys_are_turned_off_by_keyboard_and_stay_off(run_project, person
     ada.wait_saved()
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo", "skip"]
 
+    ada.open_menu()
     ada.tab_to("#keys")
     ada.press("Space")
+    ada.press("Escape")
     ada.decide("0")
     ada.wait_saved()
     assert [row["kind"] for row in stored(site.project)][3:] == ["answer"]
@@ -81,7 +86,7 @@ def nothing_is_said_of_keys(ada) -> None:
 
 def no_key_answers(ada, site) -> None:
     rows, before = stored(site.project), ada.ready()
-    for key in ("1", "0", "s", "z"):
+    for key in ("1", "0", "s", "z", "!", "?"):
         ada.press(key)
     ada.settle()
     assert ada.ready() == before
@@ -95,12 +100,16 @@ def test_space_stops_no_sound_where_single_keys_are_off(run_project, person):
     ada.page.evaluate("() => { document.querySelector('#item audio').loop = true; }")
     playing = "() => !document.querySelector('#item audio').paused"
     ada.page.wait_for_function(playing)
+    ada.page.locator("#more").click()
     ada.page.locator("#keys").uncheck()
+    ada.press("Escape")
     ada.page.evaluate("document.activeElement.blur()")
     ada.press("Space")
     ada.settle()
     assert ada.page.evaluate(playing)
+    ada.page.locator("#more").click()
     ada.page.locator("#keys").check()
+    ada.press("Escape")
     ada.page.evaluate("document.activeElement.blur()")
     ada.press("Space")
     ada.page.wait_for_function(f"() => !({playing})()")

@@ -17,18 +17,23 @@ def come(site, person, **options):
     return who
 
 
-def test_the_next_item_is_in_view_after_a_list_that_is_longer_than_the_screen(run_project, person):
-    site = run_project(kinds="text image", classes=[f"class {k}" for k in range(20)], size=10)
+def test_none_undo_and_skip_stay_in_reach_beside_a_list_that_is_longer_than_the_screen(run_project, person):
+    site = run_project(kinds="text image", classes=[f"class {k}" for k in range(150)], size=150)
     add_classes(site.project, {f"class {k}": "what it means, in a sentence that takes two lines" for k in range(20)})
     ada = come(site, person, **PHONE)
-    for _ in range(3):
+    for _ in range(2):
         before = ada.ready()
-        ada.page.locator("#none").scroll_into_view_if_needed()
-        assert ada.page.evaluate("scrollY") > 300
+        assert ada.page.locator("#choices").evaluate("list => (list.scrollTop = 3000, list.scrollTop)") == 3000
+        for button in ("#none", "#undo", "#skip", "#item"):
+            box = ada.page.locator(button).bounding_box()
+            assert 0 <= box["y"] < box["y"] + box["height"] <= PHONE["viewport"]["height"]
+        assert ada.page.evaluate("document.documentElement.scrollHeight <= innerHeight"), "only the list scrolls"
+        assert ada.page.locator("kbd:visible").count() == 0, "there is no keyboard"
         ada.page.locator("#none").tap()
         ada.ready(before)
-        box = ada.page.locator("#item").bounding_box()
-        assert 0 <= box["y"] < box["y"] + box["height"] <= 640
+        assert ada.page.locator("#choices").evaluate("list => list.scrollTop") == 0, "the next list from its beginning"
+    ada.wait_saved()
+    assert [row["class_id"] for row in stored(site.project)] == [None, None]
 
 
 def test_a_double_click_answers_one_question(run_project, person):
@@ -39,6 +44,7 @@ def test_a_double_click_answers_one_question(run_project, person):
     for _ in range(2):  # the second one meets the next question, just painted
         ada.page.mouse.click(box["x"] + 20, box["y"] + 20)
         ada.settle()
+    assert "Too quick" in ada.page.locator("#toast").inner_text(), "what was dropped is said"
     ada.ready(before)
     ada.wait_saved()
     assert len(stored(site.project)) == 1

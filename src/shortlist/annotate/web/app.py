@@ -23,6 +23,7 @@ from shortlist.annotate.web.api import (
     health,
     identity,
     media,
+    notes,
     review,
     search,
     session,
@@ -78,7 +79,7 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for routes in (session, answering, search, media, identity, admin, data, review, classes, uploads):
+    for routes in (session, answering, notes, search, media, identity, admin, data, review, classes, uploads):
         app.include_router(routes.router, prefix=API)
     app.include_router(health.router)
     views.add_pages(app)

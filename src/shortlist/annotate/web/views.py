@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, select_autoescape
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 PAGES = Path(__file__).parent / "pages"
@@ -76,4 +77,4 @@ def add_pages(app: FastAPI) -> None:
     """The pages and what they load."""
     for path, name in HOMES.items():
         app.add_api_route(path, page(render(name)), include_in_schema=False, response_model=None)
-    app.mount("/static", StaticFiles(directory=PAGES / "static"), name="static")
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=PAGES / "static")), name="static")

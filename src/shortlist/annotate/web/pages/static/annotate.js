@@ -9,13 +9,14 @@ import { History } from "./history.js";
 import { introduce, reading, showHelp } from "./instructions.js";
 import { changeSpeed, scrollText, toggleSound } from "./item.js";
 import { keyOf, pressed } from "./keys.js";
+import { chooseReason, hideReasons, offerReasons, watchReasons, writeNote, writing } from "./notes.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
-import { openQuestions, sameShowing } from "./questions.js";
+import { DECISIONS, openQuestions, sameShowing } from "./questions.js";
 import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
 import { Typing } from "./typing.js";
-import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage } from "./view.js";
+import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage, toast } from "./view.js";
 import { say } from "./words.js";
 import { watchZoom, zoomKey } from "./zoom.js";
 
@@ -117,11 +118,26 @@ function answer(choice, name, typed = false) {
 function skip() {
   if (shown === null) return;
   showTaken(say("took_skip"));
+  const question = shown;
   decide("/skips", {});
+  offerReasons(question);
+}
+
+async function note() {
+  if (shown === null || writing()) return;
+  const about = shown;
+  const written = writeNote();
+  stopwatch.look();
+  const said = await written;
+  stopwatch.look();
+  if (said === null) return;
+  send({ path: "/notes", body: { question: about.id, ...said } });
+  toast(say("noted"));
 }
 
 function undo() {
   if (signedOut) return;
+  hideReasons();
   const question = history.pop();
   if (!question) return undoLatest();
   if (question.counted) mine = Math.max(0, mine - 1);
@@ -204,7 +220,9 @@ async function submit(entry) {
   await entry.stored; // to this disk first, then over the network
   let reply = null;
   try {
-    reply = await call("POST", entry.path, { ...entry.body, hold: HOLD });
+    const decided = DECISIONS.includes(entry.path);
+    reply = await call("POST", entry.path, decided ? { ...entry.body, hold: HOLD } : entry.body);
+    if (!decided) reply = null;
     connected();
   } catch (error) {
     // Only the server's own "no" ends an entry; anything else is tried again.
@@ -272,7 +290,7 @@ function look(event) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!keysAnswer() || reading() || event.target.closest("#typing")) return;
+  if (!keysAnswer() || reading() || writing() || event.target.closest("#typing")) return;
   if (look(event)) return event.preventDefault();
   const key = pressed(event);
   if (key === null || event.target.closest("select")) return;
@@ -281,6 +299,8 @@ document.addEventListener("keydown", (event) => {
   if (key === "0") answer(null);
   else if (key === "Z") undo();
   else if (key === "S") skip();
+  else if (key === "⇧S") chooseReason();
+  else if (key === "!") note();
   else if (key === "/" && who?.typing) typing.open(shown);
   else if (key === "?") help();
   else if (choice) answer(choice.class, choice.name);
@@ -292,6 +312,7 @@ at("type").addEventListener("click", () => typing.open(shown));
 at("undo").addEventListener("click", undo);
 at("skip").addEventListener("click", skip);
 at("type-close").addEventListener("click", () => typing.close());
+at("note").addEventListener("click", note);
 at("help").addEventListener("click", help);
 at("language").addEventListener("change", ({ target }) => {
   document.cookie = `shortlist_language=${target.value}; path=/; max-age=31536000; samesite=strict`;
@@ -335,5 +356,9 @@ async function start() {
 }
 loadShortcuts();
 watchZoom();
+watchReasons((entry) => {
+  send(entry);
+  toast(say("reasoned"));
+});
 render();
 start();

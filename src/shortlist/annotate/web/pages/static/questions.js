@@ -1,8 +1,10 @@
 // Which questions are open here: the server's, as of its last reply, with what was decided since laid on top.
 
+export const DECISIONS = ["/answers", "/skips", "/undos"];
+
 export function openQuestions(server, waiting) {
   let held = server;
-  for (const { path, body, question } of waiting) {
+  for (const { path, body, question } of waiting.filter(({ path }) => DECISIONS.includes(path))) {
     held = held.filter((other) => other.id !== body.question);
     if (path === "/undos") held = [{ ...question, attempt: body.attempt + 1 }, ...held];
   }

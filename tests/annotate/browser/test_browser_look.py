@@ -1,0 +1,170 @@
+"""Looking closer: pictures enlarged and moved, sounds slower and faster; notes, reasons, another language."""
+
+import pytest
+from sqlalchemy import select
+
+from shortlist.annotate.db.schema import Answer, Item, Note
+from shortlist.annotate.project.people import People
+
+from .projects import stored
+from .test_browser_axe import check
+
+pytestmark = pytest.mark.browser
+SCALE = "image => new DOMMatrix(getComputedStyle(image).transform).a"
+MOVED = "image => new DOMMatrix(getComputedStyle(image).transform).e"
+
+
+def come(site, person, name: str = "ada", **options):
+    who = person(**options).go(f"{site.url}/join#{People(site.project).invite(name)[1]}")
+    who.ready()
+    return who
+
+
+def test_a_picture_is_enlarged_moved_and_answered_by_keyboard(run_project, person):
+    site = run_project(kinds="image", items=4)
+    ada = come(site, person)
+    image = ada.page.locator("#item img")
+    small = image.bounding_box()
+    ada.press("+")
+    large = image.bounding_box()
+    assert (large["width"], large["height"]) == (1280, 720), "the whole screen"
+    assert small["width"] < 900
+    check(ada)
+    ada.press("+")
+    assert image.evaluate(SCALE) == 1.5
+    ada.press("ArrowRight")
+    assert image.evaluate(MOVED) == -80
+    for _ in range(9):
+        ada.press("ArrowRight")
+    assert image.evaluate(MOVED) == -320, "not out of sight"
+    ada.press("Escape")
+    assert image.bounding_box() == small
+    assert ada.page.evaluate("document.activeElement.ariaLabel") == "Enlarge the picture"
+    ada.press("Enter")
+    ada.page.wait_for_selector("#item.large")
+    ada.decide("1")  # keys answer meanwhile
+    assert ada.page.locator("#item.large").count() == 0, "the next one begins small"
+    assert ada.page.evaluate("document.querySelector('#panel').inert") is False
+    ada.wait_saved()
+    assert len(stored(site.project)) == 1
+
+
+def test_a_picture_is_enlarged_by_mouse_and_finger(run_project, person):
+    site = run_project(kinds="image", items=2)
+    ada = come(site, person)
+    image = ada.page.locator("#item img")
+    image.click()
+    ada.page.wait_for_selector("#item.large")
+    image.click()  # nothing needs to be dragged
+    assert image.evaluate(SCALE) == 2
+    ada.page.mouse.move(400, 300)
+    ada.page.mouse.wheel(0, -120)
+    assert image.evaluate(SCALE) == 3
+    ada.page.mouse.down()
+    ada.page.mouse.move(500, 340, steps=3)
+    before = image.evaluate(MOVED)
+    ada.page.mouse.move(520, 340)
+    ada.page.mouse.up()
+    assert image.evaluate(MOVED) == before + 20
+    assert image.evaluate(SCALE) == 3, "a drag is no click"
+    ada.page.get_by_role("button", name="Close").click()
+    ada.page.wait_for_selector("#item:not(.large)")
+    phone = come(site, person, "phone", viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    phone.page.locator("#item img").tap()
+    phone.page.wait_for_selector("#item.large")
+    phone.page.get_by_role("button", name="Larger").tap()
+    assert phone.page.locator("#item img").evaluate(SCALE) == 1.5
+    phone.page.get_by_role("button", name="Close").tap()
+    phone.page.locator("#none").tap()
+    phone.wait_saved()
+
+
+def test_a_sound_keeps_its_speed(run_project, person):
+    ada = come(run_project(kinds="audio", items=3), person)
+    sound = ada.page.locator("#item audio")
+    ada.press(">")
+    ada.press(">")
+    assert sound.evaluate("sound => sound.playbackRate") == 1.5
+    assert ada.page.locator("#item output").inner_text() == "1.5×"
+    ada.decide("1")
+    assert sound.evaluate("sound => sound.playbackRate") == 1.5, "and so do the next ones"
+    ada.page.get_by_role("button", name="Slower").click()
+    assert sound.evaluate("sound => sound.playbackRate") == 1.25
+
+
+def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, person):
+    site = run_project(items=6)
+    ada = come(site, person)
+    before = ada.ready()
+    ada.press("!")
+    ada.page.wait_for_selector("#noting[open]")
+    ada.page.keyboard.type("Two animals, 1 of them asleep.")  # letters and digits are words here
+    check(ada)
+    ada.tab_to("#note-flag")
+    ada.press("Space")
+    ada.tab_to("#note-save")
+    ada.press("Enter")
+    ada.page.locator("#toast", has_text="Noted").wait_for()
+    assert ada.ready() == before, "a note is no answer"
+    ada.press("!")
+    ada.page.keyboard.type("never mind")
+    ada.press("Escape")
+    after = ada.decide("s")
+    ada.press("Shift+S")
+    check(ada)
+    ada.page.get_by_role("button", name="Not in the list").focus()
+    ada.press("Enter")
+    assert ada.ready() == after, "the reason is about the one before"
+    assert ada.page.locator("#why").is_hidden()
+    ada.context.set_offline(True)
+    ada.decide("s")  # the same without a network
+    ada.page.get_by_role("button", name="Broken").click()
+    ada.page.wait_for_selector("#saved[data-state=waiting]")
+    ada.context.set_offline(False)
+    ada.wait_saved()
+    with site.project.store.read() as connection:
+        notes = connection.execute(select(Note.kind, Note.text, Note.author, Item.name).join(Item)).all()
+        reasons = connection.execute(select(Answer.reason).order_by(Answer.id)).scalars().all()
+    assert notes == [("flag", "Two animals, 1 of them asleep.", "ada", "item 0")]
+    assert reasons == ["unlisted", "broken"]
+
+
+def test_what_was_taken_stands_there_for_a_moment_and_a_key_too_early_says_so(run_project, person):
+    ada = come(run_project(items=6), person)
+    name = ada.choices()[1]
+    ada.press("2")
+    taken = ada.page.locator("#taken")
+    assert taken.inner_text() == f"✓ {name}"
+    assert float(taken.evaluate("one => getComputedStyle(one).opacity")) > 0.5
+    ada.press("1")  # at once: nobody has seen the next one
+    ada.page.locator("#toast", has_text="Too quick").wait_for()
+    ada.ready()
+    ada.page.wait_for_function("() => document.getElementById('taken').getAnimations().length === 0")
+    assert taken.evaluate("one => getComputedStyle(one).opacity") == "0"
+
+
+def test_another_language(run_project, person):
+    ada = come(run_project(items=3), person, locale="de-DE")
+    assert ada.page.locator("#none").inner_text().endswith("Keine davon")
+    ada.decide("0")
+    ada.wait_saved_as("Gespeichert")
+    assert "1 von 3 erledigt" in ada.page.locator("#progress").inner_text()
+    ada.open_menu()
+    ada.page.locator("#language").select_option("en")
+    ada.page.wait_for_selector("html[lang=en]")
+    ada.ready()
+    assert ada.page.locator("#none").inner_text().endswith("None of these")
+    ada.page.reload()
+    ada.ready()
+    assert ada.page.locator("html").get_attribute("lang") == "en", "it stays"
+
+
+def test_what_a_page_loads_is_small(run_project, person):
+    """60 kB of scripts and styles at most, as they are sent."""
+    ada = come(run_project(items=2), person)
+    sizes = ada.page.evaluate(
+        """() => Object.fromEntries(performance.getEntriesByType("resource")
+          .filter(({ name }) => /[.](js|css)$/.test(name)).map((one) => [one.name, one.encodedBodySize]))"""
+    )
+    assert len(sizes) > 10
+    assert 10_000 < sum(sizes.values()) <= 60_000, sizes
