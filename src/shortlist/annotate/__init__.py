@@ -5,7 +5,7 @@
 >>> with Project.open(Path("birds")) as project:  # doctest: +SKIP
 ...     export_file(project, Path("answers.csv"))
 
-Its rooms, each built on those after it: `setup` and `demo` (what the command line does), `web` (pages, API, signing
+Its rooms, each built on those after it: `first_steps`, `setup` and `demo` (what the command line does), `web` (pages, API, signing
 in), `live` (a model that chooses the shortlists) and `formats` (exports), `project` (items, classes, people), `queue`
 (lease, answer, undo), `db` (tables, transactions), `problems` (refusals). Nothing here imports torch.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shortlist.annotate.demo import run_demo
+    from shortlist.annotate.first_steps import run_first_steps
     from shortlist.annotate.formats.label_studio_answers import import_file
     from shortlist.annotate.project.additions import Additions, add_to_project
     from shortlist.annotate.project.backup import restore_backup, write_backup
@@ -34,6 +35,7 @@ __all__ = [
     "rename_by_name",
     "restore_backup",
     "run_demo",
+    "run_first_steps",
     "serve_project",
     "write_backup",
 ]
@@ -41,6 +43,7 @@ __all__ = [
 # Loaded when first used: the trainer's process and the command line need little of it.
 _MODULES = {
     "demo": ("run_demo",),
+    "first_steps": ("run_first_steps",),
     "formats.label_studio_answers": ("import_file",),
     "project.additions": ("Additions", "add_to_project"),
     "project.backup": ("restore_backup", "write_backup"),

@@ -11,11 +11,7 @@ import typer
 from shortlist.cli.annotate_backup import Folder, backup, check, restore
 from shortlist.cli.options import Features
 
-app = typer.Typer(
-    help="Let people answer shortlists in a browser.\n\nExample: shortlist annotate init birds --items images/ "
-    "--classes classes.txt --size 5; shortlist annotate serve birds",
-    no_args_is_help=True,
-)
+app = typer.Typer()
 
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -39,6 +35,24 @@ Scores = Annotated[
     typer.Option(help="Scores of another model: a table with item and one column per class, or .npz."),
 ]
 Gold = Annotated[Path | None, typer.Option(help="A table with item and gold: known answers, to measure annotators.")]
+
+
+@app.callback(invoke_without_command=True)
+def begin(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Without a command: where the page listens.")] = 8080,
+) -> None:
+    """Let people answer shortlists in a browser.
+
+    Without a command: a page on this machine that makes a project from a table of texts, and then serves it.
+
+    Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5; shortlist annotate serve
+    birds
+    """
+    if context.invoked_subcommand is None:
+        from shortlist.annotate import run_first_steps
+
+        run_first_steps(typer.echo, port=port)
 
 
 @app.command()

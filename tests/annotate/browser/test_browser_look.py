@@ -50,7 +50,7 @@ def test_a_picture_is_enlarged_moved_and_answered_by_keyboard(run_project, perso
 
 
 def test_a_picture_is_enlarged_by_mouse_and_finger(run_project, person):
-    site = run_project(kinds="image", items=2)
+    site = run_project(kinds="image", items=6)
     ada = come(site, person)
     image = ada.page.locator("#item img")
     image.click()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import LivePlan, live_plan
@@ -107,6 +107,7 @@ def serve_project(
     address: Address,
     say: Callable[[str], None],
     *,
+    listener: socket.socket | None = None,
     policy: str | None = None,
     epsilon: float | None = None,
     test: str | None = None,
@@ -121,6 +122,7 @@ def serve_project(
         project: what to serve.
         address: where.
         say: is told how to get in.
+        listener: where the port is taken already.
         policy: as for `live_plan`, and so are epsilon, test and features.
         epsilon: see there.
         test: see there.
@@ -140,7 +142,8 @@ def serve_project(
             f"the database is damaged ({problems[0]}): restore a backup, or see `shortlist annotate check`"
         )
     with _sole_server(project):
-        listener, address = listen(address)
+        if listener is None:
+            listener, address = listen(address)
         if People(project).has_owner():  # links belong into no log: one at the first start, later ones on demand
             link = f"for an owner's link: shortlist annotate invite {project.folder} --url {address.url}"
             say(f"Serving {address.url} ({link})")
@@ -195,7 +198,7 @@ def _end(signum: int, frame: object) -> None:
     raise SystemExit(128 + signum)
 
 
-def make_server(app: FastAPI, address: Address) -> "Server":
+def make_server(app: ASGIApp, address: Address) -> "Server":
     """The server of `app`, to be run on a listening socket."""
     import uvicorn
 

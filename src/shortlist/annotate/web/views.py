@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 PAGES = Path(__file__).parent / "pages"
 HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
@@ -77,4 +78,9 @@ def add_pages(app: FastAPI) -> None:
     """The pages and what they load."""
     for path, name in HOMES.items():
         app.add_api_route(path, page(render(name)), include_in_schema=False, response_model=None)
-    app.mount("/static", GZipMiddleware(StaticFiles(directory=PAGES / "static")), name="static")
+    app.mount("/static", static_files(), name="static")
+
+
+def static_files() -> ASGIApp:
+    """Scripts and styles, packed for the way."""
+    return GZipMiddleware(StaticFiles(directory=PAGES / "static"))

@@ -1,0 +1,148 @@
+"""`shortlist annotate` without a project: a page that makes one from an uploaded table, and then serves it."""
+
+import json
+import os
+import re
+import sys
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from shortlist.annotate.project.people import People
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.setup import Additions, init_project
+from shortlist.annotate.web.api.begin_models import FirstLook, Guess, Wishes
+from shortlist.annotate.web.begin import Beginning
+from shortlist.annotate.web.serve import Address, listen, make_server, serve_project
+from shortlist.data import TABLE_SUFFIXES, item_names, read_table
+from shortlist.errors import InputError
+from shortlist.policies import make_features, names_expert
+
+SHOWN = 5
+LOOKED_AT = 2000  # texts: a first look is quick
+MOST_CLASSES = 1000  # distinct values: more are no classes, but words of their own
+LONGEST_CLASS = 80
+POLICY = "adaptive"
+Column = list[str]
+
+
+def look_at(path: Path, wishes: Wishes) -> FirstLook:
+    """What an uploaded table holds, and what names of classes already say about its texts."""
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InputError(f"a file {path.suffix or 'without an ending'}: expected a table ({', '.join(TABLE_SUFFIXES)})")
+    table = {name: ["" if value is None else str(value) for value in rows] for name, rows in read_table(path).items()}
+    if not table or not next(iter(table.values())):
+        raise InputError("the file has no rows")
+    for name in filter(None, (wishes.text_column, wishes.label_column)):
+        if name not in table:
+            raise InputError(f"the file has no column {name!r} (its columns: {', '.join(table)})")
+    text = wishes.text_column or _text_column(table)
+    label = _label_column(table, text) if wishes.label_column is None else wishes.label_column
+    labels = [value.strip() for value in table[label]] if label else []
+    classes = wishes.classes or sorted({value for value in labels if value})
+    return FirstLook(
+        rows=len(table[text]),
+        columns=list(table),
+        text_column=text,
+        label_column=label,
+        classes=list(dict.fromkeys(name.strip() for name in classes)),
+        labelled=sum(value in set(classes) for value in labels),
+        guesses=_guesses(table[text], classes),
+    )
+
+
+def _text_column(table: dict[str, Column]) -> str:
+    """`text`, or the column with the longest words in it."""
+    return "text" if "text" in table else max(table, key=lambda name: sum(map(len, table[name])))
+
+
+def _label_column(table: dict[str, Column], text: str) -> str:
+    """`label` or `class`, or a column of few short values; empty if there is none."""
+    named = [name for name in ("label", "class", "category", "intent") if name in table and name != text]
+    return next((name for name in [*named, *table] if name not in (text, "item", "id") and _few(table[name])), "")
+
+
+def _few(values: Column) -> bool:
+    found = {value.strip() for value in values if value.strip()}
+    short = all(len(value) <= LONGEST_CLASS and "\n" not in value for value in found)
+    return short and 2 <= len(found) <= min(MOST_CLASSES, max(2, len(values) // 3))
+
+
+def _guesses(texts: Column, classes: list[str]) -> list[Guess]:
+    """What the names suggest for some texts, evenly spread over the file."""
+    some = [text for text in texts if text.strip()][:LOOKED_AT]
+    if len(classes) < 2 or len(some) < 2 * SHOWN:
+        return []
+    x, _ = make_features("text", some, some[:0])
+    rows = np.linspace(0, len(some) - 1, SHOWN).astype(np.int64)
+    scores = names_expert(some, classes, x).scores(rows)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :3]
+    return [
+        Guess(text=some[row][:300], classes=[classes[k] for k in found if np.ptp(scores[place]) > 0])
+        for place, (row, found) in enumerate(zip(rows.tolist(), best.tolist(), strict=True))
+    ]
+
+
+def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
+    """A project below `parent` from the table; rows that have a class are known, the others are asked about."""
+    look = look_at(path, wishes)
+    if len(look.classes) < 2:
+        raise InputError(f"{len(look.classes)} classes: expected at least two, one per line")
+    title = wishes.title.strip() or "My project"
+    folder = parent / (re.sub(r"[^\w]+", "-", title.lower()).strip("-") or "project")
+    if folder.exists():
+        raise InputError(f"{folder} exists already: choose another title")
+    classes = path.with_name("classes.txt")
+    classes.write_text("\n".join(look.classes) + "\n", encoding="utf-8")
+    known = _write_known(path, look) if look.labelled else None
+    additions = Additions(items=path, classes=classes, known=known, text_column=look.text_column)
+    init_project(folder, additions, title=title, size=min(wishes.size, len(look.classes)), policy=POLICY)
+    return folder
+
+
+def _write_known(path: Path, look: FirstLook) -> Path:
+    """The rows that have a class, as a table with item and class."""
+    table, known = read_table(path), path.with_name("known.jsonl")
+    labels = ["" if value is None else str(value).strip() for value in table[look.label_column]]
+    names = item_names(table, path, None) or [str(row) for row in range(len(labels))]
+    rows = [{"item": name, "class": label} for name, label in zip(names, labels, strict=True) if label in look.classes]
+    known.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return known
+
+
+def run_first_steps(say: Callable[[str], None], *, port: int = 8080, parent: Path | None = None) -> None:
+    """Serve the page until a project is made, below `parent` or here, then serve that project at the same address."""
+    listener, address = listen(Address(port=port))
+    made: list[Path] = []
+
+    def make(path: Path, wishes: Wishes) -> dict[str, str]:
+        if made:
+            raise InputError("the project is there already")
+        made.append(make_project(parent or Path.cwd(), path, wishes))
+        with Project.open(made[0]) as project:
+            people = People(project)
+            you = people.renew_invite(people.ensure("you"))
+            return {"admin": f"/join#{people.admin_link()}", "you": f"/join#{you}", "folder": str(made[0])}
+
+    beginning = Beginning(look_at, make, lambda: setattr(server, "should_exit", True))
+    server = make_server(beginning.app(address.port), address)
+    url = f"{address.url}/begin#{beginning.token}"
+    say(f"Open this page to begin: {url}")
+    _open_browser(url)
+    try:
+        server.run(sockets=[listener.dup()])  # which it closes, while whoever comes meanwhile waits at ours
+    finally:
+        beginning.close()
+    if made:
+        with Project.open(made[0]) as project:
+            say(f"The project is in {made[0]}; to serve it again later: shortlist annotate serve {made[0]}")
+            serve_project(project, address, say, listener=listener)
+
+
+def _open_browser(url: str) -> None:
+    """Where there is a screen, and somebody in front of it."""
+    screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if screen and sys.stdout.isatty():
+        webbrowser.open(url)

@@ -1,0 +1,39 @@
+"""What the page that makes a first project sends and shows."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from shortlist.annotate.web.api.models import In, Name
+
+
+class Wishes(In):
+    """How the project is to be; what is not said is guessed from the file."""
+
+    title: Annotated[str, Field(max_length=200)] = ""
+    text_column: str | None = None
+    label_column: Annotated[str | None, Field(description="empty: no column holds classes")] = None
+    classes: Annotated[list[Name], Field(max_length=10_000, default_factory=list)]
+    size: Annotated[int, Field(ge=1, le=50)] = 5
+
+
+class Guess(BaseModel):
+    """A text and the classes that the names suggest for it, the likeliest first."""
+
+    text: str
+    classes: list[str]
+
+
+class FirstLook(BaseModel):
+    """What is in the file: its columns, those that seem to hold texts and classes, the classes found there.
+
+    `labelled` rows have a class already: they are learned from and not asked about.
+    """
+
+    rows: int
+    columns: list[str]
+    text_column: str
+    label_column: str
+    classes: list[str]
+    labelled: int
+    guesses: list[Guess]

@@ -1,0 +1,122 @@
+// From a file to a project. The token follows the #: it is sent with every request and leaves the address bar.
+import { at, element, notice } from "./dom.js";
+import { count } from "./figures.js";
+import { say } from "./words.js";
+
+const token = location.hash.slice(1) || sessionStorage.getItem("shortlist-begin");
+sessionStorage.setItem("shortlist-begin", token ?? ""); // a reload keeps it
+history.replaceState(null, "", "/begin");
+
+let run = 0; // of the latest look: an earlier reply that comes later is dropped
+let timer = null;
+
+async function call(path, body, headers = {}) {
+  let response = null;
+  try {
+    response = await fetch(`/api/begin${path}`, { method: "POST", body, headers: { Authorization: `Bearer ${token}`, ...headers } });
+  } catch {
+    throw new Error(say("begin_gone"));
+  }
+  const found = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(found.message ?? response.statusText);
+  return found;
+}
+
+const wishes = () => ({
+  title: at("title").value,
+  text_column: at("text-column").value,
+  label_column: at("label-column").value,
+  classes: at("classes").value.split("\n").map((line) => line.trim()).filter(Boolean),
+  size: Number(at("size").value),
+});
+
+async function attempt(act) {
+  try {
+    await act();
+    notice(null);
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
+// The project's own server takes this one's place, which lasts a moment.
+async function served() {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const reply = await fetch("/join").catch(() => null);
+    if (reply?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+function fill(select, names, chosen) {
+  select.replaceChildren(...names.map(([value, words]) => element("option", value === chosen ? { value, selected: "" } : { value }, words)));
+}
+
+function show(found, anew) {
+  const columns = found.columns.map((name) => [name, name]);
+  fill(at("text-column"), columns, found.text_column);
+  fill(at("label-column"), [["", say("begin_no_column")], ...columns], found.label_column);
+  at("labelled").textContent = found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
+  if (anew) at("classes").value = found.classes.join("\n");
+  at("counted").textContent = say("begin_counted", { count: count(found.classes.length) });
+  at("look").hidden = !found.guesses.length;
+  at("guesses").replaceChildren(
+    ...found.guesses.map(({ text, classes }) =>
+      element("li", {}, element("span", { dir: "auto" }, text), element("span", {}, ...classes.map((name, place) => element("span", { class: place ? "badge" : "badge accent", dir: "auto" }, name)))),
+    ),
+  );
+}
+
+async function upload(file) {
+  at("read").textContent = say("loading");
+  await attempt(async () => {
+    const found = await call("/file", file, { "X-Name": encodeURIComponent(file.name), "Content-Type": "application/octet-stream" });
+    at("read").textContent = say("begin_read", { name: file.name, rows: count(found.rows), columns: found.columns.length });
+    at("title").value = file.name.replace(/\.\w+$/u, "").replace(/[_-]+/gu, " ");
+    show(found, true);
+    at("wishes").hidden = false;
+  });
+  if (!at("notice").hidden) at("read").textContent = "";
+}
+
+// `anew`: another column was chosen, so its classes take the place of those in the box.
+async function look(anew = false) {
+  const mine = ++run;
+  await attempt(async () => {
+    const wanted = wishes();
+    const found = await call("/look", JSON.stringify({ ...wanted, classes: anew ? [] : wanted.classes }));
+    if (mine === run) show(found, anew);
+  });
+}
+
+at("file").addEventListener("change", ({ target }) => target.files[0] && upload(target.files[0]));
+const drop = document.querySelector(".drop");
+for (const kind of ["dragover", "dragleave", "drop"]) {
+  drop.addEventListener(kind, (event) => {
+    event.preventDefault();
+    drop.classList.toggle("over", kind === "dragover");
+    if (kind === "drop" && event.dataTransfer.files[0]) upload(event.dataTransfer.files[0]);
+  });
+}
+at("text-column").addEventListener("change", () => look());
+at("label-column").addEventListener("change", () => look(true));
+at("classes").addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(look, 500);
+});
+at("wishes").addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(timer);
+  at("make").disabled = true;
+  attempt(async () => {
+    const made = await call("/make", JSON.stringify(wishes()));
+    await served();
+    at("to-admin").href = made.admin;
+    at("to-you").href = made.you;
+    at("folder").textContent = made.folder;
+    for (const id of ["step-file", "wishes"]) at(id).hidden = true;
+    at("ready").hidden = false;
+    at("ready").focus();
+  }).finally(() => (at("make").disabled = false));
+});
+if (!token) notice(say("begin_no_token"));

@@ -1,0 +1,78 @@
+"""An owner who never opens a terminal: from a CSV to labels and a model's accuracy, all in the browser."""
+
+import csv
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..running import COMMAND
+from ..test_first_steps import WORDS
+from .test_browser_axe import check
+
+pytestmark = pytest.mark.browser
+
+
+def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
+    path = tmp_path / "customer_messages.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["message"])
+        rows.writerows([f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(60))
+    process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
+        check(owner)
+        owner.page.set_input_files("#file", path)
+        owner.page.locator("#read", has_text="60 rows, 1 columns").wait_for()
+        assert "#" not in owner.page.url
+        assert owner.page.locator("#title").input_value() == "customer messages"
+        owner.page.fill("#classes", "\n".join(WORDS))
+        owner.page.locator("#guesses li").first.wait_for()
+        owner.page.locator("#counted", has_text="3 classes").wait_for()
+        owner.settle()
+        check(owner)
+        owner.picture("begin", full_page=True)
+        owner.page.fill("#size", "2")
+        owner.page.get_by_role("button", name="Make the project").click()
+        owner.page.locator("#ready").wait_for()
+        check(owner)
+        with owner.context.expect_page() as opened:
+            owner.page.locator("#to-you").click()
+        owner.page, page = opened.value, owner.page
+        owner.page.set_default_timeout(15_000)
+        answered = answer_all(owner)
+        page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
+        page.wait_for_url("**/admin*")
+        page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=60_000)
+        assert answered >= 60
+        reply = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/status").json()
+        assert reply["score"]["accuracy"] > 0.8
+        labels = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/export/labels.csv").text()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        process.stdout.close()
+    right = list(csv.DictReader(labels.splitlines()))
+    assert len(right) == 60
+    for row in right:
+        assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"]) % 3]
+    assert Path(tmp_path / "customer-messages" / "project.json").is_file()
+
+
+def answer_all(owner) -> int:
+    """Read, think, press a key; None where the right class is not on the list."""
+    count = 0
+    while True:
+        owner.page.wait_for_function(
+            "() => document.getElementById('item')?.dataset.ready || document.querySelector('#item .state .good')"
+        )
+        if owner.page.locator("#item .state").count():
+            return count
+        text, before = owner.page.locator("#item .text").inner_text(), owner.ready()
+        name = next(name for name, words in WORDS.items() if words in text)
+        owner.press(owner.key_for(name) if name in owner.choices() else "0")
+        owner.page.wait_for_function("before => document.getElementById('item').dataset.ready !== before", arg=before)
+        count += 1

@@ -1,0 +1,142 @@
+"""`shortlist annotate` without a project: what is found in a file, who may ask, and what is made of it."""
+
+import http.client
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from shortlist.annotate.first_steps import look_at, make_project
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.web.api.begin_models import Wishes
+from shortlist.annotate.web.begin import Beginning
+from shortlist.errors import InputError
+
+from .running import COMMAND
+
+WORDS = {"lost card": "I lost my card", "exchange rate": "what is the exchange rate", "top up": "my top up failed"}
+
+
+def table(folder: Path, rows: int = 60, labelled: int = 20) -> Path:
+    """Texts in a column of any name, classes in another for the first of them."""
+    lines = ["message,topic"]
+    for i in range(rows):
+        name, text = list(WORDS.items())[i % 3]
+        lines.append(f'"{text}, case {i}",{name if i < labelled else ""}')
+    path = folder / "items.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_texts_and_classes_are_found_and_names_guess(tmp_path):
+    found = look_at(table(tmp_path), Wishes())
+    assert (found.rows, found.text_column, found.label_column, found.labelled) == (60, "message", "topic", 20)
+    assert found.classes == sorted(WORDS)
+    assert len(found.guesses) == 5
+    for guess in found.guesses:
+        assert WORDS[guess.classes[0]] in guess.text
+    typed = look_at(tmp_path / "items.csv", Wishes(label_column="", classes=["top up", "other"]))
+    assert (typed.label_column, typed.classes, typed.labelled) == ("", ["top up", "other"], 0)
+    nothing = look_at(tmp_path / "items.csv", Wishes(label_column=""))
+    assert (nothing.classes, nothing.guesses) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.exe", "x", "expected a table"),
+        ("a.csv", "text\n", "no rows"),
+        ("a.csv", "", "."),
+        ("a.jsonl", "{", "."),
+        ("a.parquet", "not one", "."),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(tmp_path, name, content, words):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=words) as caught:
+        look_at(tmp_path / name, Wishes())
+    assert "\n" not in str(caught.value)
+
+
+def test_the_project_asks_about_what_has_no_class(tmp_path):
+    path = table(tmp_path)
+    folder = make_project(tmp_path, path, Wishes(title="Customer Messages: 1", size=50))
+    assert folder.name == "customer-messages-1"
+    with Project.open(folder) as project:
+        assert project.settings.title == "Customer Messages: 1"
+        assert project.settings.size == 3
+        assert project.status()["progress"]["total"] == 40
+    with pytest.raises(InputError, match="exists already"):
+        make_project(tmp_path, path, Wishes(title="customer messages 1"))
+    with pytest.raises(InputError, match="at least two"):
+        make_project(tmp_path, path, Wishes(title="b", classes=["one"]))
+    with pytest.raises(InputError, match="no column 'nope'"):
+        make_project(tmp_path, path, Wishes(title="b", text_column="nope"))
+    assert not (tmp_path / "b").exists()
+
+
+def test_only_this_machine_with_the_token_is_answered(tmp_path):
+    beginning = Beginning(look_at, lambda path, wishes: {}, lambda: None)
+    app = beginning.app(8123)
+    client = TestClient(app, base_url="http://127.0.0.1:8123")
+    page = client.get("/begin")
+    assert page.status_code == 200
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert beginning.token not in page.text
+    assert client.get("/").status_code == 404
+    content, key = table(tmp_path).read_bytes(), {"Authorization": f"Bearer {beginning.token}", "X-Name": "a.csv"}
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": beginning.token}):
+        assert (
+            client.post("/api/begin/file", content=content, headers={**key, "Authorization": "", **headers}).status_code
+            == 401
+        )
+    assert client.post("/api/begin/look", content="{}", headers=key).json()["code"] == "no_file"
+    assert client.post("/api/begin/file", content=content, headers=key).json()["rows"] == 60
+    assert client.post("/api/begin/look", content='{"sizes": 3}', headers=key).status_code == 422
+    bad = {**key, "X-Name": "../../evil.exe"}
+    assert "expected a table" in client.post("/api/begin/file", content=b"x", headers=bad).json()["message"]
+    for host in ("evil.example", "127.0.0.1", "127.0.0.1:8124", "evil.example:8123", ""):
+        assert client.get("/begin", headers={"Host": host}).status_code == 403
+        assert client.post("/api/begin/file", content=content, headers={**key, "Host": host}).status_code == 403
+    beginning.close()
+
+
+def test_the_command_prints_the_address_and_goes_on_with_the_project(tmp_path):
+    process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        address, _, token = process.stdout.readline().split()[-1].partition("/begin#")
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30)
+        headers = {"Authorization": f"Bearer {token}", "X-Name": "mine.csv"}
+
+        def post(path: str, body: bytes) -> dict:
+            connection.request("POST", f"/api/begin/{path}", body, headers)
+            return json.loads(connection.getresponse().read())
+
+        (tmp_path / "up").mkdir()
+        assert post("file", table(tmp_path / "up").read_bytes())["labelled"] == 20
+        made = post("make", b'{"title": "Mine"}')
+        assert Path(made["folder"]).samefile(tmp_path / "mine")
+        end = time.monotonic() + 30
+        while time.monotonic() < end:  # the project's own server takes the place of the first one
+            connection.close()
+            connection.request("GET", "/join")
+            reply = connection.getresponse()
+            if reply.read() and reply.status == 200:
+                break
+            time.sleep(0.05)
+        connection.request(
+            "POST",
+            "/api/v1/session",
+            json.dumps({"secret": made["admin"].partition("#")[2]}),
+            {"X-Shortlist": "1", "Content-Type": "application/json"},
+        )
+        who = json.loads(connection.getresponse().read())
+        assert who["title"] == "Mine"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        process.stdout.close()
