@@ -5,9 +5,9 @@
 >>> with Project.open(Path("birds")) as project:  # doctest: +SKIP
 ...     export_file(project, Path("answers.csv"))
 
-Its rooms, each built on those after it: `first_steps`, `setup` and `demo` (what the command line does), `web` (pages, API, signing
-in), `live` (a model that chooses the shortlists) and `formats` (exports), `project` (items, classes, people), `queue`
-(lease, answer, undo), `db` (tables, transactions), `problems` (refusals). Nothing here imports torch.
+Its rooms, each built on those after it: `first_steps`, `setup` and `demo` (what the command line does), `web` (pages,
+API, signing in), `live` (a model that chooses the shortlists) and `formats` (exports), `project` (items, classes,
+people), `queue` (lease, answer, undo), `db` (tables, transactions), `problems` (refusals). Nothing here imports torch.
 """
 
 from importlib import import_module

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.setup import Additions, init_project
+from shortlist.annotate.setup import init_project
 from shortlist.annotate.web.api.begin_models import FirstLook, Guess, Wishes
 from shortlist.annotate.web.begin import Beginning
 from shortlist.annotate.web.serve import Address, listen, make_server, serve_project
@@ -41,7 +42,7 @@ def look_at(path: Path, wishes: Wishes) -> FirstLook:
     text = wishes.text_column or _text_column(table)
     label = _label_column(table, text) if wishes.label_column is None else wishes.label_column
     labels = [value.strip() for value in table[label]] if label else []
-    classes = wishes.classes or sorted({value for value in labels if value})
+    classes = list(wishes.classes) or sorted({value for value in labels if value})
     return FirstLook(
         rows=len(table[text]),
         columns=list(table),

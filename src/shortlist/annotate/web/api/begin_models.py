@@ -13,7 +13,7 @@ class Wishes(In):
     title: Annotated[str, Field(max_length=200)] = ""
     text_column: str | None = None
     label_column: Annotated[str | None, Field(description="empty: no column holds classes")] = None
-    classes: Annotated[list[Name], Field(max_length=10_000, default_factory=list)]
+    classes: Annotated[tuple[Name, ...], Field(max_length=10_000)] = ()
     size: Annotated[int, Field(ge=1, le=50)] = 5
 
 
