@@ -324,7 +324,7 @@ def resnet_cuda(errors: dict[str, float]) -> None:
         for dtype in (torch.float32, torch.bfloat16)
     )
     fleet.convolver = CudaConv(fleet._zeros)
-    index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, BATCH, K) / BATCH
+    index, slope = torch.randint(0, ITEMS, (R, 3)), torch.randn(R, 3, K) / 3
     for step in range(2):  # the second meets what the first left in the buffers
         logits = [net.forward(index, torch.ones(R), train=True).detach() for net in (plain, fleet)]
         errors[f"logits {step}"] = gap(logits[1], logits[0])
@@ -402,36 +402,37 @@ def views(errors: dict[str, float]) -> None:
     starts = [net.state_dict() for net in nets]
     fleet = ResNetFleet(starts, images, mean, deviation, torch.zeros(R), 0.0, torch.float32, teacher=decays)
     optimisers = [torch.optim.SGD(net.parameters(), lr=LR[i]) for i, net in enumerate(nets)]
-    last = slice(R - 1, R)
+    last, batch = slice(R - 1, R), 3
     teach = fleet.teachers(last)
     for step in range(2):
-        index, slope = torch.randint(0, ITEMS, (R, BATCH)), torch.randn(R, 2 * BATCH, K) / BATCH
-        moves = draw_all_moves(R, BATCH)
+        index, slope = torch.randint(0, ITEMS, (R, batch)), torch.randn(R, 2 * batch, K) / batch
+        moves = draw_all_moves(R, batch)
         changes = torch.stack(
-            [draw_changes(BATCH, SIZE, SIZE, True, torch.Generator().manual_seed(i)) for i in range(R)]
+            [draw_changes(batch, SIZE, SIZE, True, torch.Generator().manual_seed(i)) for i in range(R)]
         )
         both = two_views(moves, changes)
         said = teach(index[last], moves[last])
         logits = fleet.forward(torch.cat([index, index], 1), torch.ones(R), train=True, moves=both)
-        fleet.backward(slope)
-        fleet.update(torch.tensor(LR))
+        if step == 0:  # the second sees what the first has left
+            fleet.backward(slope)
+            fleet.update(torch.tensor(LR))
         for i, net in enumerate(nets):
             seen = images[index[i]]
             x = torch.cat([move_images(seen, moves[i]).float(), change_images(seen, changes[i])])
             x = (x - mean[i].view(3, 1, 1)) / deviation[i].view(3, 1, 1)
             if i == R - 1:
-                errors[f"teacher step {step}"] = gap(said[0], teachers[i].eval()(x[:BATCH]).detach())
+                errors[f"teacher step {step}"] = gap(said[0], teachers[i].eval()(x[:batch]).detach())
             out = net.train()(x)
-            optimisers[i].zero_grad()
-            (out * slope[i]).sum().backward()
-            optimisers[i].step()
-            follow(teachers[i], net, min(float(decays[i]), (1 + step) / (10 + step)))
             errors[f"logits {i} step {step}"] = gap(logits[i].detach(), out.detach())
+            if step == 0:
+                (out * slope[i]).sum().backward()
+                optimisers[i].step()
+                follow(teachers[i], net, min(float(decays[i]), 0.1))
     for i, net in enumerate(nets):
         states(fleet.state_dict(i), net.state_dict(), f"run {i}", errors)
     fleet.keep(torch.tensor([R - 1]))
-    x = (images[:BATCH].float() - mean[-1].view(3, 1, 1)) / deviation[-1].view(3, 1, 1)
-    said = fleet.teachers(slice(0, 1))(torch.arange(BATCH).unsqueeze(0), None)
+    x = (images[:batch].float() - mean[-1].view(3, 1, 1)) / deviation[-1].view(3, 1, 1)
+    said = fleet.teachers(slice(0, 1))(torch.arange(batch).unsqueeze(0), None)
     errors["teacher kept"] = gap(said[0], teachers[-1].eval()(x).detach())
 
     digits = load("digits")
