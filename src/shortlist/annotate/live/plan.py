@@ -18,7 +18,7 @@ CALIBRATE_LEAST = 50
 """Answers after which it is decided anew what names and scores count beside the model; as `shortlist label` does."""
 PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
 """Rates that are modelled before any are measured."""
-FRESH = 40
+FRESH = 5
 """With modelled mistakes, each training starts anew until this many items per class were asked about."""
 RETIRED = {"hit", "floor", "order", "retrain_every", "retrain_least", "seconds", "nice"}
 """Once written to project.json, always with their defaults; read and ignored, so that older projects open."""
