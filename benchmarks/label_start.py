@@ -158,10 +158,9 @@ def figures(runs: list[Curve], base: list[Curve], full: list[Curve]) -> dict[str
 
 
 def share_of_hits(runs: list[Curve], questions: int) -> float:
-    """Of the first questions, how many named a class; trainings come after exactly 100 and 500."""
-    return float(
-        np.mean([point.hits / questions for run in runs for point in run.points if point.questions == questions])
-    )
+    """Of the first questions, how many named a class: by the last training that had no more than these."""
+    last = [max((p for p in run.points if p.questions <= questions), key=lambda p: p.questions) for run in runs]
+    return float(np.mean([point.hits / point.questions for point in last]))
 
 
 def row(way: dict[str, Any]) -> str:

@@ -233,3 +233,18 @@ def test_a_few_answers_do_not_move_the_weights_and_old_ones_never(blobs):
             assert count == 20 or loop.pool.weights == (1.0,)
         assert (loop.pool.weights != (1.0,)) == moved
         assert loop.version == 20
+
+
+def test_known_classes_weigh_the_experts_that_nobody_has_answered_for(blobs):
+    """One that misleads goes to 0 before the first question; one that knows more than the labels stays."""
+    rng = np.random.default_rng(0)
+    known = rng.permutation(len(blobs.y))[:120]
+    lies = Linear(rng.standard_normal((blobs.x.shape[1], 12)).astype(np.float32), np.zeros(12, np.float32))
+    truth = fit(blobs.x, np.eye(12, dtype=np.float32)[blobs.y], l2=1e-3)
+    loop = Loop(blobs.x, 12, QUICK, experts=(LinearExpert(blobs.x, lies), LinearExpert(blobs.x, truth)))
+    loop.know(known, blobs.y[known])
+    assert loop.pool.weights[0] < 0.3
+    assert loop.pool.weights[1] > 0.2
+    few = Loop(blobs.x, 12, QUICK, experts=(LinearExpert(blobs.x, lies),))
+    few.know(known[:5], blobs.y[known[:5]])
+    assert few.pool.weights == (1.0,), "too few to tell"

@@ -1,9 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 
+from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.policies.experts import experts_from_scores
-from shortlist.policies.given import read_known, read_scores
+from shortlist.policies.given import read_known
+from shortlist.policies.scores import Inputs, read_scores
+from shortlist.training import DataSource, Job, train
 
 ITEMS, CLASSES = ["a", "b", "c"], ["cat", "dog"]
 
@@ -71,3 +76,56 @@ def test_bad_scores_are_one_line(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_scores(path, ITEMS, CLASSES)
+
+
+def test_scores_come_as_predict_writes_them(tmp_path):
+    path = tmp_path / "predicted.csv"
+    path.write_text("item,class,probability,top,top_probabilities\na,dog,0.7,dog|cat,0.7|0.3\nc,dog,0.9,dog,0.9\n")
+    table = read_scores(path, ITEMS, CLASSES)
+    np.testing.assert_allclose(table, [[0.3, 0.7], [np.nan, np.nan], [np.nan, 0.9]], rtol=1e-6)
+    path.write_text("item,class,probability,top,top_probabilities\na,dog,0.7,dog|cat,0.7\n")
+    with pytest.raises(InputError, match=r"row 1: 2 classes in top, 1 probabilities"):
+        read_scores(path, ITEMS, CLASSES)
+
+
+def prediction(choice, **more):
+    return {"result": [{"type": "choices", "value": {"choices": [choice]}}], **more}
+
+
+def test_label_studios_predictions_are_scores(tmp_path):
+    tasks = [
+        {"data": {"stochastic": {"item_id": "a"}}, "predictions": [prediction("cat"), prediction("dog", score=0.6)]},
+        {"data": {"item": "b"}, "predictions": [prediction("cat")]},
+        {"data": {"item": "c"}, "predictions": []},
+        {"data": {}, "annotations": []},
+    ]
+    path = tmp_path / "tasks.json"
+    path.write_text(json.dumps(tasks))
+    table = read_scores(path, ITEMS, CLASSES)
+    np.testing.assert_allclose(table, [[np.nan, 0.6], [1.0, np.nan], [np.nan, np.nan]], rtol=1e-6)
+    assert scores_of(table)[1] == [1, 0, -1]
+    tasks[3]["predictions"] = [prediction("cat")]
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(InputError, match="task 4: no item"):
+        read_scores(path, ITEMS, CLASSES)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", '[{"predictions": 3}]', '[{"predictions": [{"result": [2]}]}]'])
+def test_what_is_no_export_of_label_studio_is_one_line(tmp_path, content):
+    path = tmp_path / "tasks.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"tasks\.json") as error:
+        read_scores(path, ITEMS, CLASSES)
+    assert "\n" not in str(error.value)
+
+
+def test_a_trained_model_gives_scores(tmp_path):
+    dataset = load("digits")
+    folder = tmp_path / "run"
+    train(Job(DataSource("digits"), folder, {"size": 3, "epochs": 1, "model": "linear"}, device="cpu"))
+    first = dataset.train.take(np.arange(20))
+    found = read_scores(folder, [*first.items, "elsewhere"], dataset.class_names, Inputs(first.items, first.x))
+    np.testing.assert_allclose(found[:20].sum(axis=1), 1, rtol=1e-5)
+    assert np.isnan(found[20]).all()
+    with pytest.raises(InputError, match="expected a file of scores"):
+        read_scores(folder, ["a"], dataset.class_names)

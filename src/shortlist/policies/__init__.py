@@ -7,17 +7,19 @@ from shortlist.policies.choose import Policy, choose_one
 from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.features.words import make_features
-from shortlist.policies.given import read_known, read_scores
+from shortlist.policies.given import read_known
 from shortlist.policies.loop import Loop
 from shortlist.policies.names import names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
 from shortlist.policies.saved.snapshot import Snapshot
+from shortlist.policies.scores import Inputs, read_scores
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.time_model import TimeModel
 
 __all__ = [
     "Expert",
+    "Inputs",
     "Log",
     "Loop",
     "LoopSettings",

@@ -42,7 +42,7 @@ from shortlist.policies.noise import (
     likelihood,
 )
 from shortlist.policies.score.audit import Audit, Score, draw_sample
-from shortlist.policies.score.doubt import Doubts, hard_to_believe
+from shortlist.policies.score.doubt import LEAST_ITEMS, MOST_JUDGED, Doubts, hard_to_believe, held_out_known
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.sizes import bits
 from shortlist.policies.state import LabelState
@@ -274,6 +274,10 @@ class Loop:
     def know(self, rows: IntArray, classes: IntArray) -> None:
         """Start from classes that are known without asking, one per row; the model is trained on them."""
         self.state.know(rows, classes)
+        if self.experts and self.settings.calibrate and len(rows) >= LEAST_ITEMS:
+            weights, l2 = self.state.answer_likelihood[rows], self.settings.l2
+            self._rounds = [(held_out_known(self.x, weights, rows, self.experts, l2=l2, seed=self.seed), 1.0)]
+            self.pool = fit_pool(self._rounds, self.pool)
         self.retrain()
         self._begin_informed()
 
@@ -314,9 +318,13 @@ class Loop:
         return self.audit.score(self.state, logits, self.settings.sure)
 
     def doubts(self) -> Doubts:
-        """Answers that a model trained on the other items does not share, the hardest to believe first."""
+        """Answers that a model trained on the other items does not share, the hardest to believe first.
+
+        Of very many items, as many as `MOST_JUDGED` are looked at, others each time.
+        """
         state = self.state
-        rows, weights = state.informative, state.answer_likelihood
+        own = np.random.Generator(np.random.PCG64([self.seed, 9, state.questions]))  # looking changes no question
+        rows, weights = np.sort(own.permutation(state.informative)[:MOST_JUDGED]), state.answer_likelihood
         said = np.where(state.known[rows], NONE, state.answer[rows])
         return hard_to_believe(self.x, weights[rows], said, rows, l2=self.settings.l2, seed=self.seed)
 
