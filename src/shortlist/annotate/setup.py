@@ -69,7 +69,9 @@ def init_project(
     chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
-    given = additions.read_given([source.name for source in read.items], list(read.classes))
+    sources = read.items
+    contents = [source.content for source in sources]
+    given = additions.read_given([source.name for source in sources], list(read.classes), contents)
     with unfinished(folder):
         project = Project.create(folder, chosen)
         try:

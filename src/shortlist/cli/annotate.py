@@ -32,7 +32,10 @@ Known = Annotated[
 ]
 Scores = Annotated[
     Path | None,
-    typer.Option(help="Scores of another model: a table with item and one column per class, or .npz."),
+    typer.Option(
+        help="What another model thinks: a table with item and one column per class, .npz, Label Studio's tasks with "
+        "predictions, what `shortlist predict` wrote, or a folder of `shortlist train`."
+    ),
 ]
 Gold = Annotated[Path | None, typer.Option(help="A table with item and gold: known answers, to measure annotators.")]
 

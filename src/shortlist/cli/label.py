@@ -54,7 +54,8 @@ def label(
         Path | None, typer.Option(help="A table of item and class: labels known from the start; they cost nothing.")
     ] = None,
     scores: Annotated[
-        Path | None, typer.Option(help="Scores of any model: a table of item and one column per class, or .npz.")
+        Path | None,
+        typer.Option(help="What any model thinks: a table of item and one column per class, .npz, a trained folder."),
     ] = None,
     score: Annotated[
         int, typer.Option(help="Items drawn to score the model without test data: asked about, not learned from.")
@@ -88,10 +89,11 @@ def label(
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
     folder = _folder(out)
-    items = loop_data(load(data, test=test, text_column=text_column, label_column=label_column), features=features)
+    dataset = load(data, test=test, text_column=text_column, label_column=label_column)
+    items = loop_data(dataset, features=features)
     if size >= items.num_classes:
         raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
-    start = _start(items, names, known, scores)
+    start = _start(items, dataset, names, known, scores)
     wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, typed=typed, score=score)
     runs = wanted.num_runs(items)
     with progress(runs, "labelling") as bar:
@@ -99,14 +101,15 @@ def label(
     _finish(wanted.report(items, curves), curves, folder, as_json)
 
 
-def _start(data: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
+def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
     """What the loop knows before the first question."""
-    from shortlist.policies import experts_from_scores, names_expert, read_known, read_scores
+    from shortlist.policies import Inputs, experts_from_scores, names_expert, read_known, read_scores
     from shortlist.policies.simulation import Start
 
     experts: list[Any] = [names_expert(data.texts, data.class_names, data.x)] if names and data.texts else []
     if scores is not None:
-        experts += experts_from_scores(read_scores(scores, data.items, data.class_names))
+        inputs = Inputs(dataset.train.items.tolist(), dataset.train.x)
+        experts += experts_from_scores(read_scores(scores, data.items, data.class_names, inputs))
     return Start(tuple(experts), None if known is None else read_known(known, data.items, data.class_names))
 
 

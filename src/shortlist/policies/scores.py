@@ -89,7 +89,8 @@ def _ask_model(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], 
     if isinstance(x, list) and x and isinstance(x[0], Path):
         if trained.kind != "image":
             raise InputError(f"{path}: the model takes {trained.kind} inputs, the items are images")
-        x = read_images(x, trained.in_shape[1:], trained.in_shape[0])
+        channels, height, width = trained.in_shape
+        x = read_images(x, (height, width), channels)
     return trained.predict(x).astype(np.float32), list(map(str, inputs.names)), list(trained.class_names)
 
 

@@ -22,6 +22,7 @@ from shortlist.annotate.project.project import SCORES, Project
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import Additions, add_to_project, export_file, init_project
 from shortlist.errors import InputError
+from shortlist.training import DataSource, Job, train
 
 from ..conftest import people
 from ..running import Caller, Server, free_port
@@ -295,6 +296,26 @@ def test_scores_choose_the_first_lists_and_may_come_later(make, tmp_path):
     assert chooser.refresh()
     assert hits(chooser) > 0.9
     project.close()
+
+
+def test_a_trained_model_chooses_the_first_lists(make, tmp_path, monkeypatch):
+    with (tmp_path / "train.csv").open("w", newline="") as file:
+        rows = [(text(row, True), NAMES[truth(row)]) for row in range(COUNT)]
+        csv.writer(file).writerows([("text", "label"), *rows])
+    settings = {"size": 6, "epochs": 30, "model": "linear"}
+    train(Job(DataSource(str(tmp_path / "train.csv")), tmp_path / "model", settings, device="cpu"))
+    project, outcome = make(codes=True, names=False, scores=tmp_path / "model")
+    assert outcome.scored == COUNT
+    assert hits(published(project)[1]) > 0.9
+    assert f"scores of {COUNT} items" in run("add", project.folder, "--scores", tmp_path / "model")
+    project.close()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("shortlist.training.saved")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(InputError, match=r"needs torch.*pip install.*shortlist predict") as error:
+        make("r", scores=tmp_path / "model")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "r").exists()
 
 
 def later_scores(path, first):

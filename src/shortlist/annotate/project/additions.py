@@ -18,7 +18,7 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
-from shortlist.policies import read_known, read_scores
+from shortlist.policies import Inputs, read_known, read_scores
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ class Additions:
             None if self.instructions is None else read_instructions(self.instructions),
         )
 
-    def read_given(self, items: Sequence[str], classes: Sequence[str]) -> "Given":
-        """What is known of these items, which may be about to be added, with these classes."""
+    def read_given(self, items: Sequence[str], classes: Sequence[str], contents: Sequence[str | Path]) -> "Given":
+        """What is known of these items, which may be about to be added, with these classes and texts or files."""
         known = {}
         if self.known is not None:
             rows, labels = read_known(self.known, items, classes)
             known = {items[row]: classes[k] for row, k in zip(rows.tolist(), labels.tolist(), strict=True)}
-        return Given(items, known, None if self.scores is None else read_scores(self.scores, items, classes))
+        inputs = Inputs(items, list(contents))
+        return Given(items, known, None if self.scores is None else read_scores(self.scores, items, classes, inputs))
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,17 @@ def add_to_project(
     return outcome
 
 
-def _names(project: Project, read: Read) -> tuple[list[str], list[str]]:
-    """Of the items and classes that there will be."""
+def _names(project: Project, read: Read) -> tuple[list[str], list[str], list[str | Path]]:
+    """Of the items and classes that there will be, and what the items are."""
     with project.store.read() as connection:
-        items = list(connection.execute(select(Item.name).order_by(Item.id)).scalars())
+        there = connection.execute(select(Item.name, Item.text, Item.file).order_by(Item.id)).all()
         classes = class_names(connection)
-    items += [source.name for source in read.items]
-    return list(dict.fromkeys(items)), list(dict.fromkeys([*classes, *read.classes]))
+    items: dict[str, str | Path] = {
+        row.name: project.media / row.file if row.file is not None else row.text or "" for row in there
+    }
+    for source in read.items:
+        items.setdefault(source.name, source.content)
+    return list(items), list(dict.fromkeys([*classes, *read.classes])), list(items.values())
 
 
 def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> ImportOutcome:

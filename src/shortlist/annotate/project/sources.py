@@ -29,6 +29,11 @@ class Source:
     problem: str | None = None
 
     @property
+    def content(self) -> str | Path:
+        """The text or the file."""
+        return (self.text or "") if self.path is None else self.path
+
+    @property
     def kind(self) -> str:
         """text, image or audio, judging by the name."""
         if self.path is None:
