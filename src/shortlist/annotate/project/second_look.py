@@ -10,9 +10,11 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, select
 
+from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.review.corrections import standing_corrections
 
 DOUBTS = "doubts.json"
 """What the trainer last found hard to believe, in the project's folder `live`."""
@@ -45,7 +47,7 @@ def second_look(project: Project, most: int | None = None) -> list[SecondLook]:
 
     First those about which people and the model differ, then those about which people do (two classes were given, or
     one was given that somebody else was shown and refused), then those whose answer the model finds hard to believe,
-    hardest first. Gold items are left out. What the model says is as old as the trainer's last word on it, and there
+    hardest first. Gold items are left out, and so are those whose class a reviewer has corrected. What the model says is as old as the trainer's last word on it, and there
     only in projects whose lists a model chooses; an answer that was changed since is not held against anybody.
     """
     with project.store.read() as connection:
@@ -118,15 +120,16 @@ def _given(connection: Connection) -> dict[int, _Given]:
         .where(Item.gold.is_(None), *STANDING)
         .order_by(Answer.id)
     )
+    classes, settled = read_class_map(connection), standing_corrections(connection)
     found: dict[int, _Given] = {}
     rows: Iterator[Any] = iter(connection.execution_options(yield_per=2000).execute(statement))
     for item, who, shown, picked in rows:
         one = found.setdefault(item, _Given())
-        if picked is not None:
-            one.last[who] = picked
-        else:
-            one.shown.setdefault(who, set()).update(shown)
-    return found
+        if picked is None:
+            one.shown.setdefault(who, set()).update(k for k in shown if classes.now(k) == k)
+        elif (now := classes.now(picked)) is not None:  # of a class that is part of another today, that one
+            one.last[who] = now
+    return {item: one for item, one in found.items() if item not in settled}
 
 
 def _group(people_differ: bool, model_differs: bool) -> int:
