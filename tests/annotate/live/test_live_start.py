@@ -15,12 +15,13 @@ from shortlist.annotate.db.schema import Item, LabelClass, Slot
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import HISTORY, LivePlan, live_plan
 from shortlist.annotate.live.trainer import Trainer
+from shortlist.annotate.project.additions import Additions, add_to_project
 from shortlist.annotate.project.backup import restore_backup, write_backup
 from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import SCORES, Project
 from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.setup import Additions, add_to_project, export_file, init_project
+from shortlist.annotate.setup import export_file, init_project
 from shortlist.errors import InputError
 from shortlist.training import DataSource, Job, train
 

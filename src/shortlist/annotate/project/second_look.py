@@ -47,8 +47,9 @@ def second_look(project: Project, most: int | None = None) -> list[SecondLook]:
 
     First those about which people and the model differ, then those about which people do (two classes were given, or
     one was given that somebody else was shown and refused), then those whose answer the model finds hard to believe,
-    hardest first. Gold items are left out, and so are those whose class a reviewer has corrected. What the model says is as old as the trainer's last word on it, and there
-    only in projects whose lists a model chooses; an answer that was changed since is not held against anybody.
+    hardest first. Gold items are left out, and so are those whose class a reviewer has corrected. What the model says
+    is as old as the trainer's last word on it, and there only in projects whose lists a model chooses; an answer that
+    was changed since is not held against anybody.
     """
     with project.store.read() as connection:
         names = class_names(connection)
