@@ -130,10 +130,10 @@ def test_every_cell_is_there_or_named_as_missing(written, fashion, tmp_path):
     gone = [row for row in fashion if not (row["line"] == "rc" and row["size"] in (8, 3) and row["classes"] == "1-10")]
     partial = write_report(write(tmp_path, gone))
     assert partial.missing == 4
-    expected = {"**fashion**, 4 cells: not run yet": ["table1, RC (paper and fair): size 8, size 3"]}
+    expected = {"**fashion**, 4 cells, about 2 minutes on one H200: not run yet": ["table1, RC (paper and fair): size 8, size 3"]}
     assert _missing(partial.text) == expected
     page = partial.page.read_text().split('id="missing"')[1]
-    assert "<strong>fashion</strong>, 4 cells: not run yet" in page
+    assert "<strong>fashion</strong>, 4 cells, about 2 minutes on one H200: not run yet" in page
     assert "<li>table1, RC (paper and fair): size 8, size 3</li>" in page
 
 
@@ -152,7 +152,7 @@ def test_a_small_study_is_asked_for_its_own_datasets_only(tmp_path):
     owed = {cell.canonical() for cell in cells(Wanted(datasets=("fashion",))) if cell.classes != "4-9"}
     shared = 2 * 4 - 1  # Table 2 names SL and likelihood again; of these SL at size 5 was run
     assert report.missing == len(owed) - len(runs) + shared
-    assert head == f"**fashion**, {report.missing} cells: not run yet"
+    assert re.fullmatch(rf"\*\*fashion\*\*, {report.missing} cells, about \d+ minutes on one H200: not run yet", head)
     assert "table1, RC (paper and fair): size 8, size 7, size 6, size 4, size 3" in lines
     assert "table2, OL (OVR square) (fair): all labels" in lines
     assert "table5, CC (paper): classes 1-4, classes 4-7, classes 7-10" in lines
@@ -167,7 +167,7 @@ def test_reasons_are_told(fashion, tmp_path):
     (tmp_path / "not-run.json").write_text(json.dumps(reasons))
     report = write_report(write(tmp_path, fashion[:5]))
     found = _missing(report.text)
-    heads = {head.replace("**", "").split(",")[0] + head.partition("cells")[2]: head for head in found}
+    heads = {head.replace("**", "").split(",")[0] + head.partition("H200")[2]: head for head in found}
     assert list(heads) == [
         "mnist: b", "mnist: not run yet", "fashion: not run yet", "kuzushiji: its training images could not be had"
     ]  # fmt: skip

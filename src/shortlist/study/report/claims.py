@@ -85,6 +85,7 @@ def _check(
         elif theirs is not None:
             gap = round(ours.last.mean - theirs.mean + margin, 2)
             held += gap >= 0
-            below += [f"{name}: {gap:+.2f}"] if gap < 0 else []
+            earlier = "" if ours.current else " with settings chosen earlier"
+            below += [f"{name}: {gap:+.2f}{earlier}"] if gap < 0 else []
             diverged += [f"{name}: {ours.failed} of {len(ours.rows)} trials diverged"] if ours.failed else []
     return Check(f"{title}: {claim}", held, held + len(below), tuple(below), tuple(missing), tuple(diverged))

@@ -67,7 +67,8 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
         raise InputError(f"{folder} holds no folder {FOLDER}: run `shortlist reproduce ... --results {folder}` first")
     tuned = ledgers.of(TUNING).rows()
     rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
-    results = Results(rows, Recipes(tuned))
+    recipes = Recipes(tuned)
+    results = Results(rows, recipes)
     for dataset in results.datasets():
         for text in results.variants(dataset):
             if (why := problem(text)) is not None:
@@ -83,7 +84,7 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
         checks=checks(results),
         paper_checks=paper_checks(results),
         epochs=[table for name in datasets if (table := epoch_table(name, results)) is not None],
-        not_run=find_not_run([shown for shown in tables if study_dataset(shown.dataset).in_paper], reasons),
+        not_run=find_not_run([shown for shown in tables if study_dataset(shown.dataset).in_paper], reasons, recipes),
         sizes=_pictures("sizes", by_size, results),
         curves=_pictures("figure2", figure2, results),
         settings=settings_rows(rows, results),

@@ -26,6 +26,7 @@ class EpochRow:
     """A cell of SL."""
 
     place: str
+    """With a star where its runs to the last epoch have settings that were chosen earlier."""
     reported: Figure | None
     last: CellResult
     chosen: CellResult
@@ -53,5 +54,6 @@ def epoch_table(dataset: str, results: Results) -> EpochTable | None:
             results.of(Cell(dataset, classes, size, MethodVariant("sl", keep=keep))) for keep in (False, True)
         )
         if last.rows or chosen.rows:
-            rows.append(EpochRow(place_name(classes, size), chosen.paper, last, chosen))
+            earlier = " *" if last.rows and not last.current else ""
+            rows.append(EpochRow(place_name(classes, size) + earlier, chosen.paper, last, chosen))
     return EpochTable(about.title, tuple(rows)) if rows and about.in_paper else None

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from shortlist.study.plan import paper
-from shortlist.study.plan.grid import Cell
+from shortlist.study.plan.grid import TRIALS, Cell, plan_run
+from shortlist.study.plan.recipes import Recipes
 from shortlist.study.report.tables import PROTOCOLS, USUAL, Table
+from shortlist.study.run.batches import Pace, groups
+from shortlist.study.run.driver import BATCH_MINUTES
 
 Reason = dict[str, Any]
 """Of not-run.json: "why", and which cells it is for."""
@@ -33,6 +36,8 @@ class NotRun:
     dataset: str
     why: str
     missing: tuple[MissingCells, ...]
+    minutes: float
+    """What all trials of these cells would take on one H200, a guess."""
 
     @property
     def cells(self) -> int:
@@ -40,22 +45,33 @@ class NotRun:
         return sum(len(part.protocols) * len(part.places) for part in self.missing)
 
 
-def find_not_run(tables: Sequence[Table], reasons: Sequence[Reason]) -> list[NotRun]:
+def find_not_run(tables: Sequence[Table], reasons: Sequence[Reason], recipes: Recipes) -> list[NotRun]:
     """Every cell of the tables that has no run, with the first reason that fits; additions owe nothing."""
-    found: dict[tuple[str, str, str, str], list[str]] = {}
+    found: dict[tuple[str, str, str, str], list[Cell]] = {}
     for table in tables:
         for cell in _owed(table):
             place = (table.dataset, table.name, cell.variant.title, cell.variant.protocol)
-            found.setdefault(place, []).append(_place(cell))
+            found.setdefault(place, []).append(cell)
     by_reason: dict[tuple[str, str], dict[tuple[str, str, tuple[str, ...]], list[str]]] = {}
-    for (dataset, name, title, protocol), places in found.items():
+    cells: dict[tuple[str, str], list[Cell]] = {}
+    for (dataset, name, title, protocol), missing in found.items():
         stated = {"dataset": dataset, "table": name, "protocol": protocol, "method": title}
-        rows = by_reason.setdefault((dataset, _why(stated, reasons)), {})
-        rows.setdefault((name, title, tuple(places)), []).append(protocol)
+        reason = (dataset, _why(stated, reasons))
+        by_reason.setdefault(reason, {}).setdefault((name, title, tuple(map(_place, missing))), []).append(protocol)
+        cells.setdefault(reason, []).extend(missing)
     return [
-        NotRun(dataset, why, tuple(MissingCells(*row, tuple(protocols)) for row, protocols in rows.items()))
-        for (dataset, why), rows in by_reason.items()
+        NotRun(
+            *reason,
+            tuple(MissingCells(*row, tuple(protocols)) for row, protocols in rows.items()),
+            _minutes(cells[reason], recipes),
+        )
+        for reason, rows in by_reason.items()
     ]
+
+
+def _minutes(cells: Sequence[Cell], recipes: Recipes) -> float:
+    runs = [plan_run(cell, trial, recipes) for cell in dict.fromkeys(cells) for trial in range(TRIALS)]
+    return Pace(cuda=True).all_seconds(groups(runs), 60 * BATCH_MINUTES) / 60
 
 
 def _owed(table: Table) -> list[Cell]:

@@ -50,6 +50,11 @@ class CellResult:
         return [(row["trial"], row["kept"]["accuracy"] if "kept" in row else row["last"]) for row in self.finished]
 
     @property
+    def last_epoch(self) -> Figure | None:
+        """Test accuracy of the last epoch, in percent, whichever epoch the runs end with."""
+        return over_trials([row["last"] for row in self.finished])
+
+    @property
     def best_epoch(self) -> Figure | None:
         """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result."""
         return over_trials([max(row["accuracy"]) for row in self.finished if row["accuracy"]])

@@ -1,0 +1,180 @@
+"""The teacher beyond ten classes and without views: Letter (5 of 26 shown) and BANKING77 (8 of 77), paired trials.
+
+    SHORTLIST_DATA=... python benchmarks/teacher_beyond.py --out results         # 5 trials, about 10 minutes on a core
+
+**Uniform lists**, every answer: the network and settings that `shortlist train` takes for the data, the same for every
+method. Reported: test accuracy after the last epoch, expected calibration error (15 bins), and the differences to the
+likelihood of the same trial with their standard errors.
+
+**Lists chosen by the loop's model, with mistakes** (5 % misses, 2 % slips, both known to the loop): the loop asks until
+it has spent SPENT of the reads that full labels would cost. An item's answers are then a row of weights P(answers | y).
+A linear softmax on the loop's features learns them from nothing, by the likelihood -log sum_y w_y p_y, or with a
+teacher: q is w_y times the averaged weights' p_y, normalised, with the memory of the method's defaults. The same
+settings for both, chosen for neither. Figures: <out>/teacher_beyond.json.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shortlist.data import Dataset, load
+from shortlist.internal.files import atomic_write
+from shortlist.methods.teacher import Teacher
+from shortlist.policies.choose import Policy
+from shortlist.policies.features import LoopData, loop_data
+from shortlist.policies.loop import Loop
+from shortlist.policies.noise import Mistakes, simulate_answers
+from shortlist.policies.settings import LoopSettings
+from shortlist.training import Engine, RunConfig, calibration_error, fit, prepare
+from shortlist.training.evaluation import predict_logits
+from shortlist.training.job.defaults import defaults_for
+from shortlist.training.saved.source import with_features
+
+SIZES = {"letter": 5, "banking77": 8}
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "likelihood": ("likelihood", {}),
+    "teacher": ("teacher", {}),
+    "PRODEN": ("proden", {}),
+}
+PEOPLE, SPENT = Mistakes(miss=0.05, slip=0.02), 0.02
+L2 = {"banking77": 0.1, "letter": 0.01}
+"""As benchmarks/label_economy.py has them."""
+LINEAR_RATE, EPOCHS = 0.03, 30
+CPU = Engine(device="cpu")
+
+
+@cache
+def features_of(name: str) -> Dataset:
+    """The data, texts as `shortlist train` reads them."""
+    return with_features(load(name))[0]
+
+
+def configure(name: str, line: str, seed: int) -> RunConfig:
+    """As `shortlist train` would, for a method."""
+    data, (method, options) = features_of(name), METHODS[line]
+    usual = defaults_for(data, len(data.train))
+    return RunConfig(**{**usual, "method": method, "method_options": options, "size": SIZES[name], "seed": seed})
+
+
+def train(name: str, line: str, seed: int) -> dict[str, Any]:
+    """One run: test accuracy and calibration."""
+    prepared = prepare(features_of(name), configure(name, line, seed), engine=CPU)
+    history = fit(prepared, score_every=10**6)
+    assert prepared.test is not None
+    assert prepared.test_y is not None
+    logits = predict_logits(prepared.run.model, prepared.test)
+    error = calibration_error(torch.softmax(logits.double(), -1).numpy(), prepared.test_y.numpy())
+    row = {
+        "data": name,
+        "method": line,
+        "seed": seed,
+        "ece": error,
+        "test_accuracy": history[-1].test_accuracy,
+    }
+    print(row, flush=True)
+    return row
+
+
+def answered(data: LoopData, seed: int) -> NDArray[np.float32]:
+    """(N, K) P(answers | y) after the loop has spent its reads; items without a question have a row of ones."""
+    policy = Policy("adaptive", max_size=SIZES[data.name])
+    settings = LoopSettings(policy=policy, l2=L2[data.name], retrain_every=1000)
+    settings = replace(settings, mistakes=PEOPLE, policy=replace(policy, deduce=False))
+    loop, rng = Loop(data.x, data.num_classes, settings, seed), np.random.Generator(np.random.PCG64([seed, 1]))
+    while loop.state.reads < SPENT * len(data.y) * data.num_classes:
+        rows, questions = loop.ask()
+        lists, sizes = questions.lists, questions.sizes
+        loop.record(rows, lists, sizes, simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, PEOPLE))
+        loop.retrain()
+    return loop.state.answer_likelihood
+
+
+def learn(data: LoopData, weights: NDArray[np.float32], teach: bool, seed: int) -> dict[str, Any]:
+    """A linear softmax from the rows of weights that say anything."""
+    told = np.flatnonzero(weights.min(1) < 1)
+    x, test = (torch.from_numpy(_dense(part)) for part in (data.x[told], data.x_test))
+    w, drawn = torch.from_numpy(weights[told]), torch.Generator().manual_seed(seed)
+    memory, usual = w / w.sum(1, keepdim=True), Teacher()
+    model = torch.nn.Linear(x.shape[1], w.shape[1])
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    slow = [part.detach().clone() for part in model.parameters()]
+    optimiser, steps = torch.optim.Adam(model.parameters(), LINEAR_RATE, weight_decay=1e-5), 0
+    for epoch in range(EPOCHS):
+        for group in optimiser.param_groups:
+            group["lr"] = LINEAR_RATE * (1 + np.cos(np.pi * epoch / EPOCHS)) / 2
+        for rows in torch.randperm(len(x), generator=drawn).split(128):
+            log_p = torch.log_softmax(model(x[rows]), 1)
+            if teach:
+                q = w[rows] * torch.softmax(x[rows] @ slow[0].T + slow[1], 1)
+                memory[rows] = torch.lerp(q / q.sum(1, keepdim=True), memory[rows], usual.memory)
+                risk = -(memory[rows] * log_p).sum(1).mean()
+            else:
+                risk = -torch.logsumexp(log_p + w[rows].log(), 1).mean()
+            optimiser.zero_grad()
+            risk.backward()
+            optimiser.step()
+            decay = min(usual.decay, (1 + steps) / (10 + steps))
+            for average, part in zip(slow, model.parameters(), strict=True):
+                average.lerp_(part.detach(), 1 - decay)
+            steps += 1
+    p = torch.softmax(model(test).detach().double(), 1).numpy()
+    right = float((p.argmax(1) == data.y_test).mean())
+    line = "teacher" if teach else "likelihood"
+    row = {"data": f"{data.name}, chosen lists", "method": line, "seed": seed, "items": len(told)}
+    row |= {"ece": calibration_error(p, data.y_test), "test_accuracy": right}
+    print(row, flush=True)
+    return row
+
+
+def _dense(x: Any) -> NDArray[np.float32]:
+    return np.asarray(x.toarray() if hasattr(x, "toarray") else x, np.float32)
+
+
+def table(name: str, rows: list[dict[str, Any]]) -> str:
+    """Accuracies and paired differences, in Markdown."""
+    lines = [f"| {name} | accuracy | minus the likelihood | ECE |", "|---|---|---|---|"]
+    by = {line: [row for row in rows if row["data"] == name and row["method"] == line] for line in METHODS}
+    by = {line: found for line, found in by.items() if found}
+    first = np.array([row["test_accuracy"] for row in by["likelihood"]])
+    for line, found in by.items():
+        right, ece = (100 * np.array([row[key] for row in found]) for key in ("test_accuracy", "ece"))
+        gap = "" if line == "likelihood" else " ± ".join(_mean(right - 100 * first, "+.2f"))
+        cells = [line, " ± ".join(_mean(right)), gap, " ± ".join(_mean(ece))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: NDArray[np.float64], form: str = ".2f") -> tuple[str, str]:
+    """The mean and its standard error."""
+    return format(values.mean(), form), f"{values.std(ddof=1) / len(values) ** 0.5:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the JSON")
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--data", nargs="+", default=list(SIZES), choices=list(SIZES))
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = []
+    for name in args.data:
+        for line in METHODS:
+            rows += [train(name, line, seed) for seed in range(args.trials)]
+        data = loop_data(load(name))
+        for seed in range(args.trials):
+            weights = answered(data, seed)
+            rows += [learn(data, weights, teach, seed) for teach in (False, True)]
+        print(table(name, rows), table(f"{name}, chosen lists", rows), sep="\n\n", flush=True)
+    atomic_write(args.out / "teacher_beyond.json", json.dumps({"runs": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
