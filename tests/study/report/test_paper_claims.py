@@ -3,7 +3,7 @@
 import pytest
 
 from shortlist.study.plan.grid import Cell, Wanted, plan_run, planned
-from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.recipes import CHOICE, Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.epochs import epoch_table
 from shortlist.study.report.paper_claims import paper_checks
@@ -80,3 +80,16 @@ def test_sl_by_the_epoch_that_is_reported(dataset):
     assert row.best.mean == pytest.approx(99.9)
     stored = [r for r in rows if r["classes"] == "5-10" and r.get("keep")]
     assert row.chosen.last.mean == pytest.approx(50 * sum(r["kept"]["accuracy"] for r in stored))
+
+
+def test_settings_chosen_earlier_are_marked_and_the_last_epoch_stays_known():
+    """After a new choice a row of old runs has a star; the chosen runs still say where they ended."""
+    cell, keep = (Cell("mnist", "1-4", 2, MethodVariant("sl", keep=flag)) for flag in (False, True))
+    choice = {"kind": CHOICE, "by": "search", "dataset": "mnist", **cell.variant.to_dict(), "num_classes": 4}
+    choice |= {"settings": {"lr": 0.07, "weight_decay": 0.03}, "source": "search"}
+    new = Recipes([choice])
+    rows = [fake_row(plan_run(cell, 0, Recipes())), fake_row(plan_run(keep, 0, new))]
+    rows[1] |= {"kept": {"epoch": 7, "accuracy": 0.9}, "last": 0.4}
+    (row,) = epoch_table("mnist", Results(rows, new)).rows
+    assert (row.place, row.chosen.current, row.last.current) == ("classes 1-4 *", True, False)
+    assert (row.chosen.last.mean, row.chosen.last_epoch.mean) == pytest.approx((90, 40))
