@@ -110,7 +110,7 @@ def learn(data: LoopData, weights: NDArray[np.float32], teach: bool, seed: int) 
     for epoch in range(EPOCHS):
         for group in optimiser.param_groups:
             group["lr"] = LINEAR_RATE * (1 + np.cos(np.pi * epoch / EPOCHS)) / 2
-        for rows in torch.randperm(len(x), generator=drawn).split(128):
+        for rows in torch.randperm(len(x), generator=drawn).split(128):  # type: ignore[no-untyped-call]
             log_p = torch.log_softmax(model(x[rows]), 1)
             if teach:
                 q = w[rows] * torch.softmax(x[rows] @ slow[0].T + slow[1], 1)
@@ -119,7 +119,7 @@ def learn(data: LoopData, weights: NDArray[np.float32], teach: bool, seed: int) 
             else:
                 risk = -torch.logsumexp(log_p + w[rows].log(), 1).mean()
             optimiser.zero_grad()
-            risk.backward()
+            risk.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             decay = min(usual.decay, (1 + steps) / (10 + steps))
             for average, part in zip(slow, model.parameters(), strict=True):
