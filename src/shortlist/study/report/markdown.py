@@ -92,8 +92,8 @@ def checks_text(checks: Sequence[Check]) -> str:
 
 EPOCHS = (
     "The paper does not say which epoch it reports. “Last” trains on all items for all epochs. “Epoch chosen” ends with"
-    " the epoch that did best on a held-out tenth of the answers, and trains on the rest; “the same runs, last” is where"
-    " those end. “Best test epoch” is the mean over the trials of each one's best test accuracy: a diagnosis of what"
+    " the epoch that did best on a held-out tenth of the answers, and trains on the rest; “the same runs, last” is"
+    " where those end. “Best test epoch” is the mean over the trials of each one's best test accuracy: a diagnosis of what"
     " looking at the test items would give, not a result. * with settings chosen earlier: those chosen now were run with"
     " the epoch chosen only."
 )
@@ -126,7 +126,8 @@ def results_text(content: Content) -> str:
 def not_run_text(missing: Sequence[NotRun]) -> str:
     """Every cell that is missing."""
     parts = [
-        f"**{part.dataset}**, {part.cells} cells, about {part.minutes:.0f} minutes on one H200: {part.why}\n\n" + "\n".join(f"- {cells}" for cells in part.missing)
+        f"**{part.dataset}**, {part.cells} cells, about {part.minutes:.0f} minutes on one H200: {part.why}\n\n"
+        + "\n".join(f"- {cells}" for cells in part.missing)
         for part in missing
     ]
     return "\n\n".join(parts) or "Nothing: every cell was run."
