@@ -93,9 +93,9 @@ def checks_text(checks: Sequence[Check]) -> str:
 EPOCHS = (
     "The paper does not say which epoch it reports. “Last” trains on all items for all epochs. “Epoch chosen” ends with"
     " the epoch that did best on a held-out tenth of the answers, and trains on the rest; “the same runs, last” is"
-    " where those end. “Best test epoch” is the mean over the trials of each one's best test accuracy: a diagnosis of what"
-    " looking at the test items would give, not a result. * with settings chosen earlier: those chosen now were run with"
-    " the epoch chosen only."
+    " where those end. “Best test epoch” is the mean over the trials of each one's best test accuracy: a diagnosis of"
+    " what looking at the test items would give, not a result. * with settings chosen earlier: those chosen now were"
+    " run with the epoch chosen only."
 )
 
 
