@@ -16,6 +16,8 @@ NONE: Final = -1
 IntArray = NDArray[np.int64]
 MOST_CLASSES = 2**31 - 1
 """Classes are kept as int32."""
+BLOCK = 1 << 16
+"""Rows that are checked at a time: what is sorted and compared stays small, however many there are."""
 ROUNDING = 1e-9
 """A probability of 1 that was added up from parts may be this much too large."""
 
@@ -43,6 +45,22 @@ def check_rows(
     class_names: Sequence[str] | None,
 ) -> None:
     """Refuse the first row that no annotator could have produced."""
+    for start in range(0, len(answer), BLOCK):
+        cuts = offsets[start : start + BLOCK + 1]
+        part = slice(start, start + BLOCK)
+        found = _problem(classes[cuts[0] : cuts[-1]], cuts - cuts[0], answer[part], num_classes, class_names)
+        if found is not None:
+            raise InputError(f"row {start + found[0]}: {found[1]}")
+
+
+def _problem(
+    classes: NDArray[np.int32],
+    offsets: IntArray,
+    answer: IntArray,
+    num_classes: int,
+    class_names: Sequence[str] | None,
+) -> tuple[int, str] | None:
+    """The first bad row and what is wrong with it."""
     sizes = np.diff(offsets)
     rows = np.repeat(np.arange(len(answer)), sizes)
     # two equal (row, class) pairs side by side after sorting are a class listed twice
@@ -65,9 +83,10 @@ def check_rows(
         ),
     ]
     found = [(int(bad[0]), say) for bad, say in problems if len(bad)]
-    if found:
-        row, say = min(found, key=lambda problem: problem[0])
-        raise InputError(f"row {row}: {say(row)}")
+    if not found:
+        return None
+    row, say = min(found, key=lambda problem: problem[0])
+    return row, say(row)
 
 
 def checked_count(num_classes: int) -> int:

@@ -15,7 +15,8 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
 from shortlist.internal.names import join_names, split_names
+from shortlist.labels.batches import Columns, UnusualError, read_columns
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of
 
@@ -77,6 +79,8 @@ def read_labels(
     """Read and check a file of labels; see `StochasticLabels.read`."""
     source = Path(path)
     read, _ = format_of(source)
+    with suppress(UnusualError, InputError):  # what is wrong is said by the reader that knows the rows
+        return _from_columns(read_columns(source), class_names, num_classes)
     try:
         data = source.read_bytes()
     except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
@@ -108,7 +112,9 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
             raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")
         if record.typed:
             _take_typed(record, lists[-1])
-    names, index = _classes(records, lists, class_names, num_classes)
+    stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
+    tokens = {name for row in lists for name in row} | {record.answer for record in records} - {""}
+    names, index = _classes(stating, tokens, class_names, num_classes)
     flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
     picks = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
     answer = np.array(picks, np.int64)
@@ -139,6 +145,27 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
     return labels
 
 
+def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
+    """The same of a file without surprises, all rows at once."""
+    numbers = columns.tokens.numbers
+    stating = Record("", "", "", "", columns.classes, "", "")
+    names, index = _classes(stating, numbers.keys() - {""}, class_names, num_classes)
+    to_class = np.array([NONE if text == "" else _look_up(index, text, "") for text in numbers], np.int32)
+    count = max(index.values()) + 1
+    labels = LabelArrays(
+        classes=to_class[columns.shown],
+        offsets=np.concatenate([[0], np.cumsum(columns.sizes)]),
+        answer=to_class[columns.answer].astype(np.int64),
+        num_classes=checked_count(count),
+        class_names=checked_names(names, count),
+        items=columns.items,
+        inclusion=columns.chances,
+    )
+    check_rows(labels.classes, labels.offsets, np.asarray(labels.answer), labels.num_classes, names)
+    checked_inclusion(columns.chances, labels.offsets)
+    return labels
+
+
 def _take_typed(record: Record, shown: list[str]) -> None:
     """Make the class that was typed the answer."""
     if record.answer not in ("", record.typed):
@@ -165,13 +192,11 @@ def _chances(record: Record, size: int) -> list[float]:
 
 
 def _classes(
-    records: list[Record], lists: list[list[str]], class_names: Sequence[str] | None, num_classes: int | None
+    stating: Record, tokens: Set[str], class_names: Sequence[str] | None, num_classes: int | None
 ) -> tuple[tuple[str, ...] | None, dict[str, int]]:
     """The class names (None where there are none) and the index of each."""
     if num_classes is not None and num_classes < 2:
         raise InputError(f"num_classes: expected at least 2, got {num_classes}")
-    stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
-    tokens = {name for row in lists for name in row} | {record.answer for record in records} - {""}
     whole = all(_is_index(token) for token in tokens)
     if _is_index(stating.classes):
         if int(stating.classes) < 2:

@@ -1,0 +1,164 @@
+"""Large files of labels, read batch by batch as columns: for files without surprises, which most are.
+
+Whatever is unusual (quotes, escapes, typed classes, lists of other programs, anything wrong) makes it give up, and the
+file is read row by row (`formats`), which knows every case and names the row that is wrong.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.labels.formats import COLUMNS, OPTIONAL
+
+ROWS = 1 << 16
+BYTES = 1 << 24
+"""Of a CSV file, at a time."""
+
+
+class UnusualError(Exception):
+    """This file is to be read row by row."""
+
+
+@dataclass
+class Tokens:
+    """The texts that occur, each with its number."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def encode(self, column: Any) -> NDArray[np.int32]:
+        """The number of each text."""
+        encoded = column.dictionary_encode()
+        own = [self.numbers.setdefault(text, len(self.numbers)) for text in encoded.dictionary.to_pylist()]
+        found: NDArray[np.int32] = np.array(own, np.int32)[encoded.indices.to_numpy(zero_copy_only=False)]
+        return found
+
+
+@dataclass
+class Columns:
+    """A whole file: texts as numbers, the lists one after another."""
+
+    tokens: Tokens
+    shown: NDArray[np.int32]
+    sizes: NDArray[np.int64]
+    answer: NDArray[np.int32]
+    """The number of "" where it is None."""
+    items: list[str]
+    classes: str
+    chances: NDArray[np.float64] | None
+
+
+def read_columns(path: Path) -> Columns:
+    """All of a CSV or Parquet file.
+
+    Raises:
+        UnusualError: it has to be read row by row.
+    """
+    try:
+        batches = {".csv": _csv, ".parquet": _parquet}[path.suffix.lower()](path)
+        return _gather(batches)
+    except UnusualError:
+        raise
+    except Exception as error:  # broken files make the parsers raise nearly anything: the row is found later
+        raise UnusualError from error
+
+
+def _csv(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with path.open("rb") as file:
+        header = file.readline().decode("utf-8-sig").strip().split(",")
+    wanted = [name for name in (*COLUMNS, *OPTIONAL) if name in header]
+    if len(set(header)) != len(header):
+        raise UnusualError
+    reader = csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=BYTES),
+        parse_options=csv.ParseOptions(quote_char=False),
+        convert_options=csv.ConvertOptions(
+            include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=False
+        ),
+    )
+    for batch in reader:
+        columns = dict(zip(wanted, batch.columns, strict=True))
+        for column in columns.values():
+            _refuse(column, '"')
+            _refuse(column, "^'", regex=True)  # a cell guarded against spreadsheets
+        yield columns
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        wanted = [name for name in (*COLUMNS, *OPTIONAL) if name in file.schema_arrow.names]
+        if any(file.schema_arrow.field(name).type != pa.string() for name in wanted):
+            raise UnusualError
+        for batch in file.iter_batches(ROWS, columns=wanted):
+            yield {name: batch.column(name).fill_null("") for name in wanted}
+
+
+def _gather(batches: Iterator[dict[str, Any]]) -> Columns:
+    tokens, items, classes = Tokens(), [], ""
+    shown, sizes, answer = [], [], []
+    chances: list[NDArray[np.float64] | None] = []
+    for batch in batches:
+        flat, own = _split(batch["shortlist"])
+        shown.append(tokens.encode(flat))
+        sizes.append(own)
+        answer.append(tokens.encode(batch["answer"]))
+        items += batch["item"].to_pylist()
+        if "typed" in batch:
+            _refuse(batch["typed"], ".", regex=True)
+        stated = [] if "classes" not in batch else batch["classes"].unique().to_pylist()
+        classes = classes or next((text for text in stated if text), "")
+        chances.append(_chances(batch.get("probabilities"), own))
+    if not items or ("" in tokens.numbers and (np.concatenate(shown) == tokens.numbers[""]).any()):
+        raise UnusualError
+    return Columns(
+        tokens, np.concatenate(shown), np.concatenate(sizes), np.concatenate(answer), items, classes, _all(chances)
+    )
+
+
+def _split(column: Any) -> tuple[Any, NDArray[np.int64]]:
+    """The parts of texts joined by `|`, one after another, and how many each text has."""
+    import pyarrow.compute as pc
+
+    _refuse(column, "\\")
+    lists = pc.split_pattern(column, "|")
+    return lists.flatten(), pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _chances(column: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    import pyarrow.compute as pc
+
+    if column is None or not pc.any(pc.not_equal(column, "")).as_py():
+        return None
+    flat, own = _split(column)
+    if not np.array_equal(own, sizes):
+        raise UnusualError
+    numbers = pc.if_else(pc.equal(flat, ""), "nan", flat).cast("float64")
+    found: NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _all(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """All of them, or none; some are unusual."""
+    given = [part for part in parts if part is not None]
+    if given and len(given) < len(parts):
+        raise UnusualError
+    return np.concatenate(given) if given else None
+
+
+def _refuse(column: Any, text: str, *, regex: bool = False) -> None:
+    """Give up if a text holds this."""
+    import pyarrow.compute as pc
+
+    find = pc.match_substring_regex if regex else pc.match_substring
+    if pc.any(find(column, text)).as_py():
+        raise UnusualError
