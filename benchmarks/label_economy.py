@@ -11,7 +11,9 @@ by SVD; others: random Fourier features), the same for full labels. Its penalty,
 items and the order of items were chosen on a fifth of the *training* data held out (`--held-out` runs there); the test
 data is only scored. The 99 % mark is the cost from which on the mean accuracy over the seeds stays at 99 % of that of
 full labels. Seconds: 1 per question + 0.25 per name looked at; looking stops at the right name; shortlists are shown
-most likely first, full lists in a fixed order. Writes results/label_economy_DATA.{json,csv,svg,png}.
+most likely first, full lists in a fixed order. Beside these: a type-ahead box over all classes (4.5 s a class), active
+learning with full lists, and lists by split conformal prediction (simulation/rivals.py). Writes
+results/label_economy_DATA.{json,csv,svg,png}.
 """
 
 import argparse
@@ -34,6 +36,7 @@ from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise
 from shortlist.policies.simulation.economy import GOLD, aware
 from shortlist.policies.simulation.plot import draw_curves
+from shortlist.policies.simulation.rivals import active_learning, conformal_sets, type_ahead
 from shortlist.policies.simulation.simulate import Curve, full_labels, random_shortlists, run_loop
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -78,7 +81,11 @@ def run(data: LoopData, seeds: int) -> list[Curve]:
     curves = []
     for seed in range(seeds):
         started = time.perf_counter()
-        curves.append(full_labels(data, LoopSettings(l2=L2[data.name]), seed=seed))
+        base = LoopSettings(l2=L2[data.name])
+        curves.append(full_labels(data, base, seed=seed))
+        curves.append(type_ahead(curves[-1], base.time))
+        for rival in (active_learning, conformal_sets):
+            curves.append(rival(data, replace(base, retrain_every=1000), seed=seed))
         for way, settings, mistakes, gold, budget in ways(data):
             curve = run_loop(data, settings, way=way, seed=seed, budget=budget, mistakes=mistakes, gold=gold)
             curves.append(curve)

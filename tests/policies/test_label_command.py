@@ -105,8 +105,9 @@ def test_a_long_run_says_how_far_it_is_where_there_is_no_terminal(table, monkeyp
     monkeypatch.setattr(label_module, "EVERY", 0.0)
     result = _run(*arguments)
     lines = [line for line in result.stderr.splitlines() if " reads" in line]
-    ways = ["full labels", "adaptive", "random 2, once", "random 2, again on None"]
-    wanted = [f"run {4 * seed + n} of 8, seed {seed}: {way}," for seed in range(2) for n, way in enumerate(ways, 1)]
+    ways = ["full labels", "active learning, full lists", "conformal sets", "adaptive"]
+    ways += ["random 2, once", "random 2, again on None"]
+    wanted = [f"run {6 * seed + n} of 12, seed {seed}: {way}," for seed in range(2) for n, way in enumerate(ways, 1)]
     told = [re.fullmatch(r"\d+ s: (.+,) [\d,]+ reads", line) for line in lines]
     assert all(told)
     assert list(dict.fromkeys(match[1] for match in told if match)) == wanted
@@ -169,8 +170,10 @@ def test_names_labels_and_scores_are_known_from_the_start(table, tmp_path):
         "1",
         "--json",
     ]
-    plain = json.loads(_run(*base, "--no-names").stdout)["ways"][1]
-    told = json.loads(_run(*base, "--scores", str(scores)).stdout)["ways"][1]
+    plain, told = (
+        next(way for way in json.loads(_run(*base, *how).stdout)["ways"] if way["way"] == "adaptive")
+        for how in (["--no-names"], ["--scores", str(scores)])
+    )
     assert told["reads"] < plain["reads"]
     known.write_text("item,class\n0,nothing\n")
     result = _run(*base, "--known", str(known))

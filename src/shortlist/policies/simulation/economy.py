@@ -1,8 +1,9 @@
-"""The comparison that `shortlist label` and the benchmark run: one policy beside full labels and random shortlists."""
+"""The comparison that `shortlist label` and the benchmark run: one policy beside what else people would do."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from shortlist.errors import InputError
@@ -10,6 +11,7 @@ from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import by_way, summarise
+from shortlist.policies.simulation.rivals import ACTIVE, CONFORMAL, active_learning, conformal_sets, type_ahead
 from shortlist.policies.simulation.simulate import FULL, Curve, Start, Tick, full_labels, random_shortlists, run_loop
 
 Progress = Callable[[str, int, int], None]
@@ -47,7 +49,7 @@ class Comparison:
             return None if progress is None else partial(progress, way, seed)
 
         for seed in range(self.seeds):
-            curves.append(full_labels(data, self.settings, seed=seed, tick=tick(FULL, seed)))
+            curves += self._labels_of_all_classes(data, seed, tick)
             for way, settings, gold in self._ways(data):
                 curves.append(
                     run_loop(
@@ -66,9 +68,28 @@ class Comparison:
                 )
         return curves
 
+    def _labels_of_all_classes(self, data: LoopData, seed: int, tick: Callable[[str, int], Tick | None]) -> list[Curve]:
+        """Full labels, and what else leads to one class at once: typing, active learning, conformal sets.
+
+        A full list costs K reads, so a budget may be too small for any.
+        """
+        full = full_labels(data, self.settings, seed=seed, tick=tick(FULL, seed))
+        curves = [full, type_ahead(full, self.settings.time)]
+        if self.rivals and (self.budget is None or self.budget >= data.num_classes):
+            for way, rival in self._rivals():
+                curves.append(rival(data, self.settings, seed=seed, budget=self.budget, tick=tick(way, seed)))
+        return curves
+
+    @staticmethod
+    def _rivals() -> list[tuple[str, Callable[..., Curve]]]:
+        """Active learning only where scikit-activeml is installed."""
+        active = [(ACTIVE, active_learning)] if find_spec("skactiveml") else []
+        return [*active, (CONFORMAL, conformal_sets)]
+
     def num_runs(self, data: LoopData) -> int:
-        """How many curves `run` gives."""
-        return self.seeds * (1 + len(self._ways(data)))
+        """How many curves `run` works for; that of the type-ahead box costs nothing."""
+        rivals = len(self._rivals()) if self.rivals else 0
+        return self.seeds * (1 + rivals + len(self._ways(data)))
 
     def _ways(self, data: LoopData) -> list[tuple[str, LoopSettings, int]]:
         """(name, settings, gold questions) of each loop that is run."""

@@ -109,7 +109,7 @@ def run_loop(
         tick: told the reads so far.
         score: so many items are asked about and not learned from: they score the model.
     """
-    with few_threads(_work(data)):
+    with few_threads(work(data)):
         people = mistakes or Mistakes()
         return _run_loop(data, settings, way, seed, budget, people, gold, start or Start(), typed, tick, score)
 
@@ -154,7 +154,7 @@ def _run_loop(
             spent_reads += int(log.sizes.sum())
             spent_seconds += float(settings.time.seconds(looked_at(log.lists, log.sizes, log.answer)).sum())
         loop.retrain()
-        points.append(_point(loop, data, spent_reads, spent_seconds))
+        points.append(point_of(loop, data, spent_reads, spent_seconds))
         if score:
             scores.append(loop.score())
             a_point.append(loop.questions_for(1))
@@ -208,7 +208,7 @@ def full_labels(
     points = []
     for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
         rows = order[: max(1, round(share * len(order)))]
-        with few_threads(_work(data)):
+        with few_threads(work(data)):
             model = train_full(data, settings, rows)
             accuracy = _accuracy(model, data)
         looked = float(settings.time.seconds(data.y[rows] + 1).sum())
@@ -226,7 +226,8 @@ def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) 
     )
 
 
-def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
+def point_of(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
+    """Where the loop stands; `reads` and `seconds` were spent beside it."""
     state, log = loop.state, loop.state.log()
     settled, correct = loop.standing(data.y)
     return Point(
@@ -240,7 +241,7 @@ def _point(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
     )
 
 
-def _work(data: LoopData) -> int:
+def work(data: LoopData) -> int:
     """Multiplications in the logits of all items."""
     return len(data.y) * int(data.x.shape[1]) * data.num_classes
 
