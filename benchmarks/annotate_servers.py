@@ -9,6 +9,7 @@ import os
 import platform
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -182,10 +183,25 @@ class Postgres:
         """`immediate` is a crash: what was not on the disk is lost, and the next start recovers."""
         self._run("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
 
+    def kill(self) -> None:
+        """kill -9 of all its processes. The postmaster is stopped first, so that it starts no more."""
+        postmaster = self.postmaster()
+        os.kill(postmaster, signal.SIGSTOP)
+        for pid in family(postmaster):
+            os.kill(pid, signal.SIGKILL)
+
+    def forget(self) -> None:
+        """Remove what a killed postmaster left: nobody may have waited for it, and then its number counts as running."""
+        for left in (self.folder / "data" / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            left.unlink(missing_ok=True)
+
     def cpu_seconds(self) -> float:
         """Processor time of the whole cluster so far."""
-        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        return sum(cpu_seconds(pid) for pid in family(postmaster))
+        return sum(cpu_seconds(pid) for pid in family(self.postmaster()))
+
+    def postmaster(self) -> int:
+        """The process that started all others of the cluster."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
     def new_database(self) -> str:
         import psycopg
