@@ -2,8 +2,8 @@
 
     python benchmarks/annotate_crash.py --rounds 1000     # writes results/annotate_crash.json after every 25 rounds
 
-Half of the rounds are on SQLite and half on PostgreSQL. In a round ten clients answer, skip and undo as fast as they can,
-until a number of answers, drawn between 50 and 150, was acknowledged; then kill -9:
+Half of the rounds are on SQLite and half on PostgreSQL. In a round ten clients answer, skip and undo as fast as they
+can, until a number of answers, drawn between 50 and 150, was acknowledged; then kill -9:
 
 - `server`: the one process that serves;
 - `database` (100 of 1,000 rounds): every process of PostgreSQL and the server, at the same moment;
@@ -15,8 +15,8 @@ What a client sent without hearing back it sends again, as a browser's outbox do
 - no slot has two open questions, or two live answers, and no question was given to two annotators;
 - counters and states agree with the log (`shortlist annotate check`), SQLite's own checks find nothing.
 
-Rounds come in batches of 25 on a project of their own; run again, it goes on after the last whole batch. Servers are forked
-from a process that has imported everything, which saves a second each. Figures: results/annotate_crash.json.
+Rounds come in batches of 25 on a project of their own; run again, it goes on after the last whole batch. Servers are
+forked from a process that has imported everything, which saves a second each. Figures: results/annotate_crash.json.
 """
 
 import argparse

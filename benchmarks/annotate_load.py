@@ -1,149 +1,92 @@
-"""How the annotation server bears load: 200 annotators with 2 s to think, the highest rate, start-up, memory.
+"""How the annotation server bears load, this version and an earlier one side by side.
 
-    python benchmarks/annotate_load.py           # about ten minutes; writes results/annotate_load.json
+    python benchmarks/annotate_load.py           # about nine minutes; writes results/annotate_load.json
 
-Claims: with 200 annotators who think 2 s, for 60 s: no error, p99 of next + answer under 150 ms on SQLite; the time
-per request does not grow with the number of items (1,000 and 100,000; 1,000 items are asked 200 times each, or they
-would be used up in seconds) or of answers; start to first question shown in a browser under 3 s; under 150 MB.
+On SQLite and PostgreSQL, 100,000 questions, each run on a project made by the version that serves it:
 
-The client is a hundred lines of asyncio on plain sockets, in a process of its own, not locust: on two cores a heavy
-client takes from the server the processor that is being measured. An annotator asks for a question, thinks, answers;
-`pair` is the time of both requests together. Rates count pairs; the highest rate is that of 64 annotators who do not
-think, and `fastest_later` is the same once more, after many more answers.
+- `fastest`: 200 annotators who do not think, this version and 1eba82b: pairs of next + answer per second, processor per
+  pair of the server and of PostgreSQL. Marks: three times the pairs, a third of the server's processor;
+- `calm`: 200 annotators who think 2 s: p99 of a pair below 25 ms on SQLite and 50 ms on PostgreSQL;
+- `many`: 2,000 connected annotators who think 20 s: no error, p99 below 200 ms, memory below 400 MB;
+- `workers`: `fastest` with --workers 2 on PostgreSQL;
+- start to the first question painted in a browser.
 
-Figures: results/annotate_load.json (hardware, versions and the load of the machine are in the file; one run).
+The client (annotate_crowd.py) is a process of its own and as cheap as can be: on two cores a heavy client takes from the
+server the processor that is being measured. The earlier version runs with the packages that its own installation brought:
+without uvloop and httptools. Hardware, versions and the load of the machine are in the file; one run.
 """
 
 import argparse
-import asyncio
 import json
-import multiprocessing
-import random
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from annotate_servers import Caller, Server, about, free_port, make_project, make_tokens, postgres
-from annotate_wire import Wire
+from annotate_servers import Postgres, Server, Version, about, checkout, free_port, make_project, postgres
 
 ROOT = Path(__file__).parents[1]
-ANNOTATORS, THINK, SECONDS, CROWD = 200, 2.0, 60.0, 64
+BEFORE = "1eba82b"
+ITEMS, OVERLAP = 50_000, 2
 # a callback of the first frame runs before its paint, one of the second after it
 PAINTED = "() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(() => painted())))"
 
 
-async def post(wire: Wire, path: str, body: dict[str, Any]) -> tuple[int, Any, float]:
-    """The status, the reply and the seconds it took."""
-    reply = await wire.ask("POST", f"/api/v1{path}", body)
-    return reply.status, json.loads(reply.content), reply.seconds
+class Site:
+    """A project and its server, of one version on one database."""
+
+    def __init__(self, folder: Path, version: Version, cluster: Postgres | None, people: int, workers: int = 1) -> None:
+        database = None if cluster is None else cluster.new_database()
+        self.cluster, self.tokens = cluster, version.make(folder, database, ITEMS, OVERLAP, people)
+        self.server = Server(folder, free_port(), version=version, workers=workers)
+        self.server.wait()
+
+    def measure(self, people: int, think: float, seconds: float) -> dict[str, Any]:
+        """One crowd."""
+        words = [sys.executable, str(ROOT / "benchmarks" / "annotate_crowd.py"), str(self.server.port)]
+        served, stored = self.server.cpu_seconds(), self._database_seconds()
+        given = "\n".join(self.tokens[:people])
+        found = json.loads(subprocess.check_output([*words, str(think), str(seconds)], input=given, text=True))
+        pairs = max(found["pairs"], 1)
+        found["server_cpu_ms_per_pair"] = round(1000 * (self.server.cpu_seconds() - served) / pairs, 3)
+        found["database_cpu_ms_per_pair"] = round(1000 * (self._database_seconds() - stored) / pairs, 3)
+        found["server_megabytes"] = round(self.server.megabytes())
+        return dict(found)
+
+    def _database_seconds(self) -> float:
+        return 0.0 if self.cluster is None else self.cluster.cpu_seconds()
 
 
-class Tally:
-    """What all annotators saw."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, list[float]] = {"next": [], "answer": [], "pair": []}
-        self.errors: list[str] = []
-
-
-async def annotator(wire: Wire, think: float, start: float, end: float, tally: Tally, dice: random.Random) -> None:
-    """Ask, think, answer until the end; the first think time is drawn, so that nobody marches in step."""
-    await wire.open()
-    await asyncio.sleep(max(0.0, start - time.monotonic()) + dice.random() * think)
-    while time.monotonic() < end:
-        status, reply, asked = await post(wire, "/next", {"hold": 1})
-        if status != 200 or not reply["questions"]:
-            tally.errors.append(f"next: {status} {str(reply)[:100]}")
-            return
-        question = reply["questions"][0]
-        if think:
-            await asyncio.sleep(dice.uniform(0.5 * think, 1.5 * think))
-        choice = dice.choice([None, *(shown["class"] for shown in question["shortlist"])])
-        body = {"question": question["id"], "attempt": question["attempt"], "answer": choice, "seconds": think}
-        status, reply, answered = await post(wire, "/answers", body)
-        if status != 200:
-            tally.errors.append(f"answer: {status} {str(reply)[:100]}")
-            return
-        for name, seconds in (("next", asked), ("answer", answered), ("pair", asked + answered)):
-            tally.times[name].append(seconds)
-    wire.writer.close()
-
-
-def drive(port: int, tokens: list[str], think: float, seconds: float, results: Any) -> None:
-    """The client's process."""
-
-    async def crowd() -> Tally:
-        tally, start = Tally(), time.monotonic() + 0.5
-        people = [
-            annotator(Wire(port, token), think, start, start + seconds, tally, random.Random(i))
-            for i, token in enumerate(tokens)
-        ]
-        done = await asyncio.gather(*people, return_exceptions=True)
-        tally.errors += [repr(error) for error in done if error is not None]
-        return tally
-
-    tally = asyncio.run(crowd())
-    results.put((tally.times, tally.errors))
-
-
-def measure(server: Server, tokens: list[str], think: float, seconds: float) -> dict[str, Any]:
-    """One crowd against one server."""
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    process = context.Process(target=drive, args=(server.port, tokens, think, seconds, results))
-    before = server.cpu_seconds()
-    process.start()
-    times, errors = results.get(timeout=seconds + 120)
-    process.join()
-    pairs = len(times["pair"])
-    return {
-        **{"annotators": len(tokens), "think_seconds": think, "seconds": seconds},
-        **{"errors": len(errors), "first_error": errors[0] if errors else None},
-        **{"pairs": pairs, "pairs_per_second": round(pairs / seconds, 1)},
-        **{name: _milliseconds(values) for name, values in times.items()},
-        "server_cpu_share": round((server.cpu_seconds() - before) / seconds, 2),
-        "server_megabytes": round(server.megabytes()),
-    }
-
-
-def _milliseconds(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values) or [float("nan")]
-    last = len(ordered) - 1
-    found = {f"p{share}": ordered[round(last * share / 100)] for share in (50, 95, 99)}
-    return {f"{name}_ms": round(1000 * value, 1) for name, value in {**found, "max": ordered[-1]}.items()}
-
-
-def one(database: str | None, items: int, seconds: float) -> dict[str, Any]:
-    """One database with so many items: calm, then as fast as it goes."""
-    name = "sqlite" if database is None else "postgresql"
-    overlap = max(1, 200_000 // items)
+def one(
+    version: Version, cluster: Postgres | None, crowds: list[tuple[int, float, float]], workers: int = 1
+) -> list[Any]:
+    """What each crowd (people, seconds to think, seconds) saw at one server, one after another."""
     with tempfile.TemporaryDirectory(prefix="annotate-load-") as folder:
-        begun = time.monotonic()
-        project = make_project(Path(folder) / "project", database, items, overlap)
-        imported = time.monotonic() - begun
-        tokens = make_tokens(project, ANNOTATORS)
-        project.close()
-        server = Server(project.folder, free_port())
+        site = Site(Path(folder) / "project", version, cluster, max(people for people, _, _ in crowds), workers)
         try:
-            server.wait()
-            caller = Caller(server.port, tokens[0])
-            assert caller.post("/next", {"hold": 1})[0] == 200
-            first = time.monotonic() - server.begun
-            caller.close()
-            at_start = server.megabytes()
-            calm = measure(server, tokens, THINK, seconds)
-            fast = measure(server, tokens[:CROWD], 0.0, seconds / 3)
-            later = measure(server, tokens[:CROWD], 0.0, seconds / 3)
+            return [site.measure(*crowd) for crowd in crowds]
         finally:
-            server.kill()
-    print(f"{name}, {items} items: {calm['pair']}, {fast['pairs_per_second']} pairs/s", file=sys.stderr)
-    return {
-        **{"database": name, "items": items, "overlap": overlap, "import_seconds": round(imported, 1)},
-        **{"first_question_by_api_seconds": round(first, 2), "megabytes_at_start": round(at_start)},
-        **{"calm": calm, "fastest": fast, "fastest_later": later},
-    }
+            site.server.kill()
+
+
+def on(cluster: Postgres | None, old: Version, scale: float) -> dict[str, Any]:
+    """All runs on one database."""
+    now, name = Version(), "sqlite" if cluster is None else "postgresql"
+    fastest, calm, many = (200, 0.0, 15 * scale), (200, 2.0, 30 * scale), (2000, 20.0, 40 * scale)
+    earlier = one(old, cluster, [fastest, calm])
+    ours = one(now, cluster, [fastest, calm])
+    result: dict[str, Any] = {"database": name}
+    result |= {"fastest": {BEFORE: earlier[0], "now": ours[0]}, "calm": {BEFORE: earlier[1], "now": ours[1]}}
+    result["many"] = one(now, cluster, [many])[0]
+    if cluster is not None:
+        result["workers"] = one(now, cluster, [fastest], workers=2)[0]
+    result["times_as_many_pairs"] = round(ours[0]["pairs_per_second"] / earlier[0]["pairs_per_second"], 2)
+    share = ours[0]["server_cpu_ms_per_pair"] / earlier[0]["server_cpu_ms_per_pair"]
+    result["share_of_server_cpu_per_pair"] = round(share, 3)
+    print("\n".join(lines(result)), file=sys.stderr)
+    return result
 
 
 def shown_in_a_browser(times: int = 5) -> dict[str, Any] | None:
@@ -183,27 +126,27 @@ def shown_in_a_browser(times: int = 5) -> dict[str, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--items", type=int, nargs="+", default=[1_000, 100_000])
+    parser.add_argument("--scale", type=float, default=1.0, help="of the seconds of each run")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "annotate_load.json")
     options = parser.parse_args()
     result: dict[str, Any] = {**about(), "start_to_first_question_shown": shown_in_a_browser(), "runs": []}
-    with postgres() as cluster:
-        for items in options.items:
-            result["runs"].append(one(None, items, options.seconds))
-            if cluster is not None:
-                result["runs"].append(one(cluster.new_database(), items, options.seconds))
+    with checkout(BEFORE) as files, postgres() as cluster:
+        old = Version(files, bare=True)
+        for place in [None] if cluster is None else [None, cluster]:
+            result["runs"].append(on(place, old, options.scale))
     options.out.write_text(json.dumps(result, indent=2) + "\n")
-    print("\n".join(table(result)))
 
 
-def table(result: dict[str, Any]) -> list[str]:
+def lines(run: dict[str, Any]) -> list[str]:
     """The rows for docs/annotate.md."""
-    names = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[run["database"]]
+    rows = [(f"{version}, {kind}", run[kind][version]) for kind in ("fastest", "calm") for version in (BEFORE, "now")]
+    rows += [(kind, run[kind]) for kind in ("many", "workers") if kind in run]
     return [
-        f"| {names[run['database']]} | {run['items']:,} | {run['calm']['pair']['p50_ms']:.0f} "
-        f"| {run['calm']['pair']['p99_ms']:.0f} | {run['fastest']['pairs_per_second']:.0f} |"
-        for run in result["runs"]
+        f"| {name} | {words} | {row['annotators']} | {row['pairs_per_second']:.0f} | {row['pair']['p50_ms']:.0f} "
+        f"| {row['pair']['p99_ms']:.0f} | {row['server_cpu_ms_per_pair']:.2f} + {row['database_cpu_ms_per_pair']:.2f} "
+        f"| {row['server_megabytes']} | {row['errors']} |"
+        for words, row in rows
     ]
 
 

@@ -191,7 +191,7 @@ class Postgres:
             os.kill(pid, signal.SIGKILL)
 
     def forget(self) -> None:
-        """Remove what a killed postmaster left: nobody may have waited for it, and then its number counts as running."""
+        """Remove what a killed postmaster left: its number counts as running until waited for."""
         for left in (self.folder / "data" / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
             left.unlink(missing_ok=True)
 

@@ -66,6 +66,8 @@ class Quick:
         """Whether anything was written since this was last set to False."""
         self.complete = False
         """Whether everything was run and only the commit is left."""
+        self.memo: dict[str, Any] = {}
+        """What was read already and stays true within this transaction."""
         self.after: list[Callable[[], None]] = []
         """What to do in memory once all is committed."""
 
@@ -74,6 +76,11 @@ class Quick:
         found: AbstractContextManager[Any] = nullcontext() if self._dialect.name == "sqlite" else self._raw.pipeline()
         return found
 
+    @property
+    def folds(self) -> bool:
+        """Whether several writes are better sent as one statement: PostgreSQL takes a while for each."""
+        return self._dialect.name != "sqlite"
+
     def hurry(self) -> None:
         """Rather fail than wait for another process's locks: two batches may wait for each other."""
         if self._dialect.name != "sqlite":
@@ -81,9 +88,9 @@ class Quick:
 
     def execute(self, statement: Executable, parameters: Values | None = None, /) -> "Rows":
         """Run a statement; on PostgreSQL it is only sent, and waited for when its rows are asked for."""
-        self.wrote = self.wrote or statement.is_dml
         values = parameters or {}
         plan = self._plan(statement, values)
+        self.wrote = self.wrote or plan.writes
         return Rows(self._raw.execute(plan.text, plan.bind(values)), plan)
 
     def _plan(self, statement: Any, values: Values) -> "_Plan":
@@ -109,6 +116,8 @@ class _Plan:
         state = compiled.construct_expanded_state(dict(values))  # an IN has as many parameters as members
         self.text = state.statement
         self._positional = bool(compiled.positional)
+        # one that reads what its own parts have written counts as well
+        self.writes = bool(statement.is_dml or getattr(statement, "_independent_ctes", ()))
         places: dict[str, tuple[str, int | None]] = {
             name: (base, i) for base, names in state.parameter_expansion.items() for i, name in enumerate(names)
         }

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Table, bindparam, case, exists, func, insert, select, update
+from sqlalchemy import Table, Update, bindparam, case, exists, func, insert, select, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
-from shortlist.annotate.db.quick import Row, Runs
+from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
 
 Member = TypeVar("Member")
@@ -65,9 +65,12 @@ def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
 
 
 def count_classes(connection: Runs) -> int:
-    """How many classes there are now."""
-    last = connection.execute(_LAST_CLASS).scalar()
-    return 0 if last is None else int(last) + 1
+    """How many classes there are now; within a `Quick` transaction, at its first look."""
+    memo: dict[str, Any] = getattr(connection, "memo", {})
+    if "classes" not in memo:
+        last = connection.execute(_LAST_CLASS).scalar()
+        memo["classes"] = 0 if last is None else int(last) + 1
+    return int(memo["classes"])
 
 
 def class_names(connection: Runs) -> list[str]:
@@ -88,8 +91,12 @@ def class_ids(connection: Runs) -> dict[str, int]:
 
 def shown_classes(connection: Runs, shown: set[int]) -> dict[int, Row]:
     """The name and description of each class as they are now: an admin may change them while people work."""
-    rows = connection.execute(_SHOWN_CLASSES, {"shown": list(shown)}).mappings()
-    return {row["id"]: row for row in rows}
+    known: dict[int, Row] = getattr(connection, "memo", {}).setdefault("shown", {})
+    missing = list(shown - known.keys())
+    if missing:
+        rows = connection.execute(_SHOWN_CLASSES, {"shown": missing}).mappings()
+        known.update((row["id"], row) for row in rows)
+    return {k: known[k] for k in shown}
 
 
 def all_descriptions(connection: Runs) -> dict[int, str]:
@@ -101,6 +108,46 @@ def next_rank(connection: Runs) -> int:
     """The rank behind every slot there is."""
     last = connection.execute(_LAST_RANK).scalar()
     return 0 if last is None else int(last) + 1
+
+
+class Together:
+    """An insert and the updates that go with it: one statement on PostgreSQL, one after another on SQLite.
+
+    The values of the inserted row are given under its columns' names with `new_` before them.
+    """
+
+    def __init__(self, table: Table, columns: Sequence[str], *updates: Update) -> None:
+        given = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in columns}
+        self._insert, self._updates = insert(table).values(given).returning(table.c.id), updates
+        made = self._insert.cte("made")
+        parts = [one.cte(f"part{k}") for k, one in enumerate(updates)]
+        self._folded = select(made.c.id).add_cte(*parts)
+
+    def run(self, connection: Quick, values: dict[str, Any]) -> int:
+        """All of it; returns the id of the new row."""
+        if connection.folds:
+            return int(connection.execute(self._folded, values).scalar_one())
+        made = connection.execute(self._insert, values).scalar_one()
+        for statement in self._updates:
+            connection.execute(statement, values)
+        return int(made)
+
+
+_ANSWERED = ("question_id", "attempt", "kind", "class_id", "seconds", "answered_at", "supersedes")
+_ASKED = (
+    *("slot_id", "item_id", "annotator_id", "turn", "shortlist", "policy", "policy_version", "probabilities"),
+    *("seed", "state", "attempt", "served_at", "way"),
+)
+SET_QUESTION = (
+    update(questions)
+    .where(questions.c.id == bindparam("question"))
+    .values(state=bindparam("to_state_of_question"), attempt=bindparam("to_attempt"))
+)
+SETTLE_ANSWER = Together(answers, _ANSWERED, SET_QUESTION, _COUNT, SET_SLOT, _SETTLE)
+"""An answer that ends its slot."""
+SETTLE_GOLD_ANSWER = Together(answers, _ANSWERED, SET_QUESTION, _COUNT, SET_SLOT)
+LEASE = Together(questions, _ASKED, SET_SLOT)
+"""A question and the lease of its slot."""
 
 
 _INSERTS: dict[tuple[str, ...], Any] = {}
@@ -143,9 +190,13 @@ def settle_item(connection: Runs, item_id: int, change: int) -> None:
 
 def count_answer(connection: Runs, annotator_id: int, kind: str, class_id: int | None, change: int) -> None:
     """Keep an annotator's counters up to date, so that no page has to count the answers."""
+    connection.execute(_COUNT, {"annotator": annotator_id, **counts(kind, class_id, change)})
+
+
+def counts(kind: str, class_id: int | None, change: int) -> dict[str, int]:
+    """By how much an answer or a skip changes the counters."""
     answered = 0 if kind == "skip" else change
-    counts = {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
-    connection.execute(_COUNT, {"annotator": annotator_id, **counts})
+    return {"answer": answered, "none": answered if class_id is None else 0, "skip": change - answered}
 
 
 def refused_classes(connection: Runs, slot_id: int) -> list[int]:

@@ -8,16 +8,16 @@ from typing import Any, Literal
 from sqlalchemy import bindparam, exists, false, or_, select, update
 
 from shortlist.annotate.db.class_map import ended_classes
-from shortlist.annotate.db.quick import Row, Runs
+from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, items, questions, slots
 from shortlist.annotate.db.statements import (
     ASKABLE,
+    LEASE,
     count_classes,
     free_slot,
     insert_id,
     next_rank,
     refused_classes,
-    set_slot,
     shown_classes,
 )
 from shortlist.annotate.db.store import Store
@@ -118,7 +118,7 @@ class Served:
 class Ask:
     """A request for questions within one transaction: by whom, when, and where seeds come from."""
 
-    connection: Runs
+    connection: Quick
     annotator_id: int
     now: float
     seeds: Callable[[], int]
@@ -152,7 +152,7 @@ class Leases:
         return connection.execute(_HELD, mine).mappings().all()
 
     def top_up(
-        self, connection: Runs, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
+        self, connection: Quick, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
     ) -> list[Served]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
         until = now + self.lease_seconds
@@ -186,9 +186,7 @@ class Leases:
                 if wanted is not None:
                     self.chooser.front.put(wanted["item_id"])
                 return gold
-            until = ask.now + self.lease_seconds
-            set_slot(ask.connection, slot["slot_id"], "leased", slot["turn"], ask.annotator_id, until)
-            return {**slot, **_insert_question(ask, slot, choice, seed)}
+            return {**slot, **_lease_question(ask, slot, choice, seed, ask.now + self.lease_seconds)}
 
     def _find_wanted(self, ask: Ask) -> Row | None:
         """A slot of the first item at the policy's front that this annotator may have."""
@@ -228,7 +226,11 @@ class Leases:
 
     def _reclaim(self, ask: Ask) -> int:
         """Take back some leases that have run out; returns how many."""
+        memo = ask.connection.memo
+        if memo.get("expired", RECLAIM_AT_ONCE) < RECLAIM_AT_ONCE:
+            return 0  # in this transaction there are no more
         rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
+        memo["expired"] = len(rows)
         for row in rows:
             self.expire(ask.connection, row)
         return len(rows)
@@ -256,7 +258,8 @@ class Leases:
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
         slot["slot_id"] = insert_id(ask.connection, slots, slot)
         ask.connection.execute(_SEE_GOLD, {"annotator": ask.annotator_id, "item": item["item_id"]})
-        return {**item, **_insert_question(ask, slot, choice, seed)}
+        values = _question(ask, slot, choice, seed)
+        return {**item, **values, "id": insert_id(ask.connection, questions, values)}
 
     def _close(self, connection: Runs, item_id: int) -> None:
         """The policy does not ask about this item any more: its free slots leave the queue."""
@@ -264,8 +267,15 @@ class Leases:
             connection.execute(statement, {"item": item_id})
 
 
-def _insert_question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str, Any]:
-    values = {
+def _lease_question(ask: Ask, slot: Row, choice: Choice, seed: int, until: float) -> dict[str, Any]:
+    values = _question(ask, slot, choice, seed)
+    lease = {"slot": slot["slot_id"], "to_state": "leased", "to_turn": slot["turn"]}
+    lease |= {"holder": ask.annotator_id, "until": until, **{f"new_{name}": value for name, value in values.items()}}
+    return {**values, "id": LEASE.run(ask.connection, lease)}
+
+
+def _question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str, Any]:
+    return {
         "slot_id": slot["slot_id"],
         "item_id": slot["item_id"],
         "annotator_id": ask.annotator_id,
@@ -280,7 +290,6 @@ def _insert_question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str
         "served_at": ask.now,
         "way": choice.way,
     }
-    return {**values, "id": insert_id(ask.connection, questions, values)}
 
 
 def _served(row: Row, shown: Sequence[Row], until: float) -> Served:

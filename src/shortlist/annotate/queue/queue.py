@@ -12,14 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import bindparam, exists, select
 
 from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, questions, slots
 from shortlist.annotate.db.statements import (
+    SET_QUESTION,
+    SETTLE_ANSWER,
+    SETTLE_GOLD_ANSWER,
     count_answer,
     count_classes,
+    counts,
     free_slot,
     insert_id,
     refused_classes,
@@ -57,11 +61,6 @@ _LATEST = (
     .limit(1)
 )
 _LATEST_ONES = _LATEST.limit(TAKE_BACK_AT_ONCE)
-_SET_QUESTION = (
-    update(questions)
-    .where(_Q.id == bindparam("question"))
-    .values(state=bindparam("to_state"), attempt=bindparam("to_attempt"))
-)
 _ATTEMPT = (_A.question_id == bindparam("question"), _A.attempt == bindparam("at_attempt"))
 _ANSWER = select(answers).where(*_ATTEMPT, _A.kind != "undo")
 _UNDO = select(answers).where(*_ATTEMPT, _A.kind == "undo")
@@ -175,7 +174,7 @@ class Queue:
                 raise NotFound("no_annotator", "there is no such annotator")
             yield connection
 
-    def _top_up(self, connection: Runs, annotator_id: int, hold: int) -> list[Served]:
+    def _top_up(self, connection: Quick, annotator_id: int, hold: int) -> list[Served]:
         return self.leases.top_up(connection, annotator_id, hold, self.clock(), self.seeds)
 
     def _question(self, connection: Runs, annotator_id: int, question_id: int) -> Row:
@@ -202,7 +201,9 @@ class Queue:
     ) -> tuple[Stored, list[Served]]:
         with self._as(annotator_id) as connection:
             question = self._question(connection, annotator_id, question_id)
-            stored = _find_answer(connection, question, attempt)
+            # an open question has no answer at the attempt that it is at
+            fresh = question["state"] == "open" and attempt == question["attempt"]
+            stored = None if fresh else _find_answer(connection, question, attempt)
             if stored is None:
                 self._may_answer(connection, annotator_id, question, attempt, kind, answer)
                 stored = self._store(connection, annotator_id, question, kind, answer, seconds)
@@ -255,27 +256,51 @@ class Queue:
         answer: int | None,
         seconds: float | None,
     ) -> Stored:
+        # a None that may be asked again needs a look at what was refused, this answer included
+        if (
+            kind == "typed"
+            or answer is not None
+            or (kind == "answer" and not self._may_ask_again(connection, question))
+        ):
+            return self._settle(connection, annotator_id, question, kind, answer, seconds)
         stored = _append(connection, question["id"], question["attempt"], kind, answer, seconds, self.clock())
         state = "skipped" if kind == "skip" else "answered"
         _set_question(connection, question["id"], state, question["attempt"])
         count_answer(connection, annotator_id, kind, answer, +1)
-        again = kind == "answer" and answer is None and self._asks_again(connection, question)
-        if kind == "skip" or again:
-            free_slot(connection, question, turn=question["turn"] + again)
-            if again:
-                self.chooser.front.put(question["item_id"])
-            return stored
-        set_slot(connection, question["slot_id"], "done", question["turn"], annotator_id)
-        if not question["gold"]:
-            settle_item(connection, question["item_id"], -1)
-            self._count(connection, +1)
+        again = kind == "answer"
+        free_slot(connection, question, turn=question["turn"] + again)
+        if again:
+            self.chooser.front.put(question["item_id"])
         return stored
 
-    def _asks_again(self, connection: Runs, question: Row) -> bool:
+    def _settle(
+        self,
+        connection: Quick,
+        annotator_id: int,
+        question: Row,
+        kind: Kind,
+        answer: int | None,
+        seconds: float | None,
+    ) -> Stored:
+        """An answer that ends its slot."""
+        now, gold = self.clock(), question["gold"]
+        row = {"new_question_id": question["id"], "new_attempt": question["attempt"], "new_kind": kind}
+        row |= {"new_class_id": answer, "new_seconds": seconds, "new_answered_at": now, "new_supersedes": None}
+        row |= {"question": question["id"], "to_state_of_question": "answered", "to_attempt": question["attempt"]}
+        row |= {"annotator": annotator_id, **counts(kind, answer, +1)}
+        row |= {"slot": question["slot_id"], "to_state": "done", "to_turn": question["turn"]}
+        row |= {"holder": annotator_id, "until": None, "item": question["item_id"], "change": -1}
+        made = (SETTLE_GOLD_ANSWER if gold else SETTLE_ANSWER).run(connection, row)
+        if not gold:
+            self._count(connection, +1)
+        return Stored(made, question["id"], question["attempt"], kind, answer, seconds, now, False)
+
+    def _may_ask_again(self, connection: Runs, question: Row) -> bool:
+        """Whether the item is asked again with other classes, now that these are refused as well."""
         if question["gold"]:
             return False
-        refused = refused_classes(connection, question["slot_id"])
-        return self.chooser.asks_again(count_classes(connection), [*refused, *ended_classes(connection)])
+        before = refused_classes(connection, question["slot_id"]) if question["turn"] else []
+        return self.chooser.asks_again(count_classes(connection), sorted({*before, *question["shortlist"]}))
 
     # -- undo --------------------------------------------------------------------------------------------------------
 
@@ -342,7 +367,8 @@ class Queue:
 
 
 def _set_question(connection: Runs, question_id: int, state: str, attempt: int) -> None:
-    connection.execute(_SET_QUESTION, {"question": question_id, "to_state": state, "to_attempt": attempt})
+    values = {"question": question_id, "to_state_of_question": state, "to_attempt": attempt}
+    connection.execute(SET_QUESTION, values)
 
 
 def _append(
