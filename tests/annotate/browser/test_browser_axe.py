@@ -9,9 +9,10 @@ from shortlist.annotate.project.sources import Source
 pytestmark = pytest.mark.browser
 
 
-def check(who) -> None:
+def check(who, only=None) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    found = axe.Axe().run(who.page, options={"resultTypes": ["violations"]})
+    rules = {"runOnly": only} if only else {}
+    found = axe.Axe().run(who.page, options={"resultTypes": ["violations"], **rules})
     assert found.violations_count == 0, found.generate_report()
 
 

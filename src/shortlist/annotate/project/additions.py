@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
-from shortlist.annotate.db.statements import class_ids, class_names
+from shortlist.annotate.db.statements import batches, class_ids, class_names
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
@@ -134,8 +134,10 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
-            found = select(Item.name, Item.gold).where(Item.name.in_(list(read.gold)[:10_000]))
-            there = dict(connection.execute(found).tuples())
+            there: dict[str, int | None] = {}
+            for batch in batches(list(read.gold), 500):
+                found = select(Item.name, Item.gold).where(Item.name.in_(batch))
+                there |= {name: gold for name, gold in connection.execute(found)}  # noqa: C416 - no pairs to mypy
             for name, label in read.gold.items():
                 if name not in there:
                     outcome.skipped.append((name, "a gold answer for an item that does not exist"))

@@ -10,7 +10,6 @@ from shortlist.annotate.project.instructions import instructions_of
 from shortlist.annotate.web.api.access import (
     AdminCookie,
     AnnotatorCookie,
-    Anyone,
     App,
     Bearer,
     Services,
@@ -51,9 +50,16 @@ def sign_in(app: App, request: Request, response: Response, annotator: Annotator
 
 
 @router.get("/session", responses=refusals(401))
-def who_am_i(app: App, who: Anyone) -> Who:
-    """Who is signed in."""
-    return _who(app, who)
+def who_am_i(
+    app: App,
+    annotator: AnnotatorCookie,
+    admin: AdminCookie,
+    bearer: Bearer,
+    role: Literal["annotator", "admin"] = "annotator",
+) -> Who:
+    """Who is signed in; if the browser has a session of each role, that of `role`."""
+    sessions = (admin, annotator) if role == "admin" else (annotator, admin)
+    return _who(app, app.auth.identify(bearer.credentials if bearer else None, *sessions))
 
 
 @router.delete("/session", status_code=204, responses=refusals(401, 403))

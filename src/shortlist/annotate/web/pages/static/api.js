@@ -17,6 +17,16 @@ export async function call(method, path, body) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
+  return answered(path, options);
+}
+
+// A file as it is; it may take as long as it takes.
+export async function send(method, path, file) {
+  const headers = { "X-Shortlist": "1", "Content-Type": "application/octet-stream" };
+  return answered(path, { method, headers, body: file, credentials: "same-origin", cache: "no-store" });
+}
+
+async function answered(path, options) {
   const response = await fetch(`/api/v1${path}`, options);
   if (response.status === 204) return null;
   const answer = await response.json().catch(() => ({}));

@@ -5,22 +5,22 @@ import { count, outOf, percent, seconds } from "./figures.js";
 
 const rows = new Map();
 
-export function showPeople(people, link) {
+export function showPeople(people, link, agreed = new Map()) {
   for (const who of people) {
     if (!rows.has(who.id)) {
       rows.set(who.id, makeRow(who, link));
       at("people").append(rows.get(who.id).row);
     }
-    fill(rows.get(who.id), who);
+    fill(rows.get(who.id), who, agreed.get(who.id) ?? null);
   }
   at("nobody").hidden = people.length > 0;
 }
 
-function fill({ row, cells, button, remove, undo }, who) {
+function fill({ row, cells, button, remove, undo }, who, agree) {
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
   const hidden = who.gold - who.gold_shown;
   const gold = [count(who.gold), outOf(who.slips, who.gold_shown), outOf(who.misses, who.gold_shown), outOf(who.strays, hidden)];
-  [...figures, ...gold].forEach((text, place) => {
+  [...figures, ...gold, percent(agree)].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
   row.classList.toggle("gone", !who.active);
@@ -45,7 +45,7 @@ function makeButton(words, who) {
 }
 
 function makeRow(who, link) {
-  const cells = Array.from({ length: 8 }, () => element("td"));
+  const cells = Array.from({ length: 9 }, () => element("td"));
   const button = makeButton("New link", who);
   button.addEventListener("click", () => {
     act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));

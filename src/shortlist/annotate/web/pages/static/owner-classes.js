@@ -1,0 +1,118 @@
+// Classes: how often each was picked and how well people agree on it; rename, describe, add, merge, retire.
+import { ApiError, call } from "./api.js";
+import { at, element } from "./dom.js";
+import { count, percent } from "./figures.js";
+
+const SLOW_MS = 20_000;
+const MOST_CONFUSED = 20;
+const COLUMNS = [["Class", "name"], ["Answers", "answers"], ["Share", "answers"], ["Alpha", "alpha"], ["Gold", "gold"], ["Known", "known"]];
+let [rows, none, looked, by, down] = [[], 0, 0, "answers", true];
+
+export async function start() {
+  at("class-head").append(...COLUMNS.map(([title, key]) => {
+    const button = element("button", { type: "button", class: "quiet small" }, title);
+    button.addEventListener("click", () => {
+      [by, down] = [key, by === key ? !down : key !== "name"];
+      fill();
+    });
+    return element("th", { scope: "col", "data-key": title }, button);
+  }), element("td"));
+  at("class-search").addEventListener("input", fill);
+  at("add-class").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const names = [at("class-name").value.trim()];
+    const words = at("class-words").value.trim();
+    change(() => call("POST", "/classes", words ? { names, descriptions: [words] } : { names }), () => {
+      at("add-class").reset();
+      return `${names[0]} is on lists from the next question on.`;
+    });
+  });
+  return async () => {
+    if (Date.now() - looked < SLOW_MS) return;
+    await load();
+  };
+}
+
+async function load() {
+  looked = Date.now();
+  const [all, agreement, counts] = await Promise.all([call("GET", "/review/classes"), call("GET", "/agreement"), call("GET", "/classes/counts")]);
+  none = counts.none;
+  const alphas = new Map(agreement.classes.map((one) => [one.class_id, one]));
+  rows = all.map((one) => ({ ...one, alpha: alphas.get(one.id)?.value ?? null }));
+  fill();
+  const called = (k) => (k === -1 ? "None" : rows[k]?.name ?? k);
+  const apart = agreement.confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
+  const most = apart[0]?.pairs ?? 1;
+  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "None so far.")]));
+}
+
+function fill() {
+  const wanted = at("class-search").value.trim().toLowerCase();
+  const all = rows.reduce((sum, one) => sum + one.answers, none);
+  const sorted = rows.filter((one) => one.name.toLowerCase().includes(wanted)).sort((one, other) => {
+    const [a, b] = [one[by], other[by]];
+    const order = typeof a === "string" ? a.localeCompare(b) : (a ?? -1) - (b ?? -1);
+    return (down ? -order : order) || one.id - other.id;
+  });
+  for (const head of at("class-head").querySelectorAll("th")) {
+    const key = COLUMNS.find(([title]) => title === head.dataset.key)[1];
+    if (key === by && head.dataset.key !== "Share") head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  }
+  const made = sorted.map((one) => row(one, all));
+  if (!wanted) made.unshift(element("tr", {}, element("th", { scope: "row" }, "None"), element("td", {}, count(none)), element("td", {}, percent(all ? none / all : null)), ...Array.from({ length: 4 }, () => element("td"))));
+  at("classes").replaceChildren(...made);
+}
+
+function row(one, all) {
+  const label = element("th", { scope: "row", dir: "auto" }, one.name);
+  if (one.description) label.append(element("p", { class: "soft" }, one.description));
+  const cells = [count(one.answers), percent(all ? one.answers / all : null), one.alpha === null ? "–" : one.alpha.toFixed(2), count(one.gold), count(one.known)];
+  const ended = one.ended_at !== null;
+  const state = ended ? [element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`), " "] : [];
+  const menu = ended ? (one.merged_into === null ? [button("Restore", one, restore)] : []) : [button("Rename", one, rename), button("Describe", one, describe), button("Merge", one, merge), button("Retire", one, retire)];
+  return element("tr", { class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", {}, ...state, ...menu.flatMap((made) => [made, " "])));
+}
+
+function button(words, one, act) {
+  const made = element("button", { type: "button", class: "small", "aria-label": `${words}: ${one.name}` }, words);
+  made.addEventListener("click", () => act(one));
+  return made;
+}
+
+async function change(act, said) {
+  try {
+    const reply = await act();
+    at("class-said").textContent = said(reply);
+    await load();
+  } catch (error) {
+    at("class-said").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
+  }
+}
+
+function rename(one) {
+  const name = prompt(`A new name for ${one.name}. Its answers stay.`, one.name);
+  if (name && name !== one.name) change(() => call("PATCH", `/classes/${one.id}`, { name }), () => `${one.name} is now called ${name}.`);
+}
+
+function describe(one) {
+  const words = prompt(`What ${one.name} means, in a sentence below its name.`, one.description ?? "");
+  if (words !== null) change(() => call("POST", "/classes", { names: [one.name], descriptions: [words] }), () => `${one.name} is described.`);
+}
+
+function merge(one) {
+  const into = prompt(`Merge ${one.name} into which class? Its ${count(one.answers)} answers become that class's, for good.`);
+  if (!into) return;
+  const other = rows.find((found) => found.name === into.trim() && found.ended_at === null);
+  if (!other) at("class-said").textContent = `There is no class ${into}.`;
+  else change(() => call("POST", `/classes/${one.id}/merge`, { into: other.id }), () => `${one.name} is a part of ${other.name}.`);
+}
+
+function retire(one) {
+  if (!confirm(`Retire ${one.name}? It leaves all lists, and its ${count(one.answers)} answers are asked for again.`)) return;
+  change(() => call("POST", `/classes/${one.id}/retire`, {}), ({ answers }) => `${one.name} is retired; ${count(answers)} answers are asked for again.`);
+}
+
+function restore(one) {
+  change(() => call("POST", `/classes/${one.id}/restore`, {}), () => `${one.name} is back in use.`);
+}

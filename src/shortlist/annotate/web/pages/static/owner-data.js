@@ -1,0 +1,117 @@
+// Data: files in, with a look at what will happen and a bar; files out.
+import { ApiError, call, send } from "./api.js";
+import { at, element } from "./dom.js";
+import { count } from "./figures.js";
+
+const POLL_MS = 300;
+const WORDS = { items: "items", media: "items", gold: "gold answers", known: "known labels", scores: "items with scores", classes: "classes", "label-studio": "answers" };
+const TITLES = { "labels.csv": "Labels", "answers.csv": "Answers: CSV", "answers.jsonl": "Answers: JSONL", "answers.parquet": "Answers: Parquet", "gold-answers.csv": "Answers on gold items", "crowd-kit.csv": "crowd-kit", "dawid-skene.csv": "Labels by Dawid-Skene", "second-look.csv": "Suspicious items", "corrections.csv": "Corrections", "label-studio.json": "Label Studio tasks", "label-studio.xml": "Label Studio config" };
+let names = [];
+
+export async function start({ refresh }) {
+  names = (await call("GET", "/exports")).map((one) => one.name);
+  links();
+  at("pseudonyms").addEventListener("change", links);
+  at("upload").addEventListener("input", () => (at("upload-go").hidden = true));
+  at("upload-what").addEventListener("input", () => (at("upload-file").multiple = at("upload-what").value === "media"));
+  at("upload").addEventListener("submit", (event) => {
+    event.preventDefault();
+    trying(look);
+  });
+  at("upload-go").addEventListener("click", () => trying(async () => {
+    at("upload-go").disabled = true;
+    await read();
+    at("upload").reset();
+    at("upload-go").hidden = true;
+    await refresh();
+  }));
+}
+
+function links() {
+  const more = at("pseudonyms").checked ? "?pseudonyms=true" : "";
+  at("exports").replaceChildren(...names.map((name) => element("a", { href: `/api/v1/export/${name}${more}`, download: "" }, TITLES[name] ?? name)));
+}
+
+async function trying(act) {
+  try {
+    await act();
+  } catch (error) {
+    at("upload-said").textContent = error instanceof ApiError ? error.message : "No connection: not everything was read in.";
+    at("upload-bar").hidden = true;
+  } finally {
+    at("upload-go").disabled = false;
+  }
+}
+
+const address = (step, file) => `/uploads${step}?${new URLSearchParams({ what: at("upload-what").value, name: file.name })}`;
+
+async function look() {
+  const what = at("upload-what").value;
+  const files = [...at("upload-file").files];
+  if (what === "media" || what === "label-studio") {
+    at("upload-said").textContent = what === "media" ? `${count(files.length)} files, each an item named as its file.` : "Answers of tasks that came from here are added; known ones are left out.";
+    at("upload-go").textContent = "Add";
+    at("upload-go").hidden = false;
+    return;
+  }
+  const found = await send("POST", address("/preview", files[0]), files[0]);
+  report("will be added", found);
+  const some = found.added || found.known || found.scored || what === "classes";
+  at("upload-go").textContent = `Add ${WORDS[what]}`;
+  at("upload-go").hidden = !some;
+}
+
+function total(found) {
+  const what = at("upload-what").value;
+  return { known: found.known, scores: found.scored, classes: found.classes }[what] ?? found.added;
+}
+
+function report(words, found) {
+  const what = at("upload-what").value;
+  const lines = what === "classes" ? [`${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.`] : [`${count(total(found))} ${WORDS[what]} ${words}.`];
+  const left = found.skipped.length + found.more_skipped;
+  if (left) lines.push(`${count(left)} left out:`);
+  const list = element("ul", { class: "soft" }, ...found.skipped.slice(0, 10).map((one) => element("li", { dir: "auto" }, `${one.item}: ${one.reason}`)));
+  if (left > 10) list.append(element("li", {}, `and ${count(left - 10)} more`));
+  at("upload-said").replaceChildren(...lines.map((text) => element("p", {}, text)), ...(left ? [list] : []));
+}
+
+async function read() {
+  const what = at("upload-what").value;
+  const files = [...at("upload-file").files];
+  if (what === "media") return media(files);
+  if (what === "label-studio") {
+    const kind = files[0].name.toLowerCase().endsWith(".csv") ? "csv" : "json";
+    return report("were added", { ...(await send("POST", `/import/label-studio?kind=${kind}`, files[0])), more_skipped: 0 });
+  }
+  let found = await send("POST", address("", files[0]), files[0]);
+  while (found.state === "running") {
+    progress(found.done, found.total);
+    await new Promise((done) => setTimeout(done, POLL_MS));
+    found = await call("GET", `/uploads/${found.id}`);
+  }
+  at("upload-bar").hidden = true;
+  if (found.state === "failed") at("upload-said").textContent = found.message;
+  else report("were added", found);
+}
+
+async function media(files) {
+  const skipped = [];
+  for (const [done, file] of files.entries()) {
+    progress(done, files.length);
+    try {
+      await send("POST", `/items/media?${new URLSearchParams({ name: file.name })}`, file);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      skipped.push({ item: file.name, reason: error.message });
+    }
+  }
+  at("upload-bar").hidden = true;
+  report("were added", { added: files.length - skipped.length, skipped, more_skipped: 0 });
+}
+
+function progress(done, all) {
+  at("upload-bar").hidden = false;
+  at("upload-bar").max = Math.max(all, 1);
+  at("upload-bar").value = done;
+}

@@ -1,0 +1,18 @@
+// The field for the instructions. It is loaded once, so that what is being written is not overwritten.
+import { ApiError, call } from "./api.js";
+import { at } from "./dom.js";
+
+export async function start() {
+  at("instructions").value = (await call("GET", "/session?role=admin")).instructions;
+  at("instructions").disabled = false;
+  at("instruct").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await call("PUT", "/instructions", { text: at("instructions").value });
+      at("instructed").textContent = "Saved.";
+    } catch (error) {
+      at("instructed").textContent = error instanceof ApiError ? error.message : "No connection: not saved.";
+    }
+  });
+  at("instructions").addEventListener("input", () => (at("instructed").textContent = ""));
+}

@@ -1,0 +1,203 @@
+// Items and answers: a table that filters, and one item with its whole history, to be corrected or commented on.
+import { ApiError, call } from "./api.js";
+import { at, element } from "./dom.js";
+import { count, seconds } from "./figures.js";
+
+const PAGE = 50;
+const TRIES = 40; // requests for one page where few items match; each looks at thousands
+let classes = [];
+let names = new Map();
+let shown = [];
+let after = 0;
+let asked = 0;
+let open = null;
+
+export async function start({ trying }) {
+  classes = (await call("GET", "/review/classes")).filter((one) => one.ended_at === null);
+  names = new Map(classes.map((one) => [one.id, one.name]));
+  const options = () => classes.map((one) => element("option", { value: one.id }, one.name));
+  at("filter-class").append(...options());
+  at("correct-class").append(element("option", { value: "" }, "None of the classes"), ...options());
+  const { annotators } = await call("GET", "/status");
+  at("filter-person").append(...annotators.map((who) => element("option", { value: who.id }, who.name)));
+  let typing = 0;
+  at("filters").addEventListener("input", (event) => {
+    clearTimeout(typing);
+    typing = setTimeout(() => trying(() => find(true)), event.target.type === "search" ? 250 : 0);
+  });
+  at("filters").addEventListener("submit", (event) => event.preventDefault());
+  at("more").addEventListener("click", () => trying(() => find(false)));
+  at("items").addEventListener("click", (event) => {
+    const row = event.target.closest("button[data-item]");
+    if (row) trying(() => look(Number(row.dataset.item)));
+  });
+  at("item-close").addEventListener("click", () => at("item").close());
+  at("item").addEventListener("close", () => trying(() => renew(open.id)));
+  at("correct").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const answer = at("correct-class").value === "" ? null : Number(at("correct-class").value);
+    act("correction", { answer, seen: open.version, why: at("correct-why").value });
+  });
+  at("correct-undo").addEventListener("click", () => act("undo", { seen: open.version, why: at("correct-why").value }));
+  at("flags-close").addEventListener("click", () => act("flags/close", {}));
+  at("comment").addEventListener("submit", (event) => {
+    event.preventDefault();
+    act("notes", { kind: "comment", text: at("comment-text").value }).then((done) => done && (at("comment-text").value = ""));
+  });
+  at("item-before").addEventListener("click", () => step(-1, trying));
+  at("item-after").addEventListener("click", () => step(+1, trying));
+  addEventListener("hashchange", () => wish() && trying(() => find(true)));
+  wish();
+  await find(true);
+}
+
+// The overview links to #items?flagged.
+function wish() {
+  const [tab, wanted] = location.hash.split("?");
+  if (tab !== "#items" || !wanted) return false;
+  at("filters").reset();
+  const box = at("filters").querySelector(`[value="${CSS.escape(wanted)}"]`);
+  if (box) box.checked = true;
+  return true;
+}
+
+function query() {
+  const wanted = new URLSearchParams({ limit: PAGE, after });
+  for (const box of at("filters").querySelectorAll(":checked[type=checkbox]")) wanted.set(box.value, "true");
+  if (at("filter-name").value) wanted.set("name", at("filter-name").value);
+  if (at("filter-class").value) wanted.set("class_id", at("filter-class").value);
+  if (at("filter-person").value) wanted.set("person", at("filter-person").value);
+  if (at("filter-seconds").value) wanted.set(...at("filter-seconds").value.split("="));
+  return wanted;
+}
+
+async function find(anew) {
+  const mine = ++asked;
+  if (anew) {
+    shown = [];
+    after = 0;
+    at("items").replaceChildren();
+  }
+  let added = 0;
+  for (let tries = 0; tries < TRIES && after !== null && added < PAGE; tries += 1) {
+    at("items-found").textContent = "Looking …";
+    const page = await call("GET", `/review/items?${query()}`);
+    if (mine !== asked) return; // somebody has chosen otherwise since
+    after = page.after;
+    added += page.items.length;
+    shown.push(...page.items.map((item) => item.id));
+    at("items").append(...page.items.map(row));
+  }
+  at("more").hidden = after === null;
+  at("items-found").textContent = shown.length || after !== null ? `${count(shown.length)} shown${after === null ? "" : ", there may be more"}` : "No such items.";
+}
+
+const name = (k) => (k === null ? "None" : names.get(k) ?? `class ${k}`);
+const badge = (text, kind = "") => element("span", { class: `badge ${kind}` }, text);
+
+function answersOf(item) {
+  const votes = new Map();
+  for (const one of item.answers) votes.set(one.answer, (votes.get(one.answer) ?? 0) + 1);
+  const ordered = [...votes].sort((one, other) => other[1] - one[1]);
+  return ordered.flatMap(([k, n]) => [badge(n > 1 ? `${name(k)} × ${n}` : name(k), k === null ? "" : "accent"), " "]);
+}
+
+function states(item) {
+  const given = new Set(item.answers.map((one) => one.answer).filter((k) => k !== null));
+  const refused = item.answers.some((one) => one.answer === null && one.shortlist.some((k) => given.has(k)));
+  const found = [];
+  if (item.corrected) found.push(badge(`Corrected: ${item.known === -1 ? "no class" : name(item.gold ?? item.known)}`, "good"));
+  else if (item.gold !== null) found.push(badge(`Gold: ${name(item.gold)}`));
+  else if (item.known !== null) found.push(badge(`Known: ${name(item.known)}`));
+  if (item.flags) found.push(badge(item.flags > 1 ? `${item.flags} flags` : "Flagged", "bad"));
+  if (given.size > 1 || refused) found.push(badge("Disagreement", "warn"));
+  if (!found.length && item.state !== "done") found.push(badge(item.answers.length ? item.state : "no answer yet"));
+  return found.flatMap((one) => [one, " "]);
+}
+
+function row(item) {
+  const times = item.answers.map((one) => one.seconds).filter((one) => one !== null);
+  const label = element("button", { type: "button", class: "quiet open", "data-item": item.id }, element("span", { class: "name", dir: "auto" }, item.name));
+  if (item.kind === "image") label.prepend(element("img", { src: `/api/v1/items/${item.id}/media`, alt: "", loading: "lazy", class: "thumb" }));
+  const head = element("th", { scope: "row" }, label);
+  if (item.text) head.append(element("p", { class: "soft excerpt", dir: "auto" }, item.text));
+  return element("tr", { id: `item-${item.id}` }, head, element("td", { class: "wrap" }, ...answersOf(item)), element("td", {}, times.length ? `${seconds(Math.max(...times))} s` : ""), element("td", { class: "wrap" }, ...states(item)));
+}
+
+async function renew(id) {
+  const old = at(`item-${id}`);
+  const page = old && (await call("GET", `/review/items?after=${id - 1}&limit=1`));
+  if (page?.items[0]?.id === id) {
+    const focused = old.contains(document.activeElement);
+    const made = row(page.items[0]);
+    old.replaceWith(made);
+    if (focused) made.querySelector("button").focus();
+  }
+}
+
+async function look(id) {
+  at("correct-why").value = "";
+  show(await call("GET", `/review/items/${id}`));
+  if (!at("item").open) at("item").showModal();
+  at("item-body").scrollTop = 0;
+}
+
+function show(item) {
+  open = item;
+  say(null);
+  at("item-name").textContent = item.name;
+  const source = `/api/v1/items/${item.id}/media`;
+  const parts = [];
+  if (item.kind === "image") parts.push(element("img", { src: source, alt: item.name, class: "shown" }));
+  if (item.kind === "audio") parts.push(element("audio", { src: source, controls: "" }));
+  if (item.text) parts.push(element("p", { class: "shown", dir: "auto" }, item.text));
+  at("item-shown").replaceChildren(...parts);
+  at("item-label").replaceChildren(...states({ ...item, flags: flags(item) }), ...answersOf(item));
+  const most = item.gold ?? item.known ?? item.answers.find((one) => one.answer !== null)?.answer;
+  at("correct-class").value = most === undefined || most === null || most === -1 ? (most === -1 ? "" : String(classes[0].id)) : String(most);
+  at("correct-undo").hidden = !item.corrected;
+  at("flags-close").hidden = !flags(item);
+  at("history").replaceChildren(...item.events.map((one) => event(one, item)));
+  at("item-before").disabled = shown.indexOf(item.id) <= 0;
+  at("item-after").disabled = shown.indexOf(item.id) === shown.length - 1;
+}
+
+const flags = (item) => item.events.filter((one) => one.kind === "flag" && one.stands).length;
+
+function event(one, item) {
+  const called = (k) => (k === null ? "None" : item.names[k] ?? name(k));
+  const what = { answer: `answered ${called(one.class_id)}`, typed: `typed ${called(one.class_id)}`, skip: "skipped it", undo: "took that back", comment: "commented", flag: "flagged it" };
+  what.correction = `corrected it to ${one.class_id === null ? "no class" : called(one.class_id)}`;
+  what["correction undone"] = "took the correction back";
+  const when = new Date(1000 * one.at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+  const parts = [element("b", { dir: "auto" }, one.who), ` ${what[one.kind]}`];
+  if (one.seconds !== null) parts.push(` after ${seconds(one.seconds)} s`);
+  if (one.words) parts.push(": ", element("q", { dir: "auto" }, one.words));
+  const lists = one.shortlist.length ? [element("p", { class: "soft" }, `Shown: ${one.shortlist.map((k) => called(k)).join(", ")}`)] : [];
+  return element("li", { class: one.stands ? "" : "gone" }, element("p", {}, ...parts), element("p", { class: "soft" }, when), ...lists);
+}
+
+function say(text) {
+  at("item-notice").textContent = text ?? "";
+  at("item-notice").hidden = !text;
+}
+
+// Two reviewers may look at one item: the second is told what the first said, and sees it.
+async function act(what, body) {
+  try {
+    show(await call("POST", `/review/items/${open.id}/${what}`, body));
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "corrected_meanwhile") show(await call("GET", `/review/items/${open.id}`));
+    say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+    return false;
+  }
+}
+
+async function step(by, trying) {
+  const before = open.id;
+  const next = shown[shown.indexOf(before) + by];
+  if (next === undefined) return;
+  await trying(() => look(next));
+  trying(() => renew(before));
+}

@@ -1,0 +1,61 @@
+// Overview: how much is done, how good it is, what it cost, how long to go.
+import { call } from "./api.js";
+import { bars, curve } from "./curve.js";
+import { at, element } from "./dom.js";
+import { count, hours, percent, seconds } from "./figures.js";
+
+const SLOW_MS = 30_000;
+let looked = 0;
+
+const figure = (name, value, more = "") => element("div", {}, element("dt", {}, name), element("dd", {}, value), ...(more ? [element("dd", { class: "more" }, more)] : []));
+
+export function start() {
+  return async (status) => {
+    const { done, total } = status.progress;
+    at("bar").max = Math.max(total, 1);
+    at("bar").value = done;
+    const { score, agreement } = status;
+    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}`)];
+    if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
+    if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `${count(Number(score.questions_for_a_point.toPrecision(1)))} questions`, "about"));
+    rows.push(figure("Answers", count(status.answers), `${count(status.skips)} skipped`));
+    rows.push(figure("Time spent", hours(status.hours), status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : ""));
+    rows.push(figure("None share", percent(status.none_share)));
+    rows.push(figure("Agreement", percent(agreement.share), agreement.pairs ? `${count(agreement.pairs)} pairs` : "nobody answered the same items"));
+    rows.push(figure("Classes", count(status.classes)));
+    at("figures").replaceChildren(...rows);
+    const left = status.answers && status.hours !== null ? ((total - done) * status.hours) / status.answers : null;
+    at("to-go").textContent = total > done ? `${count(total - done)} answers to go${left === null ? "" : `, about ${hours(left)} of work`}` : total ? "All answers are in." : "";
+    showCurve(status);
+    at("sizes").hidden = !status.seconds_by_size.length;
+    const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
+    at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, `${size} classes`), element("meter", { min: 0, max: most, value: s, "aria-label": `${size} classes` }), element("span", {}, `${seconds(s)} s`))));
+    if (Date.now() - looked > SLOW_MS) {
+      looked = Date.now();
+      await showWork(total - done);
+    }
+  };
+}
+
+function showCurve(status) {
+  const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
+  const points = status.measures.filter(({ name }) => name === named);
+  at("accuracy-now").textContent = points.length
+    ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
+    : "No model is trained here yet: under Settings, let a model choose the lists.";
+  at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
+}
+
+async function showWork(left) {
+  const [{ days, last_hour: pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
+  const perDay = new Map();
+  for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
+  const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
+  at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
+  const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
+  at("work-now").textContent = perDay.size ? `${count(pace)} in the last hour${eta}` : "Nobody has answered yet.";
+  const links = [];
+  if (todo.flagged) links.push(element("a", { href: "#items?flagged" }, `${count(todo.flagged)} flagged`));
+  if (todo.doubtful) links.push(element("a", { href: "#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
+  at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));
+}

@@ -1,0 +1,100 @@
+// People: what each did, links and sessions, how far they agree. Nobody but owners and reviewers sees it.
+import { ApiError, call } from "./api.js";
+import { curve } from "./curve.js";
+import { at, element } from "./dom.js";
+import { count, percent } from "./figures.js";
+import { showPeople } from "./people.js";
+
+const SLOW_MS = 30_000;
+let agreed = new Map();
+let looked = 0;
+
+export function start({ refresh }) {
+  at("invite").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const name = at("name").value.trim();
+    make("link", async () => {
+      link("link", name, await call("POST", "/annotators", { name }));
+      at("name").value = "";
+      await refresh();
+    });
+  });
+  at("staff").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const body = { name: at("staff-name").value.trim(), role: at("staff-role").value };
+    make("staff-link", async () => {
+      link("staff-link", body.name, await call("POST", "/admin-links", body));
+      at("staff-name").value = "";
+    });
+  });
+  return async (status) => {
+    showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
+    if (Date.now() - looked < SLOW_MS) return;
+    looked = Date.now();
+    await Promise.all([showAgreement(status.annotators), showSessions()]);
+    showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
+  };
+}
+
+async function make(place, act) {
+  try {
+    await act();
+  } catch (error) {
+    at(place).textContent = error instanceof ApiError ? error.message : "No connection: no link was made.";
+  }
+}
+
+function link(place, name, made) {
+  const copy = element("button", { type: "button", class: "small" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(made.link);
+    copy.textContent = "Copied";
+  });
+  at(place).replaceChildren(`Send this link to ${name}: `, element("code", { id: place === "link" ? "made-link" : "made-staff-link" }, made.link), " ");
+  if (navigator.clipboard) at(place).append(copy); // exists only over TLS or on this machine
+}
+
+async function showAgreement(people) {
+  const found = await call("GET", "/agreement");
+  const names = new Map(people.map((one) => [one.id, one.name]));
+  const { alpha } = found;
+  at("alpha").textContent = alpha
+    ? `Krippendorff's alpha ${alpha.value.toFixed(2)} (${alpha.low.toFixed(2)} to ${alpha.high.toFixed(2)}), ${count(alpha.items)} items`
+    : "Nobody answered the same items yet: let several people answer each item (Settings).";
+  at("alpha-curve").replaceChildren(...(found.times.length > 1 ? [curve(found.times.map((one, place) => [place + 1, one.value]), "Alpha", "parts of the work")] : []));
+  const sums = new Map();
+  for (const { one, other, items, same } of found.pairs) {
+    for (const who of [one, other]) {
+      const [all, agree] = sums.get(who) ?? [0, 0];
+      sums.set(who, [all + items, agree + same]);
+    }
+  }
+  agreed = new Map([...sums].map(([who, [all, agree]]) => [who, agree / all]));
+  const rows = found.pairs.slice(0, 100).map(({ one, other, items, same }) =>
+    element("tr", {}, element("th", { scope: "row", dir: "auto" }, `${names.get(one) ?? one} and ${names.get(other) ?? other}`), element("td", {}, count(items)), element("td", {}, percent(same / items))),
+  );
+  const head = element("thead", {}, element("tr", {}, ...["Two people", "Items", "Agree"].map((text) => element("th", { scope: "col" }, text))));
+  at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of pairs" }, element("table", {}, head, element("tbody", {}, ...rows))))] : []));
+}
+
+async function showSessions() {
+  let sessions;
+  try {
+    sessions = await call("GET", "/people/sessions");
+  } catch (error) {
+    if (error.status !== 403) throw error; // a reviewer sees only their own
+    sessions = await call("GET", "/sessions");
+  }
+  const rows = sessions.map((one) => {
+    const end = element("button", { type: "button", class: "small", "aria-label": `End: ${one.name ?? one.label}` }, one.this ? "This browser" : "End");
+    end.disabled = one.this;
+    end.addEventListener("click", () => make("staff-link", async () => {
+      await call("DELETE", `/people/sessions/${one.id}`);
+      await showSessions();
+    }));
+    const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
+    return element("tr", {}, element("th", { scope: "row", dir: "auto" }, one.name ?? one.label), element("td", {}, one.role), element("td", {}, since), element("td", {}, end));
+  });
+  const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
+  at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", {}, head, element("tbody", {}, ...rows))));
+}

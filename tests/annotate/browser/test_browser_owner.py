@@ -1,0 +1,108 @@
+"""The owner's pages: every tab at three sizes, light and dark; items corrected, classes changed, files read in."""
+
+import csv
+import io
+import random
+
+import pytest
+from sqlalchemy import insert, select
+
+from shortlist.annotate.db.schema import Item, LabelClass, Measure, Note
+from shortlist.annotate.project.audit import CommandLine, audit_alone
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.people import People
+from shortlist.annotate.project.review.corrections import correct
+from shortlist.annotate.project.sources import Source
+
+from .test_browser_axe import check
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"wide": (1440, 900), "tablet": (768, 1024), "phone": (360, 740)}
+TABS = ("overview", "people", "items", "classes", "instructions", "data", "settings")
+CLASSES = ["card arrival", "card lost or stolen", "exchange rate", "pin blocked", "refund not showing up", "top up failed"]
+TEXTS = [
+    "I ordered a card two weeks ago and it is still not here.",
+    "Somebody took my wallet, and the card with it!",
+    "Why did I get a different rate than the one I was shown?",
+    "I typed the wrong number three times and now nothing works.",
+    "The shop says that it sent the money back on Monday.",
+    "My top-up was declined twice although there is enough on the account.",
+]
+NAMES = ["Ada Lovelace", "Ben Okafor", "Chiara Rossi", "Dae-jung Kim"]
+
+
+def answered(site, items: int, wrong: float = 0.15) -> None:
+    """Four people answer most of it, with mistakes; one flags an item."""
+    dice, queue = random.Random(1), site.project.queue()
+    with site.project.store.read() as connection:
+        truth = {row.id: i % len(CLASSES) for i, row in enumerate(connection.execute(select(Item.id)))}
+    for name in NAMES:
+        who = People(site.project).invite(name)[0]
+        for _ in range(items * 2 // len(NAMES) - 3):
+            held = queue.next(who)
+            if not held:
+                break
+            q, right = held[0], truth[held[0].item_id]
+            said = right if right in q.shortlist else None
+            said = dice.choice([None, *q.shortlist]) if dice.random() < wrong else said
+            queue.answer(who, q.id, q.attempt, said, round(dice.uniform(0.8, 14), 1))
+
+
+def bank(run_project, items=48, **settings):
+    """Texts of a bank, with long and nasty ones among them."""
+    options = {"items": 0, "classes": CLASSES, "size": 4, "overlap": 2, "gold_every": 8, "title": "Questions to a bank"}
+    site = run_project(**{**options, **settings})
+    texts = [f"{TEXTS[i % len(TEXTS)]}" for i in range(items)]
+    texts[3] += " <b>bold</b> " + "Nothing works. " * 330  # 5,000 characters
+    sources = [Source(f"message {i:03}", f"message {i:03}", text=text) for i, text in enumerate(texts)]
+    gold = [Source(f"gold {i}", f"gold {i}", text=TEXTS[i], gold=CLASSES[i]) for i in range(6)]
+    add_items(site.project, [*sources, *gold], strict=True)
+    return site
+
+
+def filled(run_project):
+    site = bank(run_project)
+    answered(site, 48)
+    with site.project.store.write() as connection:
+        note = {"item_id": 2, "author": NAMES[0], "kind": "flag", "text": "Two questions in one.", "at": 1.7e9}
+        connection.execute(insert(Note).values(note))
+        points = [(n, 0.35 + 0.55 * (1 - 0.94**n)) for n in range(2, 60, 4)]
+        rows = [{"at": 1.7e9, "name": "score", "value": value, "answers": n} for n, value in points]
+        connection.execute(insert(Measure), rows)
+    audit_alone(site.project.store, CommandLine(), "invite", "annotator 1")
+    correct(site.project.store, 5, 0, 4, "Grace Hopper", "Money that should come back is a refund.")
+    return site
+
+
+def test_every_tab_at_every_size(run_project, person):
+    site = filled(run_project)
+    owner = person(viewport={"width": 1440, "height": 900}).go(site.admin_link)
+    for size, (width, height) in SIZES.items():
+        owner.page.set_viewport_size({"width": width, "height": height})
+        for tab in TABS:
+            owner.page.emulate_media(color_scheme="light")
+            open_tab(owner, tab)
+            wide = owner.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{tab} at {width}: {wide} wide"
+            check(owner)
+            owner.page.emulate_media(color_scheme="dark")
+            check(owner, only=["color-contrast"])
+            owner.page.emulate_media(color_scheme="dark" if size == "tablet" else "light")
+            owner.picture(f"owner-{tab}-{size}", full_page=size != "phone")
+        open_tab(owner, "items")
+        owner.page.locator("#items button").nth(4).click()
+        owner.page.wait_for_selector("#history li")
+        check(owner)
+        owner.picture(f"owner-item-{size}")
+        owner.page.keyboard.press("Escape")
+
+
+def open_tab(owner, tab: str) -> None:
+    owner.page.locator(f"#tabs a[href='#{tab}']").click()
+    shown = {
+        **{"overview": "#work svg", "people": "#people tr", "items": "#items tr", "classes": "#confusion .bar"},
+        **{"instructions": "#instructions:enabled", "data": "#exports a", "settings": "#audit tr"},
+    }
+    owner.page.wait_for_selector(shown[tab])
+    owner.settle()
