@@ -59,6 +59,11 @@ class Person:
         reply.value.finished()
         self.settle()
 
+    def tab(self, name: str) -> None:
+        """Open one of the owner's pages by its tab."""
+        self.page.locator(f"#tabs a[href$='#{name}']").click()
+        self.page.wait_for_selector(f"#tab-{name}:not([hidden])")
+
     # -- the annotator's page ----------------------------------------------------------------------------------------
 
     def ready(self, after: str | None = None) -> str:

@@ -48,14 +48,16 @@ def test_no_violation(run_project, person, scheme):
     check(ada)
 
     admin = person(color_scheme=scheme).go(site.admin_link)
-    admin.page.wait_for_selector("#people tr")
+    admin.page.wait_for_selector("#figures div")
     client = admin.context.request
     header = {"X-Shortlist": "1"}
     for value in (0.2, 0.6, 0.8):
         assert client.post(f"{site.url}/api/v1/measures", data={"name": "accuracy", "value": value}, headers=header).ok
+    admin.page.wait_for_selector("#curve svg", timeout=20_000)
+    check(admin)
+    admin.tab("people")
     admin.tab_to("#name")
     admin.page.keyboard.type("ben")
     admin.press("Enter")
     admin.page.wait_for_selector("#made-link")
-    admin.page.wait_for_selector("#curve svg", timeout=20_000)
     check(admin)

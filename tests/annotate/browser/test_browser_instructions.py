@@ -111,6 +111,7 @@ def test_an_admin_writes_them(run_project, person):
     site = run_project()
     set_instructions(site.project, "Old words.")
     admin = person().go(site.admin_link)
+    admin.tab("instructions")
     admin.page.wait_for_selector("#instructions:not([disabled])")
     assert admin.page.locator("#instructions").input_value() == "Old words."
     admin.tab_to("#instructions")

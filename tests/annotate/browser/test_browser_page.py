@@ -148,12 +148,17 @@ def test_names_texts_and_titles_are_text_only(run_project, person):
     assert NASTY in ada.choices()
     assert ada.page.locator("main img, main b").count() == 0
     admin = person().go(site.admin_link)
+    admin.tab("people")
     admin.page.wait_for_selector("#people tr")
     assert admin.page.locator("h1").inner_text() == NASTY
     admin.page.fill("#name", NASTY)
     admin.press("Enter")
     admin.page.wait_for_selector("#people tr:nth-child(2)")
-    assert admin.page.locator("main img, main b").count() == 0
+    admin.tab("items")
+    admin.page.locator("#items button").first.click()
+    admin.page.wait_for_selector("#item[open]")
+    assert admin.page.locator("#item-shown").inner_text() == NASTY
+    assert admin.page.locator("#tab-items img, #tab-people img, #tab-people b").count() == 0
     assert asked == []
 
 
@@ -234,6 +239,7 @@ def test_one_browser_can_be_an_admin_and_an_annotator(run_project, person):
     site = run_project()
     me = person().go(site.admin_link)
     me.page.wait_for_url("**/admin")
+    me.tab("people")
     me.tab_to("#name")
     me.page.keyboard.type("me")
     me.press("Enter")
@@ -320,6 +326,7 @@ def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, per
     sly.decide("1")
     sly.wait_saved()
     me = person().go(site.admin_link)
+    me.tab("people")
     me.page.on("dialog", lambda dialog: dialog.accept())
     back = me.page.get_by_role("button", name="Take answers back: sly")
     remove = me.page.get_by_role("button", name="Remove: sly")

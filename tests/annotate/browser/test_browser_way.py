@@ -25,6 +25,7 @@ def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     admin = person().go(site.admin_link)
     admin.page.wait_for_url("**/admin")
     assert "#" not in admin.page.url
+    admin.tab("people")
     admin.tab_to("#name")
     admin.page.keyboard.type("ada")
     admin.press("Enter")
@@ -70,6 +71,8 @@ def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     admin.page.reload()
     admin.page.wait_for_function("() => document.getElementById('people').textContent.includes('20')")
     admin.picture("admin", full_page=True)
+    admin.tab("data")
+    admin.page.wait_for_selector("#exports a")
     admin.tab_to("a[href$='answers.parquet']")
     with admin.page.expect_download() as download:
         admin.press("Enter")

@@ -31,7 +31,10 @@ def test_a_reviewer_corrects_and_the_second_is_told(make_site, database):
     }
     assert ben.post("/api/v1/review/items/2/undo", json={"seen": 1}).json()["known"] is None
     events = ada.get("/api/v1/review/items/2").json()["events"]
-    assert [(one["kind"], one["who"]) for one in events] == [("correction", "rev ada"), ("correction undone", "rev ben")]
+    assert [(one["kind"], one["who"]) for one in events] == [
+        ("correction", "rev ada"),
+        ("correction undone", "rev ben"),
+    ]
     assert ben.post("/api/v1/classes/1/retire", json={}).status_code == 403, "for owners only"
     owner = site.admin()
     assert [row["action"] for row in owner.get("/api/v1/audit").json()][:2] == ["undo correction", "correct"]

@@ -6,7 +6,15 @@ from itertools import permutations
 
 import pytest
 
-from shortlist.annotate.project.review.agreement import REFUSED, alpha, by_class, confusion, over_time, pairs, read_units
+from shortlist.annotate.project.review.agreement import (
+    REFUSED,
+    alpha,
+    by_class,
+    confusion,
+    over_time,
+    pairs,
+    read_units,
+)
 
 from ...conftest import people
 

@@ -55,7 +55,7 @@ async function showWork(left) {
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(pace)} in the last hour${eta}` : "Nobody has answered yet.";
   const links = [];
-  if (todo.flagged) links.push(element("a", { href: "#items?flagged" }, `${count(todo.flagged)} flagged`));
-  if (todo.doubtful) links.push(element("a", { href: "#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
+  if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
+  if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
   at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));
 }
