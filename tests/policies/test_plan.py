@@ -152,3 +152,47 @@ def test_bad_logs_are_one_line(tmp_path, content, message):
 def test_bad_numbers():
     for arguments in (("--classes", "1", "--items", "5"), ("--classes", "5", "--items", "5", "--size", "5")):
         assert isinstance(_run(*arguments).exception, InputError)
+
+
+def test_names_that_speak_of_the_texts_make_the_projection_cheaper(tmp_path):
+    words = ["lost card", "exchange rate", "cancel transfer", "change pin", "top up failed", "verify identity"]
+    lines = [f"{i},hello about my {words[i % 6]} now {i}" for i in range(120)]
+    (tmp_path / "mine.csv").write_text("\n".join(["item,text", *lines]))
+    reads, clear = {}, {}
+    for name, names in {"names": words, "codes": [f"x{i}" for i in range(6)]}.items():
+        (tmp_path / name).write_text("\n".join(names) + "\n")
+        result = json.loads(
+            _run("--data", str(tmp_path / "mine.csv"), "--names", str(tmp_path / name), "--json").stdout
+        )
+        assert (result["classes"], result["items"]) == (6, 120)
+        plain, told = (way["reads"] for way in result["ways"][-2:])
+        reads[name], clear[name] = told / plain, result["clarity"]
+    assert clear["codes"] < 0.05 < 0.5 < clear["names"]
+    assert reads["names"] < 0.85
+    assert 0.95 < reads["codes"] <= 1.0
+    said = _run("--data", str(tmp_path / "mine.csv"), "--names", str(tmp_path / "codes")).stdout
+    assert "they say nothing about these items" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--classes", "7"), "give --classes and --items, or --data"),
+        (("--names", "x"), "--names without --data"),
+        (("--data", "DATA"), "0 class names, expected at least 2: give --names"),
+        (("--data", "DATA", "--names", "nowhere"), "nowhere cannot be read"),
+    ],
+)
+def test_a_plan_without_numbers_is_one_line(tmp_path, words, message):
+    (tmp_path / "mine.csv").write_text("item,text\n1,hello\n2,there\n")
+    result = _run(*(str(tmp_path / "mine.csv") if word == "DATA" else word for word in words))
+    assert message in str(result.exception)
+
+
+def test_clear_names_take_off_what_they_took_off_where_it_was_measured():
+    plain, named = plan_labelling(77, 10_003, TimeModel(), clarity=0.9)[-2:]
+    measured = json.loads((ROOT / "results" / "label_start_banking77.json").read_text())
+    names = next(start for start in measured["starts"] if start["way"] == "names")
+    assert named.reads == pytest.approx(77 * 10_003 * names["reads"], rel=0.07)
+    assert named.questions == pytest.approx(names["questions"], rel=0.07)
+    assert plan_labelling(77, 10_003, TimeModel(), clarity=0.0)[-1].reads == plain.reads

@@ -9,7 +9,7 @@ from shortlist.policies.features.loop_data import loop_data
 from shortlist.policies.features.words import make_features
 from shortlist.policies.given import read_known
 from shortlist.policies.loop import Loop
-from shortlist.policies.names import names_expert
+from shortlist.policies.names import clarity, names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
 from shortlist.policies.saved.snapshot import Snapshot
@@ -28,6 +28,7 @@ __all__ = [
     "Snapshot",
     "TimeModel",
     "choose_one",
+    "clarity",
     "experts_from_scores",
     "loop_data",
     "make_features",
