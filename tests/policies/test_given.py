@@ -7,7 +7,7 @@ from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.policies.experts import experts_from_scores
 from shortlist.policies.given import read_known
-from shortlist.policies.scores import Inputs, read_scores
+from shortlist.policies.scores import read_scores
 from shortlist.training import DataSource, Job, train
 
 ITEMS, CLASSES = ["a", "b", "c"], ["cat", "dog"]
@@ -124,7 +124,7 @@ def test_a_trained_model_gives_scores(tmp_path):
     folder = tmp_path / "run"
     train(Job(DataSource("digits"), folder, {"size": 3, "epochs": 1, "model": "linear"}, device="cpu"))
     first = dataset.train.take(np.arange(20))
-    found = read_scores(folder, [*first.items, "elsewhere"], dataset.class_names, Inputs(first.items, first.x))
+    found = read_scores(folder, [*first.items, "elsewhere"], dataset.class_names, (first.items.tolist(), first.x))
     np.testing.assert_allclose(found[:20].sum(axis=1), 1, rtol=1e-5)
     assert np.isnan(found[20]).all()
     with pytest.raises(InputError, match="expected a file of scores"):

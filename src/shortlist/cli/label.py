@@ -103,12 +103,12 @@ def label(
 
 def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
     """What the loop knows before the first question."""
-    from shortlist.policies import Inputs, experts_from_scores, names_expert, read_known, read_scores
+    from shortlist.policies import experts_from_scores, names_expert, read_known, read_scores
     from shortlist.policies.simulation import Start
 
     experts: list[Any] = [names_expert(data.texts, data.class_names, data.x)] if names and data.texts else []
     if scores is not None:
-        inputs = Inputs(dataset.train.items.tolist(), dataset.train.x)
+        inputs = (dataset.train.items.tolist(), dataset.train.x)
         experts += experts_from_scores(read_scores(scores, data.items, data.class_names, inputs))
     return Start(tuple(experts), None if known is None else read_known(known, data.items, data.class_names))
 

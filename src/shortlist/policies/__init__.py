@@ -13,13 +13,12 @@ from shortlist.policies.names import clarity, names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
 from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
 from shortlist.policies.saved.snapshot import Snapshot
-from shortlist.policies.scores import Inputs, read_scores
+from shortlist.policies.scores import read_scores
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.time_model import TimeModel
 
 __all__ = [
     "Expert",
-    "Inputs",
     "Log",
     "Loop",
     "LoopSettings",

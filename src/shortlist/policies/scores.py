@@ -6,7 +6,6 @@ that `shortlist train` wrote, which is asked there and then.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,8 @@ Matrix = NDArray[np.float32]
 TOP, TOP_PROBABILITIES = "top", "top_probabilities"
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """The items as a model takes them."""
-
-    names: Sequence[str]
-    x: Any
-    """Texts, paths of images, or an array; one each."""
+Inputs = tuple[Sequence[str], Any]
+"""The names of the items, and the items as a model takes them: texts, paths of images, or an array."""
 
 
 def read_scores(path: Path, items: Sequence[str], class_names: Sequence[str], inputs: Inputs | None = None) -> Matrix:
@@ -85,13 +79,13 @@ def _ask_model(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], 
             f"{path}: a trained model needs torch. {error}. Or give what `shortlist predict {path} ITEMS --top-k 1000 "
             "--out scores.csv` writes on a machine that has it"
         ) from error
-    trained, x = load_folder(path), inputs.x
+    trained, (names, x) = load_folder(path), inputs
     if isinstance(x, list) and x and isinstance(x[0], Path):
         if trained.kind != "image":
             raise InputError(f"{path}: the model takes {trained.kind} inputs, the items are images")
         channels, height, width = trained.in_shape
         x = read_images(x, (height, width), channels)
-    return trained.predict(x).astype(np.float32), list(map(str, inputs.names)), list(trained.class_names)
+    return trained.predict(x).astype(np.float32), list(map(str, names)), list(trained.class_names)
 
 
 def _spread(

@@ -18,7 +18,7 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
-from shortlist.policies import Inputs, read_known, read_scores
+from shortlist.policies import read_known, read_scores
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Additions:
         if self.known is not None:
             rows, labels = read_known(self.known, items, classes)
             known = {items[row]: classes[k] for row, k in zip(rows.tolist(), labels.tolist(), strict=True)}
-        inputs = Inputs(items, list(contents))
+        inputs = (items, list(contents))
         return Given(items, known, None if self.scores is None else read_scores(self.scores, items, classes, inputs))
 
 
