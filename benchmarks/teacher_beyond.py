@@ -28,7 +28,7 @@ from shortlist.data import Dataset, load
 from shortlist.internal.files import atomic_write
 from shortlist.methods.teacher import Teacher
 from shortlist.policies.choose import Policy
-from shortlist.policies.features import LoopData, loop_data
+from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Mistakes, simulate_answers
 from shortlist.policies.settings import LoopSettings
@@ -93,7 +93,7 @@ def answered(data: LoopData, seed: int) -> NDArray[np.float32]:
         lists, sizes = questions.lists, questions.sizes
         loop.record(rows, lists, sizes, simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, PEOPLE))
         loop.retrain()
-    return loop.state.answer_likelihood
+    return loop.state.answer_likelihood[np.arange(len(data.y))]
 
 
 def learn(data: LoopData, weights: NDArray[np.float32], teach: bool, seed: int) -> dict[str, Any]:

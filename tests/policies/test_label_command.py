@@ -1,8 +1,12 @@
 import csv
 import importlib.util
+import io
 import json
 import re
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +56,13 @@ def test_own_csv_end_to_end(table, tmp_path):
     assert chosen["resolved"] == 1.0
     assert chosen["reads"] < 0.5
     assert report["items"] == 240
-    assert sorted(path.name for path in out.iterdir()) == ["curve.csv", "curve.json", "curve.png", "curve.svg"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "curve.csv",
+        "curve.json",
+        "curve.png",
+        "curve.svg",
+        "runs.jsonl",
+    ]
     assert json.loads((out / "curve.json").read_text()) == report
     text = _run(str(table), *columns, "--size", "2", "--seeds", "1", "--budget", "200", "--miss", "0.05")
     assert "mistakes modelled" in text.output
@@ -178,3 +188,46 @@ def test_names_labels_and_scores_are_known_from_the_start(table, tmp_path):
     known.write_text("item,class\n0,nothing\n")
     result = _run(*base, "--known", str(known))
     assert "unknown class 'nothing'" in str(result.exception)
+
+
+def test_a_comparison_that_was_killed_goes_on_to_the_same_figures(table, tmp_path):
+    """kill -9 of a real process after its first run has ended, in the middle of the second."""
+    columns = ["--text-column", "question", "--label-column", "intent", "--size", "3", "--retrain-every", "20"]
+    arguments = [str(table), *columns, "--seeds", "2", "--out"]
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, "-m", "shortlist", "label", *arguments, str(killed)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    rows, deadline = killed / "curve.csv", time.monotonic() + 120
+    while not (rows.exists() and "0,adaptive" in _swapped(rows)) and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    ended = (killed / "runs.jsonl").read_text().count("\n") - 1
+    assert 1 <= ended < 12, "some runs had ended, and not all"
+    assert len(rows.read_text().splitlines()) > 11, "rows come as they are found"
+    (killed / "runs.jsonl").open("a").write('{"way": "adap')  # a line cut off by a power cut
+    assert _run(*arguments, str(killed)).exit_code == 0
+    assert _run(*arguments, str(whole), "--jobs", "2").exit_code == 0, "several at once find the same"
+    assert (killed / "curve.csv").read_text() == (whole / "curve.csv").read_text()
+    other = _run(*arguments, str(killed), "--budget", "100")
+    assert isinstance(other.exception, InputError)
+    assert "holds another comparison (other budget)" in str(other.exception)
+
+
+def _swapped(rows: Path) -> str:
+    """The seed before the way, of every row: a way may hold a comma."""
+    return "\n".join(f"{row['seed']},{row['way']}" for row in csv.DictReader(io.StringIO(rows.read_text())))
+
+
+def test_several_policies_and_no_rivals(table, tmp_path):
+    columns = ("--text-column", "question", "--label-column", "intent", "--size", "3", "--budget", "300")
+    result = _run(
+        str(table), *columns, "--seeds", "1", "--policy", "top", "--policy", "adaptive", "--no-rivals", "--json"
+    )
+    assert [way["way"] for way in json.loads(result.stdout)["ways"]] == [
+        "full labels",
+        "type-ahead box",
+        "top",
+        "adaptive",
+    ]

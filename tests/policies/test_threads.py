@@ -48,7 +48,7 @@ def test_a_simulation_of_usual_size_multiplies_with_one_thread(two_threads):
     assert set(seen) == {1}
     assert _threads() == 2
     told: list[int] = []
-    full_labels(data, settings, seed=0, shares=(0.1, 1.0), tick=told.append)
+    full_labels(data, settings, seed=0, shares=(0.1, 1.0), tick=lambda point: told.append(point.reads))
     assert told == [round(0.1 * len(data.y)) * 10, len(data.y) * 10]
 
 

@@ -12,6 +12,8 @@ from shortlist.cli.options import (
     AsJson,
     Data,
     Features,
+    ImageSize,
+    ItemColumn,
     LabelColumn,
     Miss,
     Slip,
@@ -28,7 +30,9 @@ EVERY = 30.0
 
 def label(
     data: Data,
-    policy: Annotated[str, typer.Option(help="uniform, top, adaptive or information.")] = "adaptive",
+    policy: Annotated[
+        list[str] | None, typer.Option(help="adaptive (if not stated), uniform, top, information; may be repeated.")
+    ] = None,
     budget: Annotated[
         int | None, typer.Option(help="Class names to show at most; none: until all is resolved.")
     ] = None,
@@ -46,7 +50,12 @@ def label(
     ] = 0.0,
     retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
     seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
-    out: Annotated[Path | None, typer.Option(help="A folder for curve.csv, curve.json, curve.svg, curve.png.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for curve.csv (as it grows), .json, .svg, .png; goes on where it was interrupted."),
+    ] = None,
+    rivals: Annotated[bool, typer.Option(help="Run random shortlists beside it.")] = True,
+    jobs: Annotated[int, typer.Option(help="Runs at a time, each in a process of its own.")] = 1,
     names: Annotated[
         bool, typer.Option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
     ] = True,
@@ -63,6 +72,8 @@ def label(
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    item_column: ItemColumn = None,
+    image_size: ImageSize = None,
     features: Features = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,20 +95,36 @@ def label(
         raise InputError(f"score: expected a number of items, got {score}")
     if budget is not None and budget < 1:
         raise InputError(f"budget: expected at least 1 read, got {budget}")
+    if jobs < 1:
+        raise InputError(f"jobs: expected at least 1, got {jobs}")
     time = TimeModel(*seconds)
-    how = Policy(policy, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
+    how, *others = (
+        Policy(kind, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
+        for kind in dict.fromkeys(policy or ["adaptive"])
+    )
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
     folder = _folder(out)
-    dataset = load(data, test=test, text_column=text_column, label_column=label_column)
+    dataset = load(
+        data,
+        test=test,
+        text_column=text_column,
+        label_column=label_column,
+        item_column=item_column,
+        image_size=image_size,
+    )
     items = loop_data(dataset, features=features)
     if size >= items.num_classes:
         raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
     start = _start(items, dataset, names, known, scores)
-    wanted = Comparison(settings, budget, seeds, size, mistakes, start=start, typed=typed, score=score)
-    runs = wanted.num_runs(items)
-    with progress(runs, "labelling") as bar:
-        curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()))
+    wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed)
+    runs = len(wanted.runs(items))
+    try:
+        with progress(runs, "labelling") as bar:
+            curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs)
+    except KeyboardInterrupt:
+        note("interrupted" if folder is None else f"interrupted: the same command goes on from {folder}")
+        raise
     _finish(wanted.report(items, curves), curves, folder, as_json)
 
 

@@ -2,27 +2,43 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from hashlib import blake2b
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shortlist.errors import InputError
+from shortlist.policies.choose import Policy
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import by_way, summarise
+from shortlist.policies.simulation.journal import Journal
+from shortlist.policies.simulation.processes import Run, play
 from shortlist.policies.simulation.rivals import ACTIVE, CONFORMAL, active_learning, conformal_sets, type_ahead
-from shortlist.policies.simulation.simulate import FULL, Curve, Start, Tick, full_labels, random_shortlists, run_loop
+from shortlist.policies.simulation.simulate import (
+    FULL,
+    Curve,
+    Point,
+    Start,
+    Tick,
+    full_labels,
+    random_shortlists,
+    run_loop,
+)
 
 Progress = Callable[[str, int, int], None]
 """Told the way, the seed and the reads so far, after every training."""
+RIVALS: dict[str, Callable[..., Curve]] = {ACTIVE: active_learning, CONFORMAL: conformal_sets}
 GOLD = 300
 """Gold questions asked first where mistakes are modelled."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is run: one policy, beside full labels and random shortlists."""
+    """What is run: one policy or several, beside full labels and random shortlists."""
 
     settings: LoopSettings
     budget: int | None = None
@@ -30,6 +46,8 @@ class Comparison:
     size: int = 8
     mistakes: Mistakes = field(default_factory=Mistakes)
     rivals: bool = True
+    others: tuple[Policy, ...] = ()
+    """Policies that are run beside that of the settings."""
     start: Start = field(default_factory=Start)
     """What the policy's own loops know before the first question; its rivals know nothing."""
     score: int = 0
@@ -41,73 +59,100 @@ class Comparison:
         if not 0 <= self.typed <= 1:
             raise InputError(f"typed: expected a share from 0 to 1, got {self.typed}")
 
-    def run(self, data: LoopData, progress: Progress | None = None) -> list[Curve]:
-        """Every way on every seed."""
-        curves: list[Curve] = []
+    def run(
+        self, data: LoopData, progress: Progress | None = None, folder: Path | None = None, jobs: int = 1
+    ) -> list[Curve]:
+        """Every way on every seed.
 
-        def tick(way: str, seed: int) -> Tick | None:
-            return None if progress is None else partial(progress, way, seed)
-
-        for seed in range(self.seeds):
-            curves += self._labels_of_all_classes(data, seed, tick)
-            for way, settings, gold in self._ways(data):
-                curves.append(
-                    run_loop(
-                        data,
-                        settings,
-                        way=way,
-                        seed=seed,
-                        budget=self.budget,
-                        mistakes=self.mistakes,
-                        gold=gold,
-                        start=None if settings.policy.kind == "uniform" else self.start,
-                        typed=0.0 if settings.policy.kind == "uniform" else self.typed,
-                        tick=tick(way, seed),
-                        score=0 if settings.policy.kind == "uniform" else self.score,
-                    )
-                )
-        return curves
-
-    def _labels_of_all_classes(self, data: LoopData, seed: int, tick: Callable[[str, int], Tick | None]) -> list[Curve]:
-        """Full labels, and what else leads to one class at once: typing, active learning, conformal sets.
-
-        A full list costs K reads, so a budget may be too small for any.
+        Args:
+            data: what is labelled.
+            progress: told after every training.
+            folder: where rows are kept as they come, and runs that have ended: those are not run again.
+            jobs: runs at a time, each in a process of its own.
         """
-        full = full_labels(data, self.settings, seed=seed, tick=tick(FULL, seed))
-        curves = [full, type_ahead(full, self.settings.time)]
-        if self.rivals and (self.budget is None or self.budget >= data.num_classes):
-            for way, rival in self._rivals():
-                curves.append(rival(data, self.settings, seed=seed, budget=self.budget, tick=tick(way, seed)))
+        runs = self.runs(data)
+        journal = None if folder is None else Journal(folder, self._stated(data))
+        found = {run: None if journal is None else journal.of(run.way, run.seed) for run in runs}
+
+        def tick(run: Run, point: Point) -> None:
+            if journal is not None:
+                journal.point(run.way, run.seed, point)
+            if progress is not None:
+                progress(run.way, run.seed, point.reads)
+
+        for run, curve in play([run for run in runs if found[run] is None], self, data, tick, jobs):
+            found[run] = curve
+            if journal is not None:
+                journal.run(curve)
+        curves: list[Curve] = []
+        for curve in (curve for curve in found.values() if curve is not None):
+            # whoever types is as right as whoever reads the full list, and needs other time
+            curves += [curve, type_ahead(curve, self.settings.time)] if curve.way == FULL else [curve]
         return curves
 
-    @staticmethod
-    def _rivals() -> list[tuple[str, Callable[..., Curve]]]:
-        """Active learning only where scikit-activeml is installed."""
-        active = [(ACTIVE, active_learning)] if find_spec("skactiveml") else []
-        return [*active, (CONFORMAL, conformal_sets)]
+    def play(self, run: Run, data: LoopData, tick: Tick) -> Curve:
+        """One of the runs."""
+        if run.way == FULL:
+            return full_labels(data, self.settings, seed=run.seed, tick=tick)
+        if run.way in RIVALS:
+            return RIVALS[run.way](data, self.settings, seed=run.seed, budget=self.budget, tick=tick)
+        settings, gold = self._ways(data)[run.way]
+        own = settings.policy.kind != "uniform"
+        return run_loop(
+            data,
+            settings,
+            way=run.way,
+            seed=run.seed,
+            budget=self.budget,
+            mistakes=self.mistakes,
+            gold=gold,
+            start=self.start if own else None,
+            typed=self.typed if own else 0.0,
+            tick=tick,
+            score=self.score if own else 0,
+        )
 
-    def num_runs(self, data: LoopData) -> int:
-        """How many curves `run` works for; that of the type-ahead box costs nothing."""
-        rivals = len(self._rivals()) if self.rivals else 0
-        return self.seeds * (1 + rivals + len(self._ways(data)))
+    def runs(self, data: LoopData) -> list[Run]:
+        """All that is run, by seed.
 
-    def _ways(self, data: LoopData) -> list[tuple[str, LoopSettings, int]]:
-        """(name, settings, gold questions) of each loop that is run."""
-        kind = self.settings.policy.kind
-        runs: list[tuple[str, LoopSettings, int]] = []
+        Active learning only where scikit-activeml is installed. A full list costs K reads, so a budget may be too small
+        for any.
+        """
+        lists = self.rivals and (self.budget is None or self.budget >= data.num_classes)
+        rivals = [way for way in RIVALS if lists and (way != ACTIVE or find_spec("skactiveml"))]
+        return [Run(way, seed) for seed in range(self.seeds) for way in (FULL, *rivals, *self._ways(data))]
+
+    def _ways(self, data: LoopData) -> dict[str, tuple[LoopSettings, int]]:
+        """The settings and the number of gold questions of each loop that is run."""
+        ways: dict[str, tuple[LoopSettings, int]] = {}
         size = min(self.size, data.num_classes - 1)
-        if self.mistakes:
-            # a gold question costs 4 reads; no more than a fifth of the budget goes there
-            gold = GOLD if self.budget is None else min(GOLD, self.budget // 20)
-            runs.append((f"{kind}, mistakes modelled", aware(self.settings), gold))
-            runs.append((f"{kind}, answers taken as right", self.settings, 0))
-        else:
-            runs.append((kind, self.settings, 0))
+        for policy in (self.settings.policy, *self.others):
+            settings = replace(self.settings, policy=policy)
+            if self.mistakes:
+                # a gold question costs 4 reads; no more than a fifth of the budget goes there
+                gold = GOLD if self.budget is None else min(GOLD, self.budget // 20)
+                ways[f"{policy.kind}, mistakes modelled"] = aware(settings), gold
+                ways[f"{policy.kind}, answers taken as right"] = settings, 0
+            else:
+                ways[policy.kind] = settings, 0
         if self.rivals:
-            runs.append((f"random {size}, once", random_shortlists(self.settings, size, again=False), 0))
-            if kind != "uniform":
-                runs.append((f"random {size}, again on None", random_shortlists(self.settings, size, again=True), 0))
-        return runs
+            ways[f"random {size}, once"] = random_shortlists(self.settings, size, again=False), 0
+            if self.settings.policy.kind != "uniform":
+                ways[f"random {size}, again on None"] = random_shortlists(self.settings, size, again=True), 0
+        return ways
+
+    def _stated(self, data: LoopData) -> dict[str, Any]:
+        """What decides the figures, of the data a digest."""
+        digest = blake2b(digest_size=16)
+        for array in (data.x, data.y, data.x_test, data.y_test):
+            digest.update(np.ascontiguousarray(array).data)
+        stated: dict[str, Any] = {
+            "data": digest.hexdigest(),
+            "settings": asdict(self.settings),
+            "mistakes": asdict(self.mistakes),
+        }
+        stated |= {"policies": [asdict(policy) for policy in self.others], "budget": self.budget, "size": self.size}
+        return stated | {"score": self.score, "typed": self.typed, "start": _digest(self.start, len(data.y))}
 
     def report(self, data: LoopData, curves: list[Curve]) -> dict[str, Any]:
         """What `run` found, as one JSON object."""
@@ -132,6 +177,17 @@ class Comparison:
             "ways": [asdict(summarise(runs, full)) for runs in groups.values()],
             "scores": [_scored(curve) for curve in curves if curve.scores],
         }
+
+
+def _digest(start: Start, items: int) -> str:
+    """Of what is known before the first question, as far as a few items show it."""
+    digest = blake2b(digest_size=16)
+    some = np.linspace(0, items - 1, 50).astype(np.int64)
+    for expert in start.experts:
+        digest.update(np.round(expert.scores(some), 3).tobytes())
+    for array in start.known or ():
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _scored(curve: Curve) -> dict[str, Any]:

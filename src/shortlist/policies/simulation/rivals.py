@@ -140,7 +140,7 @@ def _play(
             loop.retrain()
             points.append(point_of(loop, data, 0, 0.0))
             if tick is not None:
-                tick(points[-1].reads)
+                tick(points[-1])
     if not points:
         raise InputError(f"budget: {budget} reads are not enough for one full list")
     return Curve(way, seed, tuple(points))

@@ -21,8 +21,6 @@ from shortlist.policies.settings import LoopSettings
 from shortlist.policies.threads import few_threads
 from shortlist.policies.time_model import looked_at
 
-Tick = Callable[[int], None]
-"""Told the reads so far after every training, for a progress bar."""
 FULL = "full labels"
 """The name of the way that is the reference."""
 GOLD_AFTER, GOLD_EVERY, GOLD_SIZE = 200, 10, 4
@@ -44,6 +42,10 @@ class Point:
     """Share of the items whose most likely class (model and answers) is the true one."""
     hits: int = 0
     """Questions so far that were answered with a class, picked or typed."""
+
+
+Tick = Callable[[Point], None]
+"""Told after every training where the loop stands."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def run_loop(
             others cost. They are used where the settings say `learn_mistakes`.
         start: what is known before the first question.
         typed: of the lists without the right class, the share after which people type it.
-        tick: told the reads so far.
+        tick: told after every training.
         score: so many items are asked about and not learned from: they score the model.
     """
     with few_threads(work(data)):
@@ -160,7 +162,7 @@ def _run_loop(
             scores.append(loop.score())
             a_point.append(loop.questions_for(1))
         if tick is not None:
-            tick(points[-1].reads)
+            tick(points[-1])
     if not points:
         raise InputError(f"budget: {budget} reads are not enough for one question")
     return Curve(way, seed, tuple(points), tuple(scores), tuple(a_point))
@@ -216,7 +218,7 @@ def full_labels(
         reads = len(rows) * data.num_classes
         points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
         if tick is not None:
-            tick(reads)
+            tick(points[-1])
     return Curve(FULL, seed, tuple(points))
 
 

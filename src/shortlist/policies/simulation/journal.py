@@ -1,0 +1,81 @@
+"""What a comparison has found so far, on the disk: rows of curve.csv as they come, and every run that has ended.
+
+A comparison that was interrupted, by Ctrl-C or for good, goes on with the runs that had not ended. They begin anew, and
+since everything that is drawn comes from a seed, they come out as they would have.
+"""
+
+import csv
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from shortlist.errors import InputError
+from shortlist.internal.files import atomic_write
+from shortlist.policies.score.audit import Score
+from shortlist.policies.simulation.curves import curves_csv
+from shortlist.policies.simulation.simulate import Curve, Point
+
+RUNS = "runs.jsonl"
+ROWS = "curve.csv"
+
+
+class Journal:
+    """The folder of one comparison.
+
+    Args:
+        folder: where.
+        wanted: what is compared, as JSON: a folder holds one comparison only.
+    """
+
+    def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
+        self.folder = folder
+        self.ended = self._read(json.loads(json.dumps(wanted)))
+        """The runs that have ended, in the order in which they did."""
+        lines = [json.dumps(wanted), *(json.dumps(_content(curve)) for curve in self.ended)]
+        atomic_write(folder / RUNS, "".join(line + "\n" for line in lines))
+        head = ",".join(("way", "seed", *(field.name for field in fields(Point)))) + "\n"
+        atomic_write(folder / ROWS, curves_csv(self.ended) if self.ended else head)
+
+    def _read(self, wanted: dict[str, Any]) -> list[Curve]:
+        try:
+            lines = (self.folder / RUNS).read_text(encoding="utf-8").split("\n")
+        except FileNotFoundError:
+            return []
+        whole = [json.loads(line) for line in lines[:-1]]  # what follows the last line end was cut off
+        if whole and whole[0] != wanted:
+            other = sorted(key for key in wanted if whole[0].get(key) != wanted[key])
+            raise InputError(
+                f"{self.folder} holds another comparison (other {', '.join(other)}): give another --out, "
+                f"or remove {self.folder / RUNS}"
+            )
+        return [_curve(line) for line in whole[1:]]
+
+    def point(self, way: str, seed: int, point: Point) -> None:
+        """A training has ended."""
+        row = [way, seed, *(round(v, 6) if isinstance(v, float) else v for v in asdict(point).values())]
+        with (self.folder / ROWS).open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerow(row)
+
+    def run(self, curve: Curve) -> None:
+        """A run has ended."""
+        with (self.folder / RUNS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(_content(curve)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def of(self, way: str, seed: int) -> Curve | None:
+        """A run that had ended before."""
+        return next((curve for curve in self.ended if (curve.way, curve.seed) == (way, seed)), None)
+
+
+def _content(curve: Curve) -> dict[str, Any]:
+    return asdict(curve)
+
+
+def _curve(content: dict[str, Any]) -> Curve:
+    points = tuple(Point(**point) for point in content["points"])
+    scores: Sequence[Score | None] = [None if score is None else Score(**score) for score in content["scores"]]
+    return Curve(content["way"], content["seed"], points, tuple(scores), tuple(content["a_point"]))

@@ -1,0 +1,78 @@
+"""Runs of a comparison one after another, or several at a time, each in a process of its own."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from functools import partial
+from queue import Empty
+from typing import Any, NamedTuple, Protocol
+
+from shortlist.policies.features.loop_data import LoopData
+from shortlist.policies.simulation.simulate import Curve, Point, Tick
+
+
+class Run(NamedTuple):
+    """One way to label, with one seed."""
+
+    way: str
+    seed: int
+
+
+class Player(Protocol):
+    """What knows how to do a run."""
+
+    def play(self, run: Run, data: LoopData, tick: Tick) -> Curve:
+        """Do it."""
+
+
+Told = Callable[[Run, Point], None]
+_shared: tuple[Any, ...] = ()
+"""In a process of its own: who plays, the data, and where it tells how far it is."""
+SECONDS = 0.2
+"""Between two looks at what the processes tell."""
+
+
+def play(runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int) -> Iterator[tuple[Run, Curve]]:
+    """Each run with its curve, as they end."""
+    if jobs == 1 or len(runs) < 2:
+        for run in runs:
+            yield run, player.play(run, data, partial(tick, run))
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
+    with context.Manager() as manager:
+        told = manager.Queue()
+        shared = (player, data, told)
+        pool = ProcessPoolExecutor(min(jobs, len(runs)), context, initializer=_begin, initargs=shared)
+        try:
+            futures = {pool.submit(_play, run): run for run in runs}
+            left = set(futures)
+            while left:
+                ended, left = wait(left, timeout=SECONDS, return_when=FIRST_COMPLETED)
+                _tell(told, tick)
+                for future in ended:
+                    yield futures[future], future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+
+
+def _tell(told: Any, tick: Told) -> None:
+    while True:
+        try:
+            tick(*told.get_nowait())
+        except Empty:
+            return
+
+
+def _begin(*shared: Any) -> None:
+    global _shared
+    os.environ["OMP_NUM_THREADS"] = "1"  # the cores are taken by the other runs
+    _shared = shared
+
+
+def _play(run: Run) -> Curve:
+    player, data, told = _shared
+    curve: Curve = player.play(run, data, lambda point: told.put((run, point)))
+    return curve
