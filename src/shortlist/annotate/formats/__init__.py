@@ -6,7 +6,7 @@ An export is one file here with a function that writes it and one line in `EXPOR
 from collections.abc import Callable
 from pathlib import Path
 
-from shortlist.annotate.formats import answers, crowd_kit, label_studio, labels, second_look
+from shortlist.annotate.formats import answers, corrections, crowd_kit, dawid_skene, label_studio, labels, second_look
 from shortlist.annotate.project.project import Project
 
 EXPORTS: dict[str, Callable[[Project, Path], int]] = {
@@ -17,6 +17,8 @@ EXPORTS: dict[str, Callable[[Project, Path], int]] = {
     "labels.csv": labels.write_csv,
     "second-look.csv": second_look.write_csv,
     "crowd-kit.csv": crowd_kit.write_csv,
+    "dawid-skene.csv": dawid_skene.write_csv,
+    "corrections.csv": corrections.write_csv,
     "label-studio.json": label_studio.write_tasks,
     "label-studio.xml": label_studio.write_config,
 }
