@@ -26,7 +26,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
         check(owner)
         owner.page.set_input_files("#file", path)
-        owner.page.locator("#read", has_text="60 rows, 1 columns").wait_for()
+        owner.page.locator("#read", has_text="60 rows").wait_for()
         assert "#" not in owner.page.url
         assert owner.page.locator("#title").input_value() == "customer messages"
         owner.page.fill("#classes", "\n".join(WORDS))

@@ -40,7 +40,6 @@ def test_a_cut_network_and_a_killed_server_lose_nothing(run_project, person):
     ada.page.wait_for_selector("#saved[data-state=waiting]")
     assert ada.page.locator("#saved").inner_text() == "Not saved yet: 3"
     assert "kept in this browser" in ada.page.locator("#notice").inner_text()
-    ada.picture("offline")
     assert len(answered(site)) == 1
     ada.context.set_offline(False)
     ada.ready(before)

@@ -177,7 +177,6 @@ def test_a_phone(run_project, person):
     site = run_project(kinds="image text", size=6, items=8)
     phone = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
     ada = come(site, person, **phone)
-    ada.picture("phone")
     for _ in range(2):
         assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sideways"
         heights = ada.page.locator("#answers button:visible").evaluate_all("all => all.map(one => one.offsetHeight)")

@@ -34,7 +34,6 @@ def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     ada = person().go(link)
     ada.page.wait_for_url(site.url + "/")
     ada.ready()
-    ada.picture("question")
     kinds = {"class": 0, "none": 0}
     for number in range(20):
         if number == 7:  # a reload gives the same question with the same shortlist

@@ -71,7 +71,7 @@ async function upload(file) {
   at("read").textContent = say("loading");
   await attempt(async () => {
     const found = await call("/file", file, { "X-Name": encodeURIComponent(file.name), "Content-Type": "application/octet-stream" });
-    at("read").textContent = say("begin_read", { name: file.name, rows: count(found.rows), columns: found.columns.length });
+    at("read").textContent = say("begin_read", { name: file.name, rows: count(found.rows) });
     at("title").value = file.name.replace(/\.\w+$/u, "").replace(/[_-]+/gu, " ");
     show(found, true);
     at("wishes").hidden = false;
