@@ -11,8 +11,8 @@ On SQLite and PostgreSQL, 100,000 questions, each run on a project made by the v
 - `workers`: `fastest` with --workers 2 on PostgreSQL;
 - start to the first question painted in a browser.
 
-The client (annotate_crowd.py) is a process of its own and as cheap as can be: on two cores a heavy client takes from the
-server the processor that is being measured. The earlier version runs with the packages that its own installation brought:
+The client (annotate_crowd.py) is a process of its own and cheap: on two cores a heavy client takes from the
+server the processor that is measured. The earlier version runs with the packages that its own installation brought:
 without uvloop and httptools. Hardware, versions and the load of the machine are in the file; one run.
 """
 

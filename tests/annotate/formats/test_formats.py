@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from shortlist import NONE, StochasticLabels
-from shortlist.annotate.db.schema import Annotator, Item, Question, Slot, answers, questions
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, answers, questions
 from shortlist.annotate.db.statements import insert_id
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.formats.answers import standing_answers
@@ -208,9 +208,9 @@ def test_answers_come_back_from_json(make_project, database, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(given))
     report = import_file(project, path)
-    assert (report.added, report.known, [where for where, _ in report.skipped]) == (2, 0, ["task 3"])
+    assert (report.added, report.known, [where for where, _ in report.skipped]) == (3, 0, ["task 3"])
     again = import_file(project, path)
-    assert (again.added, again.known) == (0, 2), "twice is once"
+    assert (again.added, again.known) == (0, 3), "twice is once"
     export_file(project, tmp_path / "a.csv", None)
     labels = StochasticLabels.read(tmp_path / "a.csv")
     assert labels.item_ids.tolist() == ["item 0", "item 1"]
@@ -274,6 +274,33 @@ def test_more_answers_than_slots_are_kept(make_project, tmp_path):
     assert import_answers(project, data, is_csv=False).added == 3
     assert Stats(project.store).status()["items_done"] == 1
     assert Stats(project.store).progress() == {"done": 3, "total": 3}
+
+
+def test_times_skips_and_both_answers_of_an_overlap_come_back(make_project, database, tmp_path):
+    """With an overlap of 2, one person may get both tasks about an item, each with its own list."""
+    project = make_project(database, items=3, overlap=2)
+    tasks = tasks_of(project, tmp_path)
+    assert len(tasks) == 6
+    at = "2026-03-01T12:00:00.500000Z"
+    by = {"id": 1, "email": "eve@example.org"}
+    given = [annotate(task, i, "__none__", by=by, created_at=at) for i, task in enumerate(tasks[:5])]
+    given.append(annotate(tasks[5], 5, "__none__", by=by, was_cancelled=True, created_at=at))
+    lists = [json.dumps(task["data"]["stochastic"]) for task in tasks]
+    assert len(set(lists)) > 3
+    report = import_answers(project, json.dumps(given).encode(), is_csv=False)
+    assert (report.added, report.skipped) == (6, [])
+    assert import_answers(project, json.dumps(given).encode(), is_csv=False).known == 6
+    with project.store.read() as connection:
+        rows = connection.execute(select(Answer.kind, Answer.answered_at)).all()
+        (eve,) = connection.execute(select(Annotator.answers, Annotator.skips)).all()
+    assert sorted(row.kind for row in rows) == ["answer"] * 5 + ["skip"]
+    assert {row.answered_at for row in rows} == {1772366400.5}
+    assert tuple(eve) == (5, 1)
+    assert project.check() == []
+    assert Stats(project.store).progress() == {"done": 5, "total": 6}, "what was skipped waits for others"
+    changed = [annotate(tasks[0], 0, str(tasks[0]["data"]["stochastic"]["classes"][0]), by=by)]
+    refused = import_answers(project, json.dumps(changed).encode(), is_csv=False)
+    assert refused.skipped[0][1].startswith("'eve@example.org' answered the same list")
 
 
 JSONISH = st.recursive(

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ class Found:
     choice: Any
     annotator: Any
     seconds: Any
+    at: Any = None
+    skipped: bool = False
 
 
 def import_file(project: Project, path: Path, *, strict: bool = False) -> AnswersOutcome:
@@ -97,9 +100,11 @@ def _read_json(data: bytes) -> Iterator[Found]:
         content = task.get("data")
         stochastic = content.get("stochastic") if isinstance(content, dict) else None
         for annotation in task["annotations"] if isinstance(task["annotations"], list) else []:
-            if isinstance(annotation, dict) and not annotation.get("was_cancelled"):  # cancelled: skipped, not None
+            if isinstance(annotation, dict):
                 by, seconds = annotation.get("completed_by"), annotation.get("lead_time")
-                yield Found(where, stochastic, _choice(annotation.get("result")), by, seconds)
+                choice, skipped = _choice(annotation.get("result")), bool(annotation.get("was_cancelled"))
+                at = annotation.get("updated_at") or annotation.get("created_at")
+                yield Found(where, stochastic, choice, by, seconds, at, skipped)
 
 
 def _choice(result: Any) -> Any:
@@ -129,37 +134,79 @@ def _flat(where: str, row: dict[str, Any]) -> Found:
             stochastic = json.loads(stochastic)
         except (ValueError, RecursionError):
             stochastic = None
-    return Found(where, stochastic, row.get("answer"), row.get("annotator"), row.get("lead_time"))
+    at = row.get("updated_at") or row.get("created_at")
+    return Found(where, stochastic, row.get("answer"), row.get("annotator"), row.get("lead_time"), at)
 
 
 def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
     """Store one answer; False if it is there already."""
     asked = _check_asked(found.stochastic, len(names))
-    answer = _check_answer(found.choice, asked["classes"], names)
+    answer = None if found.skipped else _check_answer(found.choice, asked["classes"], names)
     item_id = connection.execute(select(Item.id).where(Item.name == asked["item_id"])).scalar()
     if item_id is None:
         raise InputError(f"there is no item {asked['item_id']!r}")
     annotator_id = _annotator(connection, found.annotator)
+    kind = "skip" if found.skipped else "answer"
     known = _known(connection, annotator_id, item_id)
-    if known is not None:
-        if known == (asked["classes"], answer):
+    mine = [(said, class_id) for shown, said, class_id in known if shown == asked["classes"]]
+    if mine:
+        if (kind, answer) in mine:
             return False
-        raise InputError(f"{found.annotator!r} answered item {asked['item_id']!r} differently before")
-    now = time.time()
-    slot_id, gold = _take_slot(connection, item_id, annotator_id)
-    question = {
-        **{"slot_id": slot_id, "item_id": item_id, "annotator_id": annotator_id, "turn": 0, "attempt": 0},
-        **{"shortlist": asked["classes"], "probabilities": asked["inclusion_prob"], "seed": asked["seed"]},
-        **{"policy": asked["policy"], "policy_version": asked["policy_version"]},
-        **{"state": "answered", "served_at": now},
-    }
-    question_id = insert_id(connection, questions, question)
-    row = {"question_id": question_id, "attempt": 0, "kind": "answer", "class_id": answer, "answered_at": now}
-    connection.execute(insert(Answer).values(**row, seconds=_seconds(found.seconds), supersedes=None))
-    count_answer(connection, annotator_id, "answer", answer, +1)
+        who = found.annotator.get("email") if isinstance(found.annotator, dict) else found.annotator
+        raise InputError(f"{who!r} answered the same list for item {asked['item_id']!r} differently before")
+    now = _moment(found.at)
+    if found.skipped:
+        _store_skip(connection, asked, item_id, annotator_id, found.seconds, now)
+        return True
+    # with an overlap, somebody may have had two tasks about an item, each with a list of its own: both answers are kept
+    slot_id, gold = _take_slot(
+        connection, item_id, None if any(said == "answer" for _, said, _ in known) else annotator_id
+    )
+    _log(connection, asked, (slot_id, item_id, annotator_id), "answer", answer, found.seconds, now)
     if not gold:
         settle_item(connection, item_id, -1)
     return True
+
+
+def _store_skip(
+    connection: Connection, asked: dict[str, Any], item_id: int, annotator_id: int, seconds: Any, now: float
+) -> None:
+    """A cancelled task: the slot that it was about stays free for others."""
+    slot = select(Slot.id).where(Slot.item_id == item_id).order_by(Slot.state != "free", Slot.number).limit(1)
+    slot_id = connection.execute(slot).scalar()
+    if slot_id is None:  # a gold item nobody was asked about
+        raise InputError(f"item {asked['item_id']!r} is gold: a skip of it says nothing")
+    _log(connection, asked, (slot_id, item_id, annotator_id), "skip", None, seconds, now)
+
+
+def _log(
+    connection: Connection,
+    asked: dict[str, Any],
+    place: tuple[int, int, int],
+    kind: str,
+    answer: int | None,
+    seconds: Any,
+    now: float,
+) -> None:
+    """The question as it was asked there, and what was said."""
+    question = {
+        **dict(zip(("slot_id", "item_id", "annotator_id"), place, strict=True), turn=0, attempt=0),
+        **{"shortlist": asked["classes"], "probabilities": asked["inclusion_prob"], "seed": asked["seed"]},
+        **{"policy": asked["policy"], "policy_version": asked["policy_version"]},
+        **{"state": "skipped" if kind == "skip" else "answered", "served_at": now},
+    }
+    question_id = insert_id(connection, questions, question)
+    row = {"question_id": question_id, "attempt": 0, "kind": kind, "class_id": answer, "answered_at": now}
+    connection.execute(insert(Answer).values(**row, seconds=_seconds(seconds), supersedes=None))
+    count_answer(connection, place[2], kind, answer, +1)
+
+
+def _moment(at: Any) -> float:
+    """When it was answered, as Label Studio says it; if it does not, now."""
+    try:
+        return min(datetime.fromisoformat(str(at)).timestamp(), time.time())
+    except (ValueError, OverflowError):
+        return time.time()
 
 
 def _check_asked(stochastic: Any, num_classes: int) -> dict[str, Any]:
@@ -203,17 +250,17 @@ def _annotator(connection: Connection, by: Any) -> int:
     return insert_annotator(connection, name, time.time(), active=False) if known is None else known
 
 
-def _known(connection: Connection, annotator_id: int, item_id: int) -> tuple[list[int], int | None] | None:
+def _known(connection: Connection, annotator_id: int, item_id: int) -> list[tuple[list[int], str, int | None]]:
+    """What this annotator said about the item so far, and to which lists."""
     statement = (
-        select(Question.shortlist, Answer.class_id)
+        select(Question.shortlist, Answer.kind, Answer.class_id)
         .join(Answer, Answer.question_id == Question.id)
-        .where(Question.annotator_id == annotator_id, Question.item_id == item_id, Answer.kind == "answer")
+        .where(Question.annotator_id == annotator_id, Question.item_id == item_id, Answer.kind.in_(("answer", "skip")))
     )
-    row = connection.execute(statement).first()
-    return None if row is None else (row.shortlist, row.class_id)
+    return [(row.shortlist, row.kind, row.class_id) for row in connection.execute(statement)]
 
 
-def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple[int, bool]:
+def _take_slot(connection: Connection, item_id: int, annotator_id: int | None) -> tuple[int, bool]:
     """A waiting slot of the item, or an additional one: every answer given is kept."""
     gold = connection.execute(select(Item.gold).where(Item.id == item_id)).scalar() is not None
     free = select(Slot.id).where(Slot.item_id == item_id, Slot.state == "free").order_by(Slot.number).limit(1)
@@ -222,7 +269,9 @@ def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple
         set_slot(connection, slot_id, "done", 0, annotator_id)
         return slot_id, gold
     last = connection.execute(select(func.max(Slot.number)).where(Slot.item_id == item_id)).scalar()
-    number = annotator_id if gold else (-1 if last is None else last) + 1  # a gold item has one slot per annotator
+    number = (
+        annotator_id if gold and annotator_id is not None else (-1 if last is None else last) + 1
+    )  # a gold item has one slot per annotator
     slot = {"item_id": item_id, "number": number, "gold": gold, "state": "done"}
     slot |= {"rank": -1, "turn": 0, "annotator_id": annotator_id, "lease_until": None}
     if not gold:

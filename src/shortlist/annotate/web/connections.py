@@ -1,6 +1,7 @@
 """uvicorn's connections with what it lacks: a deadline for the headers of a request, a bound on how many there are."""
 
 import asyncio
+import itertools
 import resource
 from collections.abc import Iterable
 from typing import Any
@@ -15,12 +16,14 @@ OPEN_FILES = 16_384
 OTHER_FILES = 256  # the database's connections, files being sent
 
 _Base: Any = AutoHTTPProtocol
+_SERIALS = itertools.count()
 
 
 class Connection(_Base):  # type: ignore[misc]
     """One connection. `since`: since when the headers of a request are awaited; None where nobody waits for any."""
 
     since: float | None = None
+    serial = 0
     most = 4096
     unsent = 0
     unsent_since = 0.0
@@ -28,7 +31,7 @@ class Connection(_Base):  # type: ignore[misc]
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Make room for a newcomer: whoever has been idle for longest goes."""
         super().connection_made(transport)
-        self.since = self.loop.time()
+        self.since, self.serial = self.loop.time(), next(_SERIALS)
         if len(self.connections) > self.most:
             oldest = min(self.connections, key=Connection.last_use)
             oldest.transport.abort()
@@ -47,11 +50,14 @@ class Connection(_Base):  # type: ignore[misc]
         """Whether no request is being read or answered."""
         return self.cycle is None or self.cycle.response_complete
 
-    def last_use(self) -> float:
-        """A moment before which nothing was heard; busy connections are the last to go."""
+    def last_use(self) -> tuple[float, int]:
+        """A moment before which nothing was heard, and then the order in which they came; busy ones are the last to go.
+
+        The loop's clock stands still while it takes in many at once.
+        """
         if not self.idle:
-            return float("inf")
-        return self.since if self.since is not None else self.loop.time() - HEADER_SECONDS
+            return float("inf"), self.serial
+        return (self.since if self.since is not None else self.loop.time() - HEADER_SECONDS), self.serial
 
     def look(self, now: float) -> None:
         """Cut the connection if it has taken too long."""
