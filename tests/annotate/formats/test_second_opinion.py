@@ -42,10 +42,8 @@ def test_corrections_keep_who_and_why(make_project, tmp_path):
     correct(project.store, 1, 0, 2, "=rev", "because")
     undo_correction(project.store, 1, 1, "ben", "no")
     correct(project.store, 2, 0, None, "ben", "")
-    found = [
-        (row["item"], row["kind"], row["class"], row["reviewer"], row["why"])
-        for row in rows(project, "corrections.csv", tmp_path)
-    ]
+    columns = ("item", "kind", "class", "reviewer", "why")
+    found = [tuple(row[name] for name in columns) for row in rows(project, "corrections.csv", tmp_path)]
     assert found == [
         ("item 0", "correction", "class 2", "'=rev", "because"),
         ("item 0", "undo", "", "ben", "no"),

@@ -7,6 +7,7 @@ nothing of shortlists, so it is no replacement for a model trained on them: wher
 import csv
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from shortlist.annotate.formats.answers import standing_answers
 from shortlist.annotate.formats.crowd_kit import NONE_LABEL
@@ -35,7 +36,7 @@ def write_csv(project: Project, path: Path) -> int:
         [(item, who, answer or NONE_LABEL) for (item, who), answer in picked.items()],
         columns=["task", "worker", "label"],
     )
-    likely = DawidSkene(n_iter=ROUNDS).fit(table).probas_ if len(table) else pd.DataFrame()
+    likely: Any = DawidSkene(n_iter=ROUNDS).fit(table).probas_ if len(table) else None
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(COLUMNS)

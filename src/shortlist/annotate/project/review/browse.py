@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from shortlist.annotate.db.class_map import ClassMap, read_class_map
-from shortlist.annotate.db.schema import Annotator, Answer, Correction, Item, Note, Question, Slot
+from shortlist.annotate.db.schema import NO_CLASS, Annotator, Answer, Correction, Item, Note, Question, Slot
 from shortlist.annotate.db.statements import STANDING, class_names
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.review.corrections import standing
@@ -101,18 +101,19 @@ def _conditions(wanted: Filter, classes: ClassMap) -> list[ColumnElement[bool]]:
     if about:
         found.append(_said(*STANDING, *about))
     if wanted.disagreement:  # at least two people, of whom one gave a class; which lists they saw is looked at later
-        found += [_said(*STANDING, Answer.class_id.is_not(None)), _several()]
+        found += [_said(*STANDING, func.coalesce(Answer.class_id, NO_CLASS) != NO_CLASS), _several()]
     return found
 
 
 def _about_an_answer(wanted: Filter, classes: ClassMap) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
+    said = func.coalesce(Answer.class_id, NO_CLASS)  # not by the index of classes: the item leads to its answers
     if wanted.class_id is not None:
-        found.append(Answer.class_id.in_(_parts(classes, wanted.class_id)))
+        found.append(said.in_(_parts(classes, wanted.class_id)))
     if wanted.person is not None:
         found.append(Question.annotator_id == wanted.person)
     if wanted.none:
-        found.append(Answer.class_id.is_(None))
+        found.append(said == NO_CLASS)
     if wanted.slower is not None:
         found.append(Answer.seconds >= wanted.slower)
     if wanted.quicker is not None:
