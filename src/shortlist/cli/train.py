@@ -47,7 +47,7 @@ def train(
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Weight decay, as an L2 term.")] = None,
     momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (0.9 unless stated).")] = None,
-    optimiser: Annotated[str | None, typer.Option(help="sgd or adam.")] = None,
+    optimiser: Annotated[str | None, typer.Option(help="sgd or adam; lbfgs for linear models.")] = None,
     schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (cosine unless stated).")] = None,
     augment: Annotated[bool | None, typer.Option(help="Random crops, and flips where the dataset allows them.")] = None,
     strong: Annotated[bool | None, typer.Option(help="Each image twice per step, once strongly changed.")] = None,
@@ -77,7 +77,8 @@ def train(
     --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
     ordinary labels are used. Several GPUs or machines: the same command under torchrun.
 
-    Where nothing is stated: texts get TF-IDF features, a linear model, adam, lr 0.03, 15 epochs; grey images up to
+    Where nothing is stated: texts get TF-IDF features, a linear model, lbfgs, 40 steps (methods without such an
+    optimum, or with lr, epochs and the like stated: adam, lr 0.03, 15 epochs); grey images up to
     32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
     and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set. The choice
     is recorded in config.json.

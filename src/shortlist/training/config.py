@@ -13,7 +13,7 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.internal.arguments import number, whole
 from shortlist.methods import PROTOCOLS, Protocol
 
-Optimiser = Literal["sgd", "adam"]
+Optimiser = Literal["sgd", "adam", "lbfgs"]
 Schedule = Literal["constant", "step", "cosine"]
 Keep = Literal["last", "best"]
 
@@ -38,6 +38,7 @@ class RunConfig:
     epochs: int = 30
     batch_size: int = 256
     optimiser: Optimiser = "sgd"
+    """lbfgs: linear models alone, all items in every step (`training/solver.py`); an epoch is a step."""
     lr: float = 0.05
     weight_decay: float = 1e-4
     momentum: float = 0.9

@@ -89,7 +89,9 @@ def fit(
             if on_epoch:
                 on_epoch(scores)
             stop = run.group.any(stopping())
-            if path and (stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS):
+            if path and (
+                stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS * run.checkpoint_rarity
+            ):
                 _save(prepared, path, history, kept)
                 saved = time.monotonic()
             if stop and run.epoch < epochs:

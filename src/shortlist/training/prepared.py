@@ -20,6 +20,7 @@ from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
+from shortlist.training.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
 
@@ -81,6 +82,8 @@ def prepare(
             run is known again by these.
     """
     task = build_task(dataset, config, labels=labels, rows=rows, weight=weight, model=model)
+    if config.optimiser == "lbfgs":  # sparse products on the host
+        engine = Engine(device="cpu")
     engine = (engine or Engine()).resolve(config.epochs * len(task.labels))
     test = task.dataset.test if task.dataset.test is not None and task.dataset.test.y is not None else None
     tested, shape = None if test is None else Inputs(test.x, engine.device), task.dataset.in_shape
@@ -101,6 +104,8 @@ def prepare(
 
 
 def _run(task: Task, inputs: Inputs, engine: Engine, group: Processes | None) -> Run:
+    if task.config.optimiser == "lbfgs":
+        return SolverRun(task.config, task.model, task.method, task.feed, inputs, engine, group)
     single = all(parameter.dtype == torch.float32 for parameter in task.model.parameters())
     if suits_kernels(task, engine) and single and (group is None or group.world == 1):
         return KernelRun(task, inputs, engine)

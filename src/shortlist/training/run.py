@@ -42,6 +42,9 @@ class Run:
         group: the processes that share this run.
     """
 
+    checkpoint_rarity = 1.0
+    """How many times further apart checkpoints are than they usually are at least, because they are large."""
+
     def __init__(
         self,
         config: RunConfig,

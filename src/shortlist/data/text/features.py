@@ -6,13 +6,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.data.brought import FEATURE_SUFFIXES, read_features
-from shortlist.data.dataset import Dataset, Split
+from shortlist.data.dataset import Dataset
 from shortlist.data.text.embeddings import EmbeddingFeatures
 from shortlist.data.text.saved import Features, read_saved
 from shortlist.data.text.tfidf import TfidfFeatures
 from shortlist.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 WORDS = ("tfidf", "embeddings")
 
@@ -61,11 +68,17 @@ def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[D
             raise _unknown(features)
     if dataset.kind != "text" or not isinstance(dataset.train.x, list):
         raise InputError(f"{dataset.name} holds {dataset.kind}, not texts")
-    fitted = fit_features(features, dataset.train.x) if isinstance(features, str) else features
+    fitted, x = _fitted(features, dataset.train.x)
+    test = dataset.test
+    if test is not None:
+        assert isinstance(test.x, list)
+        test = replace(test, x=fitted.transform(test.x))
+    return replace(dataset, train=replace(dataset.train, x=x), test=test, kind="features"), fitted
 
-    def turned(split: Split) -> Split:
-        assert isinstance(split.x, list)
-        return Split(fitted.transform(split.x), split.y, split.items)
 
-    test = None if dataset.test is None else turned(dataset.test)
-    return replace(dataset, train=turned(dataset.train), test=test, kind="features"), fitted
+def _fitted(features: Features | str, texts: list[str]) -> tuple[Features, csr_matrix | NDArray[np.float32]]:
+    """The transform, and the training texts by it."""
+    if features == "tfidf":
+        return TfidfFeatures.fit_transform(texts)
+    fitted = fit_features(features, texts) if isinstance(features, str) else features
+    return fitted, fitted.transform(texts)

@@ -82,20 +82,27 @@ class TfidfFeatures:
         Raises:
             InputError: where the texts hold no term at all.
         """
+        return cls.fit_transform(texts, grams)[0]
+
+    @classmethod
+    def fit_transform(cls, texts: Sequence[str], grams: Sequence[Grams] = DEFAULT_GRAMS) -> tuple[Self, csr_matrix]:
+        """`fit`, and the features of the same texts, for which they need not be cut into terms again."""
+        from scipy.sparse import csr_matrix, hstack
+
         texts = check_texts(texts)
-        families = []
+        families, blocks = [], []
         for family in grams:
             few = len(texts) < _FEW_TEXTS
             vectorizer = _vectorizer(family, min_df=1 if few else family.min_texts, max_features=family.most)
             try:
-                vectorizer.fit(texts)
+                blocks.append(vectorizer.fit_transform(texts))
             except ValueError:  # scikit-learn's word for no terms; another family may have some
                 continue
             terms = tuple(str(term) for term in vectorizer.get_feature_names_out())
             families.append(_FittedGrams(family, terms, np.asarray(vectorizer.idf_, np.float64)))
         if not families:
             raise InputError(f"the {len(texts)} texts hold no word to make features of")
-        return cls(families)
+        return cls(families), csr_matrix(hstack(blocks, format="csr"), dtype=np.float32)
 
     def transform(self, texts: Sequence[str]) -> csr_matrix:
         """The features of the texts, (N, size) CSR float32; a text without known terms is a row of zeros."""

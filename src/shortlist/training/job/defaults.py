@@ -3,11 +3,19 @@
 Chosen on held-out answered items (benchmarks/real_data.py shows what they reach on the test sets).
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from shortlist.data import Dataset
+from shortlist.training.solver import SOLVED
 
 TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 1e-5, "batch_size": 256, "epochs": 15}
+SOLVER = {"optimiser": "lbfgs", "epochs": 40}
+"""What a linear model of texts is trained by instead, where the method and what is stated allow it."""
+PENALTY = 0.03
+"""Of the solver, in units of one item's loss."""
+UNSOLVED = frozenset({"model", "optimiser", "lr", "momentum", "batch_size", "schedule", "epochs", "augment", "strong"})
+"""Who states one of these means to train by steps."""
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
 CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
 PHOTOGRAPHS = {
@@ -26,14 +34,18 @@ HOLDOUT, FEWEST = 0.1, 100
 """Held out where there is no test set to score on, and there are this many labels at least."""
 
 
-def defaults_for(dataset: Dataset, labels: int) -> dict[str, Any]:
+def defaults_for(dataset: Dataset, labels: int, stated: Collection[str] = (), method: str = "") -> dict[str, Any]:
     """Settings of `RunConfig` for this data and that many labels.
 
     Args:
         dataset: texts may be texts still, or features already.
         labels: how many items have one.
+        stated: the settings that the user stated; the solver of linear models has no use for most of them.
+        method: the method; the solver takes some only.
     """
     settings = dict(_by_kind(dataset))
+    if settings["model"] == "linear" and method in SOLVED and not UNSOLVED & set(stated):
+        settings |= {**SOLVER, "weight_decay": PENALTY / max(labels, 1)}
     tested = dataset.test is not None and dataset.test.y is not None
     settings["holdout"] = 0.0 if tested or labels < FEWEST else HOLDOUT
     # a few steps per epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items

@@ -120,6 +120,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             resume=job.resume,
             on_epoch=listeners.on_epoch,
             on_stop=listeners.on_stop,
+            score_every=10 if config.optimiser == "lbfgs" else 1,
         )
         trained = _trained(job, prepared, dataset, answers, features, history)
         measures, measured_on = _measures(prepared, dataset)
@@ -145,7 +146,8 @@ def _read(job: Job) -> tuple[Dataset, Answers]:
 
 def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
     """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
-    defaults = defaults_for(dataset, len(answers.labels))
+    stated = {*job.settings, *(() if job.tune is None else grid_of(job.tune))}
+    defaults = defaults_for(dataset, len(answers.labels), stated, job.settings.get("method", "likelihood"))
     if job.settings.get("keep") == "best":
         defaults["holdout"] = HOLDOUT
     config = RunConfig(**{**defaults, **job.settings})

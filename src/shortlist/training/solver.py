@@ -1,0 +1,182 @@
+"""A linear model trained on all items at once by L-BFGS: near the optimum in some forty passes over sparse features.
+
+Adam takes steps of a few items, each of which touches every weight, and turns sparse features into dense ones: on texts
+that is nearly all of its time. The objective is the same: the method's, plus the weight decay as an L2 term.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from shortlist.errors import InputError
+from shortlist.internal.tensors import single_process
+from shortlist.methods import Batch, Feed, Method
+from shortlist.training.config import Engine, RunConfig
+from shortlist.training.distributed import Processes
+from shortlist.training.evaluation import linear_layer
+from shortlist.training.inputs import Inputs
+from shortlist.training.run import Run
+
+SOLVED = ("likelihood", "cc", "log", "ol")
+"""Methods whose objective is smooth and bounded below: what a solver finds there is worth finding."""
+MEMORY = 8
+"""Steps that the curvature is known from."""
+CELLS = 1 << 22
+"""Logits held at a time."""
+ENOUGH, HALVINGS, GAIN = 1e-4, 20, 1e-6
+"""A step must bring this share of what the slope promises, is halved as often as that, and the training is at its end
+where a step gains less than that share of the objective."""
+
+Matrix = NDArray[np.float32]
+
+
+class SolverRun(Run):
+    """`Run` whose epoch is one step of L-BFGS on all items; it starts from zeros, and at its end epochs change nothing.
+
+    Every process of a distributed run does the same by itself.
+    """
+
+    checkpoint_rarity = 20.0
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: nn.Module,
+        method: Method,
+        feed: Feed,
+        inputs: Inputs,
+        engine: Engine,
+        group: Processes | None = None,
+    ) -> None:
+        _check(config, model, method)
+        super().__init__(config, model, method, feed, inputs, engine, group=group)
+        self.feed.all_sum = single_process
+        self.batch_size, self.steps = len(feed), 1
+        rows = feed.rows.numpy()
+        self._x = inputs.sparse[rows] if inputs.sparse is not None else _normalised(model, inputs, feed.rows)
+        step = max(1, CELLS // feed.num_classes)
+        self._parts = [slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
+        self._batch = self._batch_of(self._parts[0]) if len(self._parts) == 1 else None
+        shape = (self._x.shape[1] + 1, feed.num_classes)
+        self._table = torch.zeros(shape)
+        """Weights, and the biases as the last row."""
+        self._steps, self._turns = torch.zeros(MEMORY, *shape), torch.zeros(MEMORY, *shape)
+        self._known = torch.zeros((), dtype=torch.int64)
+        self._ended = torch.zeros((), dtype=torch.bool)
+        self._here: tuple[float, float, Matrix] | None = None
+        self._write()
+
+    def train_epoch(self) -> Tensor:
+        """One step; the risk where it led to, without the penalty."""
+        if self._here is None:
+            self._here = self._look(self._table.numpy())
+        if not self._ended:
+            self._advance(*self._here)
+            self._write()
+        self.epoch += 1
+        self._step_number.add_(1)
+        return torch.tensor(self._here[1])
+
+    def _advance(self, value: float, _: float, slope: Matrix) -> None:
+        direction = self._direction(slope)
+        falls = float(np.vdot(direction, slope))
+        here, step = self._table.numpy(), 1.0 if self._known else 1.0 / max(float(np.linalg.norm(slope)), 1e-12)
+        for _ in range(HALVINGS):
+            there = here + np.float32(step) * direction
+            found = self._look(there)
+            if found[0] <= value + ENOUGH * step * falls:
+                break
+            step /= 2
+        else:  # no step is better than none: as near as the numbers allow
+            self._ended.fill_(True)
+            return
+        while not self._known and (further := self._look(here + np.float32(2 * step) * direction))[0] < found[0]:
+            step, found = 2 * step, further  # nothing was known of the right length yet
+            there = here + np.float32(step) * direction
+        self._remember(there - here, found[2] - slope)
+        here[:] = there
+        self._here = found
+        self._ended.fill_(bool(value - found[0] <= GAIN * max(abs(value), 1e-6)))
+
+    def _direction(self, slope: Matrix) -> Matrix:
+        """Down, turned by what is known of the curvature (the two loops of L-BFGS)."""
+        count = int(self._known)
+        newest = [k % MEMORY for k in range(count - 1, max(count - MEMORY, 0) - 1, -1)]
+        steps, turns = self._steps.numpy(), self._turns.numpy()
+        direction, shares = -slope, {}
+        for k in newest:
+            shares[k] = float(np.vdot(steps[k], direction)) / float(np.vdot(steps[k], turns[k]))
+            direction -= np.float32(shares[k]) * turns[k]
+        if newest:
+            last = newest[0]
+            direction *= np.float32(np.vdot(steps[last], turns[last]) / np.vdot(turns[last], turns[last]))
+        for k in reversed(newest):
+            back = float(np.vdot(turns[k], direction)) / float(np.vdot(steps[k], turns[k]))
+            direction += np.float32(shares[k] - back) * steps[k]
+        return direction
+
+    def _remember(self, step: Matrix, turn: Matrix) -> None:
+        if float(np.vdot(step, turn)) > 1e-8 * float(np.linalg.norm(step)) * float(np.linalg.norm(turn)):
+            place = int(self._known) % MEMORY
+            self._steps.numpy()[place], self._turns.numpy()[place] = step, turn
+            self._known.add_(1)
+
+    def _look(self, table: Matrix) -> tuple[float, float, Matrix]:
+        """The objective, the risk, and the slope of the objective, at these weights."""
+        slope = np.float32(self.config.weight_decay) * table
+        penalty = 0.5 * self.config.weight_decay * float(np.vdot(table, table))
+        weight = self.feed.weight
+        counts = [float(p.stop - p.start if weight is None else weight[p].sum()) for p in self._parts]
+        risk = 0.0
+        for part, count in zip(self._parts, counts, strict=True):
+            x, share = self._x[part] if len(self._parts) > 1 else self._x, count / max(sum(counts), 1e-30)
+            logits = torch.from_numpy(np.asarray(x @ table[:-1], np.float32) + table[-1]).requires_grad_()
+            objective = self.method.objective(logits, self._batch or self._batch_of(part)) * share
+            objective.backward()  # type: ignore[no-untyped-call]
+            assert logits.grad is not None
+            slopes = logits.grad.numpy()
+            slope[:-1] += x.T @ slopes
+            slope[-1] += slopes.sum(axis=0)
+            risk += float(objective.detach())
+        return risk + penalty, risk, slope
+
+    def _batch_of(self, part: slice) -> Batch:
+        return self.feed.batch(torch.arange(part.start, part.stop))
+
+    @torch.no_grad()
+    def _write(self) -> None:
+        """Bring `model` up to date."""
+        layer = linear_layer(self.model)
+        assert layer is not None
+        layer.weight.copy_(self._table[:-1].T)
+        layer.bias.copy_(self._table[-1])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        own = {"table": self._table, "steps": self._steps, "turns": self._turns, "known": self._known}
+        return {**super()._tensors(), **{f"solver.{name}": value for name, value in own.items()}, "ended": self._ended}
+
+    def load_state_dict(self, state: Any, epoch: int) -> None:
+        """Go on from where `state_dict` was taken."""
+        super().load_state_dict(state, epoch)
+        self._here = None
+        self._write()
+
+
+def _check(config: RunConfig, model: nn.Module, method: Method) -> None:
+    layer = linear_layer(model)
+    if layer is None or layer.weight.dtype != torch.float32:
+        raise InputError(f"optimiser lbfgs: for the model linear in float32 only, got {config.model!r}")
+    if method.refresh != "never" or method.teacher is not None:
+        raise InputError(f"optimiser lbfgs: method {method.name!r} changes as it is trained, expected adam or sgd")
+    if config.ema or config.augment or config.strong:
+        raise InputError("optimiser lbfgs: expected no averaged weights and no augmentation")
+
+
+@torch.no_grad()
+def _normalised(model: nn.Module, inputs: Inputs, rows: Tensor) -> Matrix:
+    first = next(iter(model.children()))
+    values: Matrix = first(inputs.gather(rows)).flatten(1).numpy()
+    return values

@@ -1,0 +1,148 @@
+"""L-BFGS on all items: the optimum that scikit-learn finds, in whatever pieces, from wherever it is taken up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
+
+from shortlist.data import Dataset, Split
+from shortlist.errors import InputError
+from shortlist.labels import StochasticLabels
+from shortlist.training import RunConfig, fit, prepare
+from shortlist.training import loop as training_loop
+from shortlist.training import solver
+from shortlist.training.evaluation import logits_of, predict_logits
+
+K, DECAY = 4, 0.01
+CONFIG = RunConfig(model="linear", optimiser="lbfgs", epochs=80, weight_decay=DECAY)
+
+
+def _data(sparse: bool = True, n: int = 120, seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    x = (np.abs(rng.standard_normal((n, 12))) * (rng.random((n, 12)) < 0.4)).astype(np.float32)
+    x[np.arange(n), y] += 1.0
+    return Dataset("d", Split(csr_matrix(x) if sparse else x, y), None, tuple("abcd"), "features")
+
+
+def _objective(prepared) -> float:
+    """The mean likelihood plus penalty, from its definition, in a loop over the items."""
+    run = prepared.run
+    layer = run.model[1][1]
+    weight, bias = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
+    x = prepared.given.toarray().astype(float)
+    total = 0.0
+    for row, feature in enumerate(x):
+        logits = weight @ feature + bias
+        p = np.exp(logits - logits.max())
+        p /= p.sum()
+        shown, answer = prepared.labels.shortlist(row), prepared.labels.answer[row]
+        total -= np.log(p[answer] if answer >= 0 else 1 - p[shown].sum())
+    return total / len(x) + 0.5 * DECAY * ((weight**2).sum() + (bias**2).sum())
+
+
+def test_it_is_at_the_minimum_that_scikit_learn_finds():
+    data = _data()
+    prepared = prepare(data, CONFIG)
+    fit(prepared)
+    x = np.hstack([data.train.x.toarray(), np.ones((120, 1))])  # the penalty is on the biases as well
+    rival = LogisticRegression(C=1 / (DECAY * 120), fit_intercept=False, tol=1e-8, max_iter=2000).fit(x, data.train.y)
+    layer = prepared.run.model[1][1]
+    found = np.hstack([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]])
+    np.testing.assert_allclose(found, rival.coef_, atol=0.02)
+    assert bool(prepared.run._ended)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_no_small_move_is_better(size):
+    data = _data()
+    prepared = prepare(data, replace(CONFIG, size=size))
+    fit(prepared)
+    best = _objective(prepared)
+    layer = prepared.run.model[1][1]
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        move = 0.05 * torch.randn(layer.weight.shape, generator=generator)
+        with torch.no_grad():
+            layer.weight += move
+            assert _objective(prepared) > best
+            layer.weight -= move
+
+
+@pytest.mark.parametrize("method", solver.SOLVED)
+def test_pieces_and_weights_change_nothing(monkeypatch, method):
+    data = _data()
+    labels = StochasticLabels.draw(data.train.y, num_classes=K, size=3, seed=1)
+    twice = np.concatenate([np.arange(120), np.arange(60)])
+    doubled = Dataset("d", data.train.take(twice), None, data.class_names, "features")
+    weight = np.where(np.arange(120) < 60, 2.0, 1.0)
+    found = []
+    for cells, these, answers, counts in (
+        (1 << 22, data, labels, weight),
+        (200, data, labels, weight),
+        (1 << 22, doubled, labels.subset(twice), None),
+    ):
+        monkeypatch.setattr(solver, "CELLS", cells)
+        prepared = prepare(these, replace(CONFIG, method=method), labels=answers, weight=counts)
+        fit(prepared)
+        found.append(prepared.run.model[1][1].weight.detach().numpy())
+    np.testing.assert_allclose(found[1], found[0], atol=5e-3)
+    np.testing.assert_allclose(found[2], found[0], atol=5e-3)
+
+
+def test_dense_features_are_normalised_first():
+    data = _data(sparse=False)
+    prepared = prepare(data, CONFIG)
+    history = fit(prepared)
+    assert history[-1].risk < history[0].risk
+    right = (logits_of(prepared.run.model, data.train.x, "cpu").argmax(1).numpy() == data.train.y).mean()
+    assert right > 0.75
+
+
+def test_it_goes_on_bit_for_bit(monkeypatch, tmp_path):
+    monkeypatch.setattr(training_loop, "CHECKPOINT_SECONDS", 0.0)
+    data, config = _data(), replace(CONFIG, size=2, epochs=9)
+    straight = prepare(data, config)
+    wanted = fit(straight)
+
+    class StopError(Exception):
+        pass
+
+    def stop(scores):
+        if scores.epoch == 5:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(prepare(data, config), checkpoint=tmp_path / "c", on_epoch=stop)
+    again = prepare(data, config)
+    history = fit(again, checkpoint=tmp_path / "c", resume=True)
+    assert [row.risk for row in history] == [row.risk for row in wanted]
+    assert len(history) == 9
+    for ours, theirs in zip(again.run.model.parameters(), straight.run.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_what_it_cannot_do_is_refused():
+    for changes, words in (
+        ({"model": "mlp"}, "for the model linear in float32 only, got 'mlp'"),
+        ({"method": "proden", "size": 2}, "method 'proden' changes as it is trained"),
+        ({"ema": 0.9}, "no averaged weights"),
+    ):
+        with pytest.raises(InputError, match=words):
+            prepare(_data(), replace(CONFIG, **changes))
+
+
+def test_sparse_logits_are_those_of_dense_inputs():
+    data = _data()
+    prepared = prepare(data, replace(CONFIG, epochs=5))
+    fit(prepared)
+    model = prepared.run.model
+    wanted = model(torch.from_numpy(data.train.x.toarray()))
+    rows = torch.tensor([5, 3, 77])
+    np.testing.assert_allclose(predict_logits(model, prepared.run.inputs).detach(), wanted.detach(), atol=1e-5)
+    np.testing.assert_allclose(
+        predict_logits(model, prepared.run.inputs, rows).detach(), wanted[rows].detach(), atol=1e-5
+    )
