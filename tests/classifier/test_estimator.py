@@ -172,7 +172,11 @@ BAD = {
     "model": (lambda: (X[:50], Y[:50], {}), {"model": "lennet"}, "did you mean 'lenet'"),
     "option": (lambda: (X[:50], Y[:50], {}), {"method_options": {"from": "paper"}}, "no such option"),
     "optimiser": (lambda: (X[:50], Y[:50], {}), {"optimiser": "adamm"}, "did you mean 'adam'"),
-    "no optimiser": (lambda: (X[:50], Y[:50], {}), {"optimiser": None}, r"unknown optimiser None \(known: adam, sgd"),
+    "no optimiser": (
+        lambda: (X[:50], Y[:50], {}),
+        {"optimiser": None},
+        r"unknown optimiser None \(known: adam, lbfgs, sgd",
+    ),
     "a method itself": (lambda: (X[:50], Y[:50], {}), {"method": methods.get("cc")}, r"unknown method CC\(\)"),
     "text for an option": (
         lambda: (X[:50], Y[:50], {}),

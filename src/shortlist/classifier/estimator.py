@@ -38,7 +38,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_options: options of the model, such as `{"hidden": (512,)}` of `mlp`.
         epochs: passes over the data in `fit`.
         batch_size: items of a step; `auto`: a 32nd of the items, but 32 to 256.
-        optimiser: `adam`, which does for all methods at one learning rate, or `sgd`.
+        optimiser: `adam`, which does for all methods at one learning rate, `sgd`, or `lbfgs` for linear models, whose
+            epochs are steps on all items; `auto` is `lbfgs` where a linear model is trained by the likelihood on
+            sparse features, else `adam`.
         lr: learning rate.
         weight_decay: L2.
         momentum: of `sgd`.
@@ -84,7 +86,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_options: Mapping[str, Any] | None = None,
         epochs: int = 30,
         batch_size: int | Literal["auto"] = "auto",
-        optimiser: str = "adam",
+        optimiser: str = "auto",
         lr: float = 0.003,
         weight_decay: float = 1e-5,
         momentum: float = 0.9,
@@ -136,7 +138,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels, self.classes_ = read_answers(y, shown, self.classes, x.shape[0])
             weight = check_weight(sample_weight, x)
             self._seed = self._draw_seed()
-            config = self._config(len(labels))
+            config = self._config(len(labels), sparse=hasattr(x, "tocsr"))
             engine = Engine(device=self.device)
             network = self._fresh_network()
             data = dataset_of(x, labels.num_classes)
@@ -233,7 +235,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise unknown_name("dtype", self.dtype, ("float32", "float64"))
         return module.double() if self.dtype == "float64" else module
 
-    def _config(self, items: int) -> RunConfig:
+    def _config(self, items: int, sparse: bool = False) -> RunConfig:
+        solved = sparse and self.model == "linear" and self.method == "likelihood" and self.dtype == "float32"
         auto = min(max(items // AUTO_BATCHES, 32), 256)
         return RunConfig(
             method=self.method,
@@ -242,7 +245,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model_options=dict(self.model_options or {}),
             epochs=self.epochs,
             batch_size=auto if self.batch_size == "auto" else self.batch_size,
-            optimiser=self.optimiser,  # type: ignore[arg-type]
+            optimiser=("lbfgs" if solved else "adam") if self.optimiser == "auto" else self.optimiser,  # type: ignore[arg-type]
             lr=self.lr,
             weight_decay=self.weight_decay,
             momentum=self.momentum,

@@ -42,7 +42,7 @@ def evaluate(
     """
     from shortlist.training import evaluate_on, load_folder
 
-    with progress(None, "evaluating"):
+    with progress(None, "evaluating", lines=True):
         trained = load_folder(folder, device)
         measures, where = evaluate_on(
             trained,

@@ -40,7 +40,7 @@ def predict(
     """
     from shortlist.training import load_folder, predict_files
 
-    with progress(None, "predicting"):
+    with progress(None, "predicting", lines=True):
         trained = load_folder(folder, device)
         columns = {"text_column": text_column, "image_column": image_column, "item_column": item_column}
         columns["features"] = features

@@ -1,13 +1,16 @@
-"""A progress bar on stderr for what takes more than two seconds."""
+"""A progress bar on stderr for what takes more than two seconds; where there is no terminal, a line now and then."""
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
+EVERY = 30.0
+"""Seconds between two lines where there is no terminal."""
 
 
 class Progress:
@@ -30,6 +33,15 @@ class Progress:
     def advance(self, amount: float = 1) -> None:
         """This much more is done."""
         self.done += amount
+
+    def _write(self) -> None:
+        began = time.monotonic()
+        while not self._stop.wait(EVERY):
+            done = self.look() if self.look else self.done
+            share = f" {done / self.total:.0%}" if self.total else ""
+            told = f", {self.note}" if self.note else ""
+            sys.stderr.write(f"{time.monotonic() - began:.0f} s: {self.what}{share}{told}\n")
+            sys.stderr.flush()
 
     def _show(self) -> None:
         if self._stop.wait(PATIENCE):
@@ -54,13 +66,14 @@ class Progress:
 
 
 @contextmanager
-def progress(total: float | None, what: str, quiet: bool = False) -> Iterator[Progress]:
-    """A bar while the block runs; none where stderr is no terminal."""
+def progress(total: float | None, what: str, quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
+    """A bar while the block runs; where stderr is no terminal none, or `lines` instead."""
     shown = Progress(total, what)
-    if quiet or not sys.stderr.isatty():
+    bar = sys.stderr.isatty()
+    if quiet or not (bar or lines):
         yield shown
         return
-    thread = threading.Thread(target=shown._show, daemon=True)
+    thread = threading.Thread(target=shown._show if bar else shown._write, daemon=True)
     thread.start()
     try:
         yield shown

@@ -127,7 +127,7 @@ def _run(job: "Job", json: bool) -> None:
     from shortlist.training import train as run_job
 
     first = os.environ.get("RANK", "0") == "0"
-    with progress(None, "training", quiet=not first) as bar:
+    with progress(None, "training", quiet=not first, lines=True) as bar:
         try:
             finished = run_job(job, _listeners(job, bar, first))
         except Interrupted as stopped:

@@ -32,8 +32,8 @@ HIGHEST = 0.9
 def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None, amp: bool = False) -> Tensor:
     """(N, K) logits in evaluation mode, on the device: float32, or float64 where the model is."""
     rows = torch.arange(len(inputs)) if rows is None else rows
-    layer = linear_layer(model) if inputs.sparse is not None and inputs.device.type == "cpu" else None
-    if layer is not None and _as_it_is(next(iter(model.children()))):
+    layer = linear_layer(model) if inputs.device.type == "cpu" else None
+    if layer is not None and inputs.sparse is not None and _as_it_is(next(iter(model.children()))):
         weight = layer.weight.T.contiguous().numpy()
         return torch.from_numpy(np.asarray(inputs.sparse[rows.numpy()] @ weight)) + layer.bias
     was_training = model.training

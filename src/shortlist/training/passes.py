@@ -61,7 +61,8 @@ def one_pass(
             inclusion=None if feed.inclusion is None else feed.inclusion[rows],
             weight=torch.cat([torch.ones(len(feed)) if real is None else real, torch.zeros(spare)]),
         )
-    now = replace(config, epochs=1, schedule="constant", batch_size=size, holdout=0.0)
+    by = "adam" if config.optimiser == "lbfgs" else config.optimiser
+    now = replace(config, epochs=1, optimiser=by, schedule="constant", batch_size=size, holdout=0.0)
     run = Run(now, copy.deepcopy(network), method, feed, Inputs(x, engine.device), engine)
     for name, tensor in run.optimiser.state().items():
         if name in optimiser:
