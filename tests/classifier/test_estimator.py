@@ -175,7 +175,7 @@ BAD = {
     "no optimiser": (
         lambda: (X[:50], Y[:50], {}),
         {"optimiser": None},
-        r"unknown optimiser None \(known: adam, lbfgs, sgd",
+        r"optimiser None \(known: adam, lbfgs, sgd",
     ),
     "a method itself": (lambda: (X[:50], Y[:50], {}), {"method": methods.get("cc")}, r"unknown method CC\(\)"),
     "text for an option": (

@@ -11,9 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training import RunConfig, fit, prepare
+from shortlist.training import RunConfig, fit, prepare, solver
 from shortlist.training import loop as training_loop
-from shortlist.training import solver
 from shortlist.training.evaluation import logits_of, predict_logits
 
 K, DECAY = 4, 0.01

@@ -14,8 +14,9 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A known dataset (see `shortlist datasets`), a folder of class folders with images, a .csv, .tsv, .jsonl "
-        "or .parquet table with a text or image column, or an .npz file.",
+        help="A known dataset (see `shortlist datasets`), a folder of class folders with images, a .csv, .tsv, .json, "
+        ".jsonl, .parquet or .xlsx table with a text or image column, a folder that Hugging Face's datasets saved, "
+        "or an .npz file.",
     ),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table ('text' unless stated).")]

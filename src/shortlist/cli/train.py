@@ -66,7 +66,7 @@ def train(
     miss: Miss = 0.0,
     slip: Slip = 0.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that stopped in --out.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw an unfinished run in --out away.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw what a run left in --out away.")] = False,
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:

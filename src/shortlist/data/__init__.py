@@ -6,7 +6,8 @@
 ((1437, 1, 8, 8), dtype('uint8'), 10)
 
 A known name is looked for under $SHORTLIST_DATA, then in the user's cache, else downloaded. A path is the user's own
-data: a folder of class folders, a .csv, .tsv, .jsonl or .parquet table, or an .npz file.
+data: a folder of class folders, a .csv, .tsv, .json, .jsonl, .parquet or .xlsx table, a folder
+that Hugging Face's `datasets` saved, or an .npz file.
 """
 
 from shortlist.data.brought import read_features

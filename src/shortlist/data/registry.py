@@ -59,7 +59,8 @@ def load(
 
     Args:
         data: a name of `names()`, a folder of class folders (or of train/ and test/ with class folders in them), a
-            .csv, .tsv, .jsonl or .parquet file with a text or image column, or an .npz file.
+            .csv, .tsv, .json, .jsonl, .parquet or .xlsx file with a text or image column, a folder that Hugging Face's
+            datasets saved, or an .npz file.
         text_column: the column of texts in a table, "text" unless stated.
         image_column: the column of image paths (relative to the table's folder), "image" unless stated.
         label_column: the column of classes, "label" unless stated; absent or empty means not known.

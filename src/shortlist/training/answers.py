@@ -1,5 +1,7 @@
 """The labels of a run: simulated from the classes, ordinary, or collected answers joined to the data by item."""
 
+import logging
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
 from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels, join
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,24 @@ def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
         rows, joined = join(labels, dataset.train.items.tolist())
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+    _tell_contradictions(labels, path)
     return dataset, Answers(joined, rows, path.name)
+
+
+def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
+    """Say of how many items people picked different classes."""
+    picked = np.nonzero(labels.answered)[0]
+    pairs = {
+        (item, answer) for item, answer in zip(labels.item_ids[picked], labels.answer[picked].tolist(), strict=True)
+    }
+    often = Counter(item for item, _ in pairs)
+    torn = [item for item, count in often.items() if count > 1]
+    if torn:
+        _LOG.warning(
+            "%s: different classes were picked for %d items, first %r: the one picked most often counts, of equals the "
+            "last",
+            *(path, len(torn), str(min(torn))),
+        )
 
 
 def read_for(path: Path, dataset: Dataset) -> StochasticLabels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind, Split
 from shortlist.errors import InputError
+
+_LOG = logging.getLogger(__name__)
+MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>"})
+"""What programs write where there is nothing."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +45,44 @@ def assemble(
     """A dataset from what was read, with the classes that occur or those that are stated."""
     if len(train.labels) == 0:
         raise InputError(f"{train.where} holds no items")
+    train, test = _once(train), None if test is None else _once(test)
     both = [*train.labels, *(test.labels if test is not None else ())]
     classes = class_order(both) if class_names is None else tuple(str(c) for c in class_names)
     if len(set(classes)) != len(classes):
         raise InputError(f"a class is named twice in the class names {', '.join(classes)}")
+    _tell_odd_classes(classes, train.where)
     splits = [_split(raw, classes) for raw in (train, test) if raw is not None]
     return Dataset(name, splits[0], splits[1] if len(splits) > 1 else None, classes, kind)
 
 
+def _once(raw: RawSplit) -> RawSplit:
+    """Without the rows whose item was there before, as `annotate init` leaves them out too; it is said how many."""
+    first = {} if raw.items is None else {item: row for row, item in reversed(list(enumerate(raw.items)))}
+    if raw.items is None or len(first) == len(raw.items):
+        return raw
+    rows = sorted(first.values())
+    twice = next(item for row, item in enumerate(raw.items) if first[item] != row)
+    _LOG.warning(
+        "%s: item %r occurs more than once, as do others: the first row of each counts, %d are left out",
+        *(raw.where, twice, len(raw.items) - len(rows)),
+    )
+    x = [raw.x[row] for row in rows] if isinstance(raw.x, list) else raw.x[rows]
+    return RawSplit(x, [raw.labels[row] for row in rows], [raw.items[row] for row in rows], raw.where)
+
+
+def _tell_odd_classes(classes: tuple[str, ...], where: str) -> None:
+    """Say which classes are probably one, and which are none."""
+    alike: dict[str, str] = {}
+    for name in classes:
+        other = alike.setdefault(" ".join(name.casefold().split()), name)
+        if other != name:
+            _LOG.warning("%s: the classes %r and %r differ by capitals or spaces only", where, other, name)
+        if name.casefold() in MISSING:
+            _LOG.warning("%s: %r is taken for a class: leave the cell empty where the class is not known", where, name)
+
+
 def _split(raw: RawSplit, classes: tuple[str, ...]) -> Split:
     items = None if raw.items is None else np.asarray(raw.items, np.str_)
-    if items is not None:
-        values, counts = np.unique(items, return_counts=True)
-        if len(values) != len(items):
-            raise InputError(f"{raw.where}: item {str(values[counts > 1][0])!r} occurs more than once")
     return Split(raw.x, _encode(raw, classes), items)  # type: ignore[arg-type]
 
 

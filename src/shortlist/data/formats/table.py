@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import math
 import re
 from collections.abc import Sequence
@@ -12,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.formats.classes import RawSplit, assemble
+from shortlist.data.formats.classes import MISSING, RawSplit, assemble
+from shortlist.data.formats.excel import read_excel
 from shortlist.data.formats.images import read_images
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
 from shortlist.internal.files import allow_long_fields
 
+_LOG = logging.getLogger(__name__)
 Table = dict[str, list[Any]]
-TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 NAMING = frozenset({"item", "label", "class", "gold"})
 """Columns of names, which our own CSV files guard against being run by a spreadsheet."""
 
@@ -41,10 +44,22 @@ def load_table(
     image_size: int | tuple[int, int] | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """The rows of a .csv, .tsv, .jsonl or .parquet file as a dataset of texts or images."""
-    columns = columns or Columns()
+    """The rows of a file as a dataset of texts or images."""
     files = [path] if test is None else [path, test]
-    tables = [read_table(file) for file in files]
+    return dataset_of(path.stem, files, [read_table(file) for file in files], columns, image_size, class_names)
+
+
+def dataset_of(
+    name: str,
+    files: list[Path],
+    tables: list[Table],
+    columns: Columns | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Dataset:
+    """Tables read from files, the second one of test items, as a dataset of texts or images."""
+    columns = columns or Columns()
+    path, test = files[0], files[-1]
     kinds = [_input_column(table, file, columns) for table, file in zip(tables, files, strict=True)]
     if len(set(kinds)) > 1:
         raise InputError(f"{test} has the column {kinds[1][1]!r}, {path} has {kinds[0][1]!r}: they must agree")
@@ -61,7 +76,7 @@ def load_table(
         ]
     else:
         raws = _image_splits(tables, files, column, columns, image_size)
-    return assemble(path.stem, kind, raws[0], raws[1] if len(raws) > 1 else None, class_names)  # type: ignore[arg-type]
+    return assemble(name, kind, raws[0], raws[1] if len(raws) > 1 else None, class_names)  # type: ignore[arg-type]
 
 
 def read_table(path: Path) -> Table:
@@ -72,6 +87,10 @@ def read_table(path: Path) -> Table:
             return _read_csv(path, "\t" if suffix == ".tsv" else ",")
         if suffix == ".jsonl":
             return _read_jsonl(path)
+        if suffix == ".json":
+            return _read_json(path)
+        if suffix == ".xlsx":
+            return read_excel(path)
         return _read_parquet(path)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
@@ -87,6 +106,10 @@ def _read_csv(path: Path, delimiter: str) -> Table:
             header = next(reader, None)
             if not header:
                 raise InputError(f"{path} is empty, expected a line of column names")
+            for name, mark in (("semicolons", ";"), ("tabs", "\t"), ("commas", ",")):
+                if len(header) == 1 and mark != delimiter and mark in header[0]:
+                    expected = "tabs, as in every .tsv" if delimiter == "\t" else "commas (tabs in a file named .tsv)"
+                    raise InputError(f"{path}: its columns are separated by {name}, expected {expected}")
             if len(set(header)) != len(header):
                 raise InputError(f"{path} names a column twice: {', '.join(header)}")
             rows = []
@@ -121,6 +144,20 @@ def _read_jsonl(path: Path) -> Table:
             names.update(dict.fromkeys(row))
     if not rows:
         raise InputError(f"{path} holds no items")
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _read_json(path: Path) -> Table:
+    """An array of objects."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno} is not JSON: {error.msg}") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: expected a JSON array of objects, one per item")
+    if not rows:
+        raise InputError(f"{path} holds no items")
+    names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
 
@@ -163,6 +200,12 @@ def _texts(values: list[Any], path: Path) -> list[str]:
     for row, value in enumerate(values, 1):
         if not isinstance(value, str):
             raise InputError(f"{path}: row {row} has no text, got {value!r}")
+    empty = [row for row, value in enumerate(values, 1) if not value.strip() or value.strip().casefold() in MISSING]
+    if empty:
+        _LOG.warning(
+            "%s: %d texts are empty or read %r, first row %d: they are kept, and tell a model nothing",
+            *(path, len(empty), "nan", empty[0]),
+        )
     return values
 
 

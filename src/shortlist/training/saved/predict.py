@@ -27,14 +27,14 @@ def evaluate_on(trained: Trained, data: str, split: str | None = None, **columns
     Args:
         trained: the model.
         data: a known dataset, or own data of the form it was trained on.
-        split: `train` or `test`; test where there is one, unless stated.
+        split: `train` or `test`; unless stated test where there is one, else `all` of it.
         columns: names of columns, where they differ from those it was trained with.
     """
     if split not in (None, "train", "test"):
         raise unknown_name("split", split, ("train", "test"))
     dataset = _read(trained, data, columns, trained.class_names)
-    where = split or ("train" if dataset.test is None else "test")
-    part = dataset.train if where == "train" else dataset.test
+    where = split or ("all" if dataset.test is None else "test")
+    part = dataset.test if where == "test" else dataset.train
     if part is None:
         raise InputError(f"{data} has no test split")
     if part.y is None:

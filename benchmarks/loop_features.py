@@ -1,0 +1,76 @@
+"""What the labelling loop's own model sees of images: patches (the default) beside random Fourier features of pixels.
+
+    SHORTLIST_DATA=... python benchmarks/loop_features.py fashion digits cifar10          # accuracies, minutes
+    SHORTLIST_DATA=... python benchmarks/loop_features.py fashion --loop                  # and the loop's cost
+
+10,000 training images (digits: all 1,437) and the whole test set. "full labels" is the accuracy of the loop's linear
+model trained on every true class; "network" is what `shortlist train` with the defaults of 1eba82b reaches on the same
+items (NETWORK, by `git worktree add /tmp/old 1eba82b` and `shortlist train FILE.npz`). With --loop the loop is played
+to its end: the cost of 99 % of the full-label accuracy, and of all items resolved. Writes results/loop_features.json.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset, load
+from shortlist.internal.files import atomic_write
+from shortlist.policies import LoopSettings, Policy
+from shortlist.policies.features.loop_data import loop_data
+from shortlist.policies.simulation import Comparison
+from shortlist.policies.simulation.simulate import full_labels
+
+OUT = Path(__file__).parent.parent / "results" / "loop_features.json"
+ITEMS = 10_000
+NETWORK = {"digits": [0.9722, 0.9806, 0.9806], "fashion": [0.8975]}
+"""Test accuracies of `shortlist train` at 1eba82b, one per seed from 0 on."""
+SIZE = {"digits": 3, "fashion": 3, "cifar10": 3}
+
+
+def some(name: str) -> Dataset:
+    """The first ITEMS training images, and all test images."""
+    data = load(name)
+    return replace(data, train=data.train.take(range(min(ITEMS, len(data.train)))))
+
+
+def measure(name: str, word: str, loop: bool) -> dict[str, Any]:
+    """One row: seconds of the features, full-label accuracy, and the loop's cost."""
+    began, processor = time.perf_counter(), time.process_time()
+    data = loop_data(some(name), features=word)
+    row: dict[str, Any] = {
+        "seconds": round(time.perf_counter() - began, 1),
+        "processor_seconds": round(time.process_time() - processor, 1),
+        "items": len(data.y) + len(data.y_test),
+        "features": data.x.shape[1],
+    }
+    settings = LoopSettings(policy=Policy("adaptive", max_size=SIZE[name]), retrain_every=1000)
+    row["full_labels"] = round(full_labels(data, settings, seed=0, shares=(1.0,)).points[-1].accuracy, 4)
+    if loop:
+        wanted = Comparison(settings, seeds=1, size=SIZE[name], rivals=False)
+        report = wanted.report(data, wanted.run(data))
+        row["loop"] = next(way for way in report["ways"] if way["way"] == "adaptive")
+        row["settings"] = asdict(settings)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="+", choices=sorted(SIZE))
+    parser.add_argument("--loop", action="store_true", help="play the loop to its end as well")
+    parser.add_argument("--words", nargs="+", default=["pixels", "patches"])
+    options = parser.parse_args()
+    for name in options.data:
+        for word in options.words:
+            row = measure(name, word, options.loop)
+            print(name, word, json.dumps({key: value for key, value in row.items() if key != "settings"}), flush=True)
+            found = json.loads(OUT.read_text()) if OUT.exists() else {}
+            entry = found.setdefault(name, {"network": NETWORK.get(name)})
+            entry[word] = {**entry.get(word, {}), **row}
+            atomic_write(OUT, json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

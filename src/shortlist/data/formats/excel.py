@@ -1,0 +1,86 @@
+"""The first sheet of an Excel workbook (.xlsx), which is XML in a zip archive: no package is needed."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from shortlist.errors import InputError
+
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+LARGEST = 1 << 30
+"""Bytes that one part may have when unpacked."""
+
+
+def read_excel(path: Path) -> dict[str, list[Any]]:
+    """The columns of the first sheet, named by its first row; None where a cell is empty."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            sheets = sorted((n for n in names if re.fullmatch(r"xl/worksheets/sheet\d+\.xml", n)), key=_number)
+            if not sheets:
+                raise InputError(f"{path} holds no sheet")
+            texts = _shared(_part(archive, "xl/sharedStrings.xml", path)) if "xl/sharedStrings.xml" in names else []
+            rows = _rows(_part(archive, sheets[0], path), texts)
+    except (zipfile.BadZipFile, ElementTree.ParseError, IndexError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not an Excel workbook, or is damaged: {error}") from error
+    rows = [row for row in rows if any(value is not None for value in row.values())]
+    if not rows:
+        raise InputError(f"{path} is empty, expected a row of column names")
+    header = {column: str(name) for column, name in rows[0].items() if name is not None}
+    if len(set(header.values())) != len(header):
+        raise InputError(f"{path} names a column twice: {', '.join(header.values())}")
+    return {name: [row.get(column) for row in rows[1:]] for column, name in header.items()}
+
+
+def _part(archive: zipfile.ZipFile, name: str, path: Path) -> ElementTree.Element:
+    if archive.getinfo(name).file_size > LARGEST:
+        raise InputError(f"{path}: too large for a table in Excel's form: save it as .csv")
+    content = archive.read(name)
+    if b"<!DOCTYPE" in content[:1000]:  # no workbook has one, and entities could make it endless
+        raise InputError(f"{path}: expected a plain workbook")
+    return ElementTree.fromstring(content)
+
+
+def _number(name: str) -> int:
+    return int(re.sub(r"\D", "", name))
+
+
+def _shared(root: ElementTree.Element) -> list[str]:
+    """The texts that cells point to; one in several styles is in pieces, and readings beside it are left out."""
+    found = []
+    for entry in root.findall(f"{MAIN}si"):
+        pieces = [entry, *entry.findall(f"{MAIN}r")]
+        found.append("".join(t.text or "" for piece in pieces for t in piece.findall(f"{MAIN}t")))
+    return found
+
+
+def _rows(root: ElementTree.Element, texts: list[str]) -> list[dict[str, Any]]:
+    """Column letters -> value, row by row."""
+    rows = []
+    for line in root.iter(f"{MAIN}row"):
+        cells = {}
+        for cell in line.findall(f"{MAIN}c"):
+            column = re.sub(r"\d", "", cell.get("r") or "")
+            cells[column] = _value(cell, texts)
+        rows.append(cells)
+    return rows
+
+
+def _value(cell: ElementTree.Element, texts: list[str]) -> Any:
+    kind, content = cell.get("t", "n"), cell.find(f"{MAIN}v")
+    if kind == "inlineStr":
+        return "".join(t.text or "" for t in cell.iter(f"{MAIN}t"))
+    if content is None or content.text is None:
+        return None
+    if kind == "s":
+        return texts[int(content.text)]
+    if kind == "n":
+        number = float(content.text)
+        return int(number) if number.is_integer() else number
+    return content.text

@@ -1,0 +1,108 @@
+"""JSON arrays, Excel workbooks, folders of Hugging Face's datasets; and what is said of doubtful tables."""
+
+import json
+import zipfile
+
+import pyarrow as pa
+import pytest
+
+from shortlist.data import load
+from shortlist.errors import InputError
+
+SHEET = (
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+    '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>label</t></is></c></row>'
+    '<row r="2"><c r="A2" t="s"><v>1</v></c><c r="C2"><v>3</v></c></row>'
+    '<row r="3"><c r="A3" t="s"><v>2</v></c><c r="C3"/></row><row r="4"/></sheetData></worksheet>'
+)
+STRINGS = (
+    '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>text</t></si><si><t>my card</t></si>'
+    "<si><r><t>lost </t></r><r><t>card</t></r><rPh><t>x</t></rPh></si></sst>"
+)
+
+
+def _workbook(path, sheet=SHEET):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/sharedStrings.xml", STRINGS)
+        archive.writestr("xl/worksheets/sheet1.xml", sheet)
+        archive.writestr("xl/worksheets/sheet10.xml", "<damaged")
+    return path
+
+
+def test_a_json_array(tmp_path):
+    (tmp_path / "t.json").write_text(json.dumps([{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]))
+    data = load(tmp_path / "t.json")
+    assert data.train.x == ["a", "b"]
+    assert data.class_names == ("x", "y")
+    for content, words in (("{}", "array of objects"), ("[1]", "array of objects"), ("[", "line 1 is not JSON")):
+        (tmp_path / "t.json").write_text(content)
+        with pytest.raises(InputError, match=words):
+            load(tmp_path / "t.json")
+
+
+def test_an_excel_workbook(tmp_path):
+    data = load(_workbook(tmp_path / "t.xlsx"))
+    assert data.train.x == ["my card", "lost card"]
+    assert data.train.y.tolist() == [0, -1]
+    assert data.class_names == ("3",)
+    (tmp_path / "bad.xlsx").write_bytes(b"no zip")
+    with pytest.raises(InputError, match="not an Excel workbook, or is damaged"):
+        load(tmp_path / "bad.xlsx")
+    with pytest.raises(InputError, match="plain workbook"):
+        load(_workbook(tmp_path / "t.xlsx", "<!DOCTYPE x>" + SHEET))
+
+
+def _saved(folder, texts, labels):
+    folder.mkdir(parents=True)
+    table = pa.table({"text": texts, "label": labels})
+    with pa.OSFile(str(folder / "data.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    names = {"_type": "ClassLabel", "names": ["lost", "found"]}
+    (folder / "dataset_info.json").write_text(json.dumps({"features": {"label": names}}))
+
+
+def test_a_folder_of_hugging_faces_datasets(tmp_path):
+    _saved(tmp_path / "one", ["a", "b", "c"], [1, 0, -1])
+    data = load(tmp_path / "one")
+    assert (data.train.x, data.train.y.tolist(), data.test) == (["a", "b", "c"], [0, 1, -1], None)
+    assert data.class_names == ("found", "lost")
+    _saved(tmp_path / "both" / "train", ["a", "b"], [1, 0])
+    _saved(tmp_path / "both" / "test", ["c"], [0])
+    (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+    both = load(tmp_path / "both")
+    assert both.test.x == ["c"]
+    assert load(tmp_path / "both", text_column="text", test=tmp_path / "one").test.x == ["a", "b", "c"]
+    (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["validation"]}))
+    with pytest.raises(InputError, match="has the parts validation, expected one named train"):
+        load(tmp_path / "both")
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "words"), [("t.csv", ";", "semicolons"), ("t.csv", "\t", "tabs"), ("t.tsv", ",", "commas")]
+)
+def test_another_separator_is_named(tmp_path, name, mark, words):
+    (tmp_path / name).write_text(f"text{mark}label\na{mark}x\n")
+    with pytest.raises(InputError, match=f"separated by {words}, expected"):
+        load(tmp_path / name)
+
+
+def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
+    (tmp_path / "t.csv").write_text("text,label\na b,Card lost\nc,card  lost\n nan,nan\n,x\n")
+    data = load(tmp_path / "t.csv")
+    assert data.num_classes == 4
+    assert "'Card lost' and 'card  lost' differ by capitals or spaces only" in caplog.text
+    assert "'nan' is taken for a class: leave the cell empty" in caplog.text
+    assert "2 texts are empty or read 'nan', first row 3" in caplog.text
+    caplog.clear()
+    (tmp_path / "t.csv").write_text("text,label\na b,x\nc,y\n")
+    load(tmp_path / "t.csv")
+    assert caplog.text == ""
+
+
+def test_of_an_item_that_occurs_again_the_first_row_counts(tmp_path, caplog):
+    (tmp_path / "t.csv").write_text("item,text,label\ni,a,x\nj,b,y\ni,c,y\n")
+    data = load(tmp_path / "t.csv")
+    assert (data.train.x, data.train.items.tolist()) == (["a", "b"], ["i", "j"])
+    assert "item 'i' occurs more than once" in caplog.text
+    assert "1 are left out" in caplog.text
