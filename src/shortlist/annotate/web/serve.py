@@ -149,6 +149,8 @@ def serve_project(
             say(f"Serving {address.url} ({link})")
         else:
             say(f"Owner (works once): {admin_url(project, address)}")
+        if live is not None:
+            say("The model is being prepared: until its first training, lists come from class names or from chance.")
         serve(project, address, listener, live, workers, backups)
 
 
