@@ -3,7 +3,7 @@
 People take the time of the time model, each in their own rhythm; what they are asked comes from the publication in
 hand, as in the app: its order (`Loop.hand_out`), a list chosen at hand-out, None asked again at once without the
 refused classes. The trainer trains when the loop says that enough answers wait (`Loop.batch_size`), and a training
-takes `lag` seconds of their time, in which nobody waits for it.
+takes `lag` seconds of their time, in which nobody waits for it; then it rests as long, as in the app.
 """
 
 import heapq
@@ -92,6 +92,7 @@ def simulate_crowd(
     app, points, waiting = App(loop), list[Point](), list[tuple[int, list[int], int]]()
     app.take_in(app.publication())
     coming: tuple[float, Any] | None = None
+    rested = 0.0
     hands: list[list[tuple[int, list[int], int]]] = [[] for _ in range(people)]
     events = [(float(rng.uniform(0, 1)), who, False) for who in range(people)]
     heapq.heapify(events)
@@ -105,12 +106,12 @@ def simulate_crowd(
         if coming is not None and coming[0] <= now:
             app.take_in(coming[1])
             coming = None
-        if coming is None and waiting and (len(waiting) >= loop.batch_size() or not app.held):
+        if coming is None and waiting and now >= rested and (len(waiting) >= loop.batch_size() or not app.held):
             for row, shown, answer in waiting:
                 loop.record(np.array([row]), np.array([shown], np.int32), np.array([len(shown)]), np.array([answer]))
             waiting.clear()
             loop.retrain()
-            coming = now + lag, app.publication()
+            coming, rested = (now + lag, app.publication()), now + 2 * lag
             accuracy = float((loop.model.predict(data.x_test) == data.y_test).mean())
             resolved = float(loop.state.certain.mean())
             points.append(Point(loop.state.questions, loop.state.reads, now, accuracy, resolved, float("nan")))

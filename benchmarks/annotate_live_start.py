@@ -5,7 +5,9 @@
 Each run is a real server with its trainer; robots begin when the first publication is there, as in annotate_live.py.
 Prints, for both ways, how often the first answers picked a class (by chance a list of 8 of 77 holds it in 10 %), the
 model's accuracy on the 3,080 test texts, and how long people waited. The simulation of the same setting
-(annotate_live_crowd.py) is run beside it as far as the live run came. Writes results/annotate_live_start.json.
+(annotate_live_crowd.py: 20 at once, a training takes as long as it took live) is run beside it on several seeds, as far
+as the live run came; `inside` is the share of the live trainings whose accuracy is within two standard deviations of
+the simulated ones at as many questions. Writes results/annotate_live_start.json.
 """
 
 import argparse
@@ -62,31 +64,45 @@ def live(names: bool, seconds: float, seed: int) -> dict[str, Any]:
         found.pop("taken_while_training")
         learned = [line for line in history(folder) if line["accuracy"] is not None]
         curve = [[line["questions"], line["reads"], round(line["accuracy"], 4)] for line in learned]
-        return {"picked": picked(folder), **found, "curve": curve}
+        lag = float(np.mean([line["ended"] - line["begun"] for line in history(folder)]))
+        return {"picked": picked(folder), **found, "lag": lag, "curve": curve}
 
 
-def simulated(names: bool, questions: int, seed: int) -> dict[str, Any]:
+def simulated(names: bool, questions: int, seed: int, lag: float) -> dict[str, Any]:
     """The same setting without a server."""
     data = loop_data(load("banking77"), size=FEATURES, seed=seed)
     plan = LivePlan(policy="adaptive", size=SIZE, seed=seed)
     experts = [names_expert(data.texts, data.class_names, data.x, seed=seed)] if names else []
-    curve = simulate_crowd(data, plan.loop_settings(), seed, people=ROBOTS, experts=experts, questions=questions)
+    how: dict[str, Any] = {"people": ROBOTS, "experts": experts, "questions": questions, "lag": lag}
+    curve = simulate_crowd(data, plan.loop_settings(), seed, **how)
     return {"curve": [[point.questions, point.reads, round(point.accuracy, 4)] for point in curve.points]}
+
+
+def inside(live_curve: list[list[float]], others: list[list[list[float]]]) -> float:
+    """The share of the live trainings within two standard deviations of the simulated ones at as many questions."""
+    mine = np.array(live_curve)
+    rest = np.stack([np.interp(mine[:, 0], np.array(one)[:, 0], np.array(one)[:, 2]) for one in others])
+    off = np.abs(mine[:, 2] - rest.mean(axis=0))
+    return float(np.mean(off <= 2 * rest.std(axis=0, ddof=1)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--simulations", type=int, default=5, help="seeds of the simulation, at least 2")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     result: dict[str, Any] = {**about(), "seconds": options.seconds, "seed": options.seed, "runs": []}
     for names in (True, False):
         found = live(names, options.seconds, options.seed)
-        other = simulated(names, found["curve"][-1][0], options.seed)
-        for way, run in (("live", {"load_average": os.getloadavg(), **found}), ("simulated", other)):
+        asked = found["curve"][-1][0]
+        others = [simulated(names, asked, options.seed + k, found["lag"]) for k in range(options.simulations)]
+        found["inside"] = inside(found["curve"], [other["curve"] for other in others])
+        ways = [("live", {"load_average": os.getloadavg(), **found}), *(("simulated", other) for other in others)]
+        for way, run in ways:
             result["runs"].append({"names": names, "way": way, **run})
-            print(names, way, run.get("picked"), run["curve"][-1])
+            print(names, way, run.get("picked"), run.get("inside"), run["curve"][-1])
     atomic_write(options.out, json.dumps(result) + "\n")
 
 

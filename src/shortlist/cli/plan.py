@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli.options import AsJson, TextColumn, print_json, print_table
+from shortlist.cli.options import AsJson, LabelColumn, TextColumn, print_json, print_table
 
 
 def plan(
@@ -16,6 +16,7 @@ def plan(
     ] = None,
     names: Annotated[Path | None, typer.Option(help="The class names, one per line, where --data has none.")] = None,
     text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     size: Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")] = None,
     seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
@@ -34,7 +35,7 @@ def plan(
 
     clear = None
     if data is not None:
-        found, count, clear = _look_at(data, names, text_column)
+        found, count, clear = _look_at(data, names, text_column, label_column)
         classes, items = classes or found, items or count
     elif names is not None:
         raise InputError("--names without --data: give the texts, too")
@@ -69,13 +70,15 @@ def plan(
         typer.echo(f"- {line}")
 
 
-def _look_at(data: str, names: Path | None, text_column: str | None) -> tuple[int, int, float]:
+def _look_at(
+    data: str, names: Path | None, text_column: str | None, label_column: str | None
+) -> tuple[int, int, float]:
     """How many classes and items there are, and how clear the names of the classes are."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies import clarity
 
-    dataset = load(data, text_column=text_column)
+    dataset = load(data, text_column=text_column, label_column=label_column)
     try:
         given = None if names is None else names.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

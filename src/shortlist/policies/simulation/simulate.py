@@ -24,8 +24,8 @@ from shortlist.policies.time_model import looked_at
 FULL = "full labels"
 """The name of the way that is the reference."""
 GOLD_AFTER, GOLD_EVERY, GOLD_SIZE = 200, 10, 4
-"""After the first 200 questions, in which every read teaches the model most, one in ten is about an item of known class,
-as long as there are any of these; and the names on its list."""
+"""After the first 200 questions, in which every read teaches the model most, one in ten is about an item of known
+class, as long as there are any of these; and the names on its list."""
 
 
 @dataclass(frozen=True)
