@@ -543,6 +543,43 @@ def test_the_trainer_is_started_again_after_a_kill_and_stopped_with_the_server(w
     assert last.poll() is not None
 
 
+@pytest.mark.parametrize("moment", ["loop.fit", "saved.snapshot._write_arrays"])
+def test_a_trainer_killed_in_the_middle_of_a_training_loses_nothing(words, moment):
+    """kill -9 while it trains, or while it publishes: the next one finds what this one would have found."""
+    project = words()
+    (ada,) = people(project, "ada")
+    plan = LivePlan(size=3)
+    trainer = Trainer(project, plan)
+    trainer.step()
+    chooser = LiveChooser(project.live, plan)
+    chooser.refresh()
+    answer_all(project, chooser, ada, most=50)
+    Trainer(project, plan).step()
+    chooser.refresh()
+    expected = chooser.loaded.snapshot
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom shortlist.annotate.live.plan import LivePlan\n"
+        "from shortlist.annotate.live.trainer import Trainer\nfrom shortlist.annotate.project.project import Project\n"
+        "import shortlist.policies.loop, shortlist.policies.saved.snapshot\n"
+        "place, name = sys.argv[2].rsplit('.', 1)\nmodule = sys.modules['shortlist.policies.' + place]\n"
+        "work = getattr(module, name)\n"
+        "def die(*args, **kwargs):\n    work(*args, **kwargs)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "setattr(module, name, die)\n"
+        "Trainer(Project.open(Path(sys.argv[1])), LivePlan(size=3)).step()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(project.folder), moment]).returncode == -signal.SIGKILL
+    assert not chooser.refresh(), "nothing half-written is taken in"
+    again = Trainer(project, plan)
+    again.step()
+    assert again.answers == 50
+    assert chooser.refresh()
+    found = chooser.loaded.snapshot
+    np.testing.assert_array_equal(found.model.weight, expected.model.weight)
+    np.testing.assert_array_equal(found.order, expected.order)
+    np.testing.assert_array_equal(found.answers.table(), expected.answers.table())
+    assert len(list(project.live.glob("features-*.npy"))) == 1, "what was left behind is swept up"
+
+
 def test_the_trainer_ends_when_the_server_is_killed(words):
     project = words(count=10)
     code = (
