@@ -80,6 +80,7 @@ def test_a_tab_closed_without_network_sends_when_it_is_opened_again(run_project,
     site.start()
     ada.open_page()
     ada.go(invite(site, "ben"))  # somebody else at the same computer does not send what is not theirs
+    ada.page.locator("#swap").click()
     ada.ready()
     ada.wait_saved()
     assert answered(site) == []
@@ -87,6 +88,7 @@ def test_a_tab_closed_without_network_sends_when_it_is_opened_again(run_project,
         ada_id = connection.exec_driver_sql("SELECT id FROM annotators WHERE name = 'ada'").scalar()
     ada.go("about:blank")
     ada.go(f"{site.url}/join#{People(site.project).renew_invite(ada_id)}")
+    ada.page.locator("#swap").click()
     ada.ready()
     ada.wait_saved()
     assert [name for name, _ in answered(site)] == ["item 0", "item 1"]

@@ -99,6 +99,7 @@ export function showState(name, { sign = "", tone = "", actions = [] } = {}) {
 // Nobody is signed in: nothing to press but the way back in.
 export function showSignedOut() {
   showState("signed_out", { sign: "→", actions: [[say("sign_in"), () => location.assign("/join")]] });
+  at("menu").hidePopover();
   for (const id of ["tools", "more", "bar"]) at(id).hidden = true;
   for (const id of ["progress", "who"]) at(id).textContent = "";
 }
