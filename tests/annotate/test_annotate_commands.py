@@ -1,7 +1,9 @@
 """What the commands print and leave behind, as a shell sees it."""
 
+import pytest
 from typer.testing import CliRunner
 
+from shortlist.annotate import Additions, init_project
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.project.project import Project
 from shortlist.cli import app
@@ -90,3 +92,11 @@ def test_ways_to_ask_are_compared_from_init_to_status(tmp_path):
     text = run("status", tmp_path / "trial")
     assert "by full list: " in text
     assert "2.0 s per labelled item (2.0 to 2.0)" in text
+
+
+@pytest.mark.parametrize(("folder", "title"), [("my_birds-2", "My birds 2"), ("Öl", "Öl"), ("__", "__")])
+def test_the_title_is_the_folders_name_as_words(tmp_path, folder, title):
+    (tmp_path / "items.csv").write_text("text\na\nb\n")
+    (tmp_path / "classes.txt").write_text("cat\ndog\n")
+    made, _ = init_project(tmp_path / folder, Additions(tmp_path / "items.csv", tmp_path / "classes.txt"))
+    assert made.title == title

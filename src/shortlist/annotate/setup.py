@@ -43,7 +43,7 @@ def init_project(
     Args:
         folder: where; it must not hold a project yet.
         additions: items and classes, at least two, are needed.
-        title: the folder's name if not given.
+        title: the folder's name, as words, if not given.
         size: classes on a shortlist, 5 if not given.
         policy: the policy by which a model chooses the lists; none: chance does.
         epsilon: share of uniform lists mixed in with the model's.
@@ -66,7 +66,7 @@ def init_project(
             f"{additions.classes}: {len(read.classes)} classes: full lists are compared with at most {MOST_LISTED}"
         )
     # more classes may come later, so the usual size may be more than there are now
-    chosen = Settings(title or folder.resolve().name, USUAL_SIZE if size is None else size, **settings)
+    chosen = Settings(title or _readable(folder), USUAL_SIZE if size is None else size, **settings)
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
     sources = read.items
@@ -87,6 +87,13 @@ def init_project(
             raise
         project.close()
     return chosen, outcome
+
+
+def _readable(folder: Path) -> str:
+    """The folder's name as a title: my_birds-2 becomes My birds 2."""
+    name = folder.resolve().name
+    words = name.replace("_", " ").replace("-", " ").strip() or name
+    return words[0].upper() + words[1:]
 
 
 def rename_by_name(project: Project, old: str, new: str) -> None:

@@ -72,7 +72,9 @@ def init(
         int, typer.Option(help="On average one question in N is about a gold item.", metavar="N")
     ] = 10,
     instructions: Instructions = None,
-    title: Annotated[str | None, typer.Option(help="Shown on the pages; the folder's name if not given.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Shown on the pages; the folder's name, as words, if not given.")
+    ] = None,
     database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
     policy: Policy = None,
     epsilon: Epsilon = None,

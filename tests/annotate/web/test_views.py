@@ -37,3 +37,8 @@ def test_pages_speak_the_language_of_whoever_asks(make_site, accepted, cookie, l
         assert f'<html lang="{language}">' in got.text
         assert ("Diese Seite braucht JavaScript" in got.text) == (language == "de" and status == 200)
     assert got.headers["vary"] == "accept-language, cookie"
+
+
+def test_the_owners_pages_say_that_they_are_in_english(make_site):
+    got = make_site().client().get("/admin", headers={"accept-language": "de"})
+    assert '<html lang="en">' in got.text

@@ -19,6 +19,8 @@ PAGES = Path(__file__).parent / "pages"
 HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
 MISSING = "missing.html"
 ENGLISH = "en"
+OWNERS = "admin"
+"""How the owner's pages begin, which are in English."""
 CHOSEN = "shortlist_language"
 """The cookie of whoever chose another language than the browser's."""
 
@@ -38,6 +40,8 @@ def render(name: str) -> Rendered:
     """A page in every language; its scripts find the words in `<meta name="words">`."""
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
     all_words = languages()
+    if name.startswith(OWNERS):
+        all_words = {ENGLISH: all_words[ENGLISH]}
     names = {language: words["language_name"] for language, words in all_words.items()}
     return {
         language: templates.get_template(name).render(
