@@ -11,9 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
-from shortlist.training import RunConfig, fit, prepare, solver
+from shortlist.training import RunConfig, fit, prepare
 from shortlist.training import loop as training_loop
 from shortlist.training.evaluation import logits_of, predict_logits
+from shortlist.training.solver import solver
 
 K, DECAY = 4, 0.01
 CONFIG = RunConfig(model="linear", optimiser="lbfgs", epochs=80, weight_decay=DECAY)

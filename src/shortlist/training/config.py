@@ -38,7 +38,7 @@ class RunConfig:
     epochs: int = 30
     batch_size: int = 256
     optimiser: Optimiser = "sgd"
-    """lbfgs: linear models alone, all items in every step (`training/solver.py`); an epoch is a step."""
+    """lbfgs: linear models alone, all items in every step (`training/solver/solver.py`); an epoch is a step."""
     lr: float = 0.05
     weight_decay: float = 1e-4
     momentum: float = 0.9

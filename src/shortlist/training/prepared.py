@@ -20,7 +20,7 @@ from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
-from shortlist.training.solver import SolverRun
+from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.training.solver import SOLVED
+from shortlist.training.solver.solver import SOLVED
 
 TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 1e-5, "batch_size": 256, "epochs": 15}
 SOLVER = {"optimiser": "lbfgs", "epochs": 40}

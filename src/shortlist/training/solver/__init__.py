@@ -1,0 +1,1 @@
+"""Linear models trained on all items at once."""
