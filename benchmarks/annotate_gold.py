@@ -6,7 +6,7 @@
 since the one before, its place in the session, the size of the reply and of its headers, the milliseconds that it took,
 the moments it was served at and its lease ends, the length of the list, which classes are on it and in which order,
 whether it is asked again. What the items say is the same for all, so that only the app can give gold away. Logistic
-regression and gradient boosting learn from four fifths of the annotators which item is gold and say it of the others, in
+regression and gradient boosting learn from four fifths of the annotators which item is gold and say it of the rest, in
 turn. The area under the curve, its interval by drawing annotators with replacement: it must hold 0.5 and be narrower
 than 0.1.
 
