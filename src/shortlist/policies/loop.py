@@ -57,7 +57,7 @@ EXPECTED_GOLD, EXPECTED = 20, 100
 that it was trained on, finds next to no mistake among them, and would take all that follow as right."""
 RARE = 1e-3
 """A rate of exactly 0 would make the first mistake impossible to explain."""
-ENOUGH = 500
+ENOUGH = 200
 """Answers of any kind that the rates need at least."""
 PLENTY = 1 << 23
 """Beliefs (items times classes) that are held at once where a sample of the latest answers does as well as all."""
