@@ -234,10 +234,8 @@ class Queue:
     def _may_type(self, connection: Runs, answer: int | None) -> None:
         if not self.typing:
             raise Invalid("no_typing", "this project takes only classes that are on the list, or None")
-        if answer is None or not 0 <= answer < count_classes(connection):
-            raise Invalid("no_class", f"a typed answer is a class, and there is no class {answer}")
-        if answer in ended_classes(connection):
-            raise Invalid("class_ended", f"class {answer} was merged into another one or retired: look for it again")
+        if answer is None or answer not in range(count_classes(connection)) or answer in ended_classes(connection):
+            raise Invalid("no_class", f"a typed answer is a class, and there is no class {answer} (any more)")
 
     def _may_regain(self, connection: Runs, annotator_id: int, question: Row) -> bool:
         """A late answer still counts unless somebody else was given the slot in the meantime."""
@@ -257,11 +255,8 @@ class Queue:
         seconds: float | None,
     ) -> Stored:
         # a None that may be asked again needs a look at what was refused, this answer included
-        if (
-            kind == "typed"
-            or answer is not None
-            or (kind == "answer" and not self._may_ask_again(connection, question))
-        ):
+        ends = answer is not None or (kind == "answer" and not self._may_ask_again(connection, question))
+        if ends:  # a typed answer is always a class
             return self._settle(connection, annotator_id, question, kind, answer, seconds)
         stored = _append(connection, question["id"], question["attempt"], kind, answer, seconds, self.clock())
         state = "skipped" if kind == "skip" else "answered"
@@ -300,7 +295,8 @@ class Queue:
         if question["gold"]:
             return False
         before = refused_classes(connection, question["slot_id"]) if question["turn"] else []
-        return self.chooser.asks_again(count_classes(connection), sorted({*before, *question["shortlist"]}))
+        refused = {*before, *question["shortlist"], *ended_classes(connection)}
+        return self.chooser.asks_again(count_classes(connection), sorted(refused))
 
     # -- undo --------------------------------------------------------------------------------------------------------
 

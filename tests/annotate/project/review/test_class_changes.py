@@ -118,7 +118,7 @@ def test_a_class_that_ended_cannot_be_typed_or_given(make_project):
     queue = project.queue()
     (question,) = queue.next(ada)
     retire_class(project, 5)
-    with pytest.raises(Invalid, match="look for it again"):
+    with pytest.raises(Invalid, match="no class 5"):
         queue.answer(ada, question.id, question.attempt, 5, 1.0, typed=True)
     with pytest.raises(Invalid, match="no class 5"):
         correct(project.store, item(project)["id"], 0, 5, "rev", "")
