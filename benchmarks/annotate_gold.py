@@ -10,7 +10,9 @@ regression and gradient boosting learn from four fifths of the annotators which 
 turn. The area under the curve, its interval by drawing annotators with replacement: it must hold 0.5 and be narrower
 than 0.1.
 
-Annotators who compare notes have another way, which no server can close: gold items are those that everybody saw.
+Each class has as many gold items as any other: half of the gold lists hold the right class, so classes that are rare
+among the gold items are on fewer gold lists, and who knows which lists were gold could learn that. Annotators who
+compare notes have another way, which no server can close: gold items are those that everybody saw.
 """
 
 import argparse
@@ -41,7 +43,8 @@ def make(folder: Path) -> Project:
     """Items of which nothing differs but the name."""
     project = Project.create(folder, Settings("gold", 5))
     add_classes(project, [f"class {k:02}" for k in range(CLASSES)])
-    known = {i: f"class {i % CLASSES:02}" for i in random.Random(0).sample(range(PEOPLE * QUESTIONS), GOLD)}
+    gold = random.Random(0).sample(range(PEOPLE * QUESTIONS), GOLD)
+    known = {item: f"class {j % CLASSES:02}" for j, item in enumerate(gold)}
     sources = [
         Source(f"item {i:06}", f"item {i:06}", text="the same", gold=known.get(i)) for i in range(PEOPLE * QUESTIONS)
     ]
@@ -55,12 +58,13 @@ class Browser:
     def __init__(self, port: int, token: str, seed: int) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self.dice, self.last, self.question = random.Random(seed), 0, None
+        self.dice, self.last = random.Random(seed), 0
+        self.question: Any = None
         self.seen: list[tuple[int, list[float]]] = []
 
     def step(self) -> None:
         """Answer what is held, as the page does, and look at what comes with the reply."""
-        path, body = "/next", {"hold": 1}
+        path, body = "/next", dict[str, Any](hold=1)
         if self.question is not None:
             choice = self.dice.choice([None, *(shown["class"] for shown in self.question["shortlist"])])
             path, body = "/answers", {"question": self.question["id"], "answer": choice, "seconds": 1.0, "hold": 1}
@@ -75,7 +79,7 @@ class Browser:
         self.last = self.question["id"]
 
     def _features(self, size: int, headers: str, took: float) -> list[float]:
-        question: Any = self.question
+        question = self.question
         shown = [one["class"] for one in question["shortlist"]]
         row = [question["id"], question["id"] - self.last, len(self.seen), size, len(headers), 1000 * took]
         row += [question["served_at"] % 60, question["lease_until"] - question["served_at"], len(shown)]
