@@ -224,6 +224,31 @@ def test_bad_rows_are_named(case, ending, tmp_path):
 
 
 @pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("quoted", ["", '"'], ids=["columns", "rows"])  # a quote in a CSV file is read row by row
+@pytest.mark.parametrize("stated", ["a|b|c", ""], ids=["stated", "found"])
+@pytest.mark.parametrize("word", ["None", "none", "NONE"])
+def test_none_spelled_out_is_to_be_left_empty(word, stated, quoted, ending, tmp_path):
+    rows = [GOOD | {"item": f"x{quoted}", "classes": stated}, GOOD | {"classes": ""}]
+    bad = [*rows, rows[1] | {"answer": word}]
+    message = refusal(write(tmp_path / f"a.{ending}", bad))
+    assert message.startswith(f"{row(ending, 3)}no class is named {word!r}")
+    assert message.endswith("leave it empty for None of those shown")
+    named = [*rows, rows[1] | {"answer": word, "shortlist": f"a|{word}"}]
+    named[0] |= {"classes": stated and f"{stated}|{word}"}
+    labels = StochasticLabels.read(write(tmp_path / f"named.{ending}", named))
+    assert labels.class_names[labels.answer[2]] == word
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("stated", ["3", ""])
+def test_none_spelled_out_among_indices_is_to_be_left_empty(stated, ending, tmp_path):
+    rows = [{"item": "x", "shortlist": "0|1", "answer": "1", "classes": stated}]
+    rows.append({"item": "y", "shortlist": "0|2", "answer": "None", "classes": ""})
+    message = refusal(write(tmp_path / f"a.{ending}", rows))
+    assert message.startswith(f"{row(ending, 2)}no class is named 'None'")
+
+
+@pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("token", ["3", "99999999999999999999", "-1", "q", "1.0", "٣", "1_0"])
 def test_indices_out_of_range_are_named(token, ending, tmp_path):
     rows = [{"item": "x", "shortlist": "0|1", "answer": "1", "classes": "3"}]

@@ -113,11 +113,11 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
         if record.typed:
             _take_typed(record, lists[-1])
     stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
-    tokens = {name for row in lists for name in row} | {record.answer for record in records} - {""}
+    shown = {name for row in lists for name in row}
+    tokens = shown | {record.answer for record in records if not _says_none(record.answer)} - {""}
     names, index = _classes(stating, tokens, class_names, num_classes)
     flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
-    picks = [NONE if record.answer == "" else _look_up(index, record.answer, record.where) for record in records]
-    answer = np.array(picks, np.int64)
+    answer = np.array([_picked(index, record) for record in records], np.int64)
     sizes = [len(row) for row in lists]
     # kept even where they are just the row numbers: files are put together by item, not by row
     items = [record.item for record in records]
@@ -248,6 +248,20 @@ class _Indices(dict[str, int]):
 
 def _is_index(token: str) -> bool:
     return re.fullmatch(r"0|[1-9][0-9]{0,17}", token) is not None
+
+
+def _says_none(answer: str) -> bool:
+    return answer.strip().lower() == "none"
+
+
+def _picked(index: dict[str, int], record: Record) -> int:
+    if record.answer == "":
+        return NONE
+    with suppress(KeyError):
+        return index[record.answer]
+    if _says_none(record.answer):
+        raise InputError(f"{record.where}: no class is named {record.answer!r}; leave it empty for None of those shown")
+    return _look_up(index, record.answer, record.where)
 
 
 def _look_up(index: dict[str, int], name: str, where: str) -> int:
