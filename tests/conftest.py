@@ -5,7 +5,10 @@ another file is marked where it stands (`@pytest.mark.slow`).
 """
 
 import re
+import sys
+import types
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -35,3 +38,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     # the longest first: at the end everybody would wait for them
     items.sort(key=lambda item: item.get_closest_marker("kernels") is None)
+
+
+@pytest.fixture
+def encoder_of(monkeypatch):
+    """A stand-in for sentence-transformers that knows what means the same: `encoder_of(["lost gone", "rate"])`."""
+
+    def install(meanings):
+        topics = [set(words.split()) for words in meanings]
+
+        class SentenceTransformer:
+            def __init__(self, name):
+                self.name = name
+
+            def get_sentence_embedding_dimension(self):
+                return len(topics) + 1
+
+            def encode(self, texts, normalize_embeddings, show_progress_bar):
+                counts = [[sum(word in topic for word in text.split()) for topic in topics] for text in texts]
+                vectors = np.hstack([np.array(counts, np.float64), np.full((len(texts), 1), 3.0)])
+                return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+        module = types.ModuleType("sentence_transformers")
+        module.SentenceTransformer = SentenceTransformer
+        monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+
+    return install

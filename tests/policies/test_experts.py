@@ -13,7 +13,7 @@ from shortlist.policies.experts import LinearExpert, experts_from_scores
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.linear import Linear, fit
 from shortlist.policies.loop import GENTLE, TRIED, Loop
-from shortlist.policies.names import names_expert, spoken_name
+from shortlist.policies.names import encoded_similarities, names_expert, spoken_name
 from shortlist.policies.noise import Mistakes, simulate_answers
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.simulate import Start, run_loop
@@ -155,6 +155,19 @@ def test_descriptions_count_as_names_do(texts):
     meaning = [name.replace("_", " ") for name in ("card lost", "exchange rate", "pin blocked", "top up failed")]
     expert = names_expert(texts.texts, ["a", "b", "c", "d"], texts.x, descriptions=meaning)
     assert (expert.scores(np.arange(len(texts.y))).argmax(axis=1) == texts.y).mean() > 0.9
+
+
+def test_a_sentence_encoder_knows_names_that_share_no_letter(texts, encoder_of, tmp_path):
+    encoder_of(["☃ card lost find", "♞ exchange rate euros", "→ pin blocked unblock", "∮ top up failed"])
+    names = ["☃", "♞", "→", "∮"]
+    for word in ("embeddings", str(tmp_path)):
+        similar = encoded_similarities(texts.texts, names, word)
+        assert np.abs(similar).max() <= 2 + 1e-5
+        assert (similar.argmax(axis=1) == texts.y).mean() > 0.9
+    expert = names_expert(texts.texts, ["K1", "K2", "K3", "K4"], texts.x, descriptions=names, features=str(tmp_path))
+    assert (expert.scores(np.arange(len(texts.y))).argmax(axis=1) == texts.y).mean() > 0.9
+    lexical = names_expert(texts.texts, names, texts.x, features="tfidf")
+    assert np.abs(lexical.scores(np.arange(20))).max() < 1e-3
 
 
 def test_typical_items_come_first_only_where_experts_know_nothing(blobs):

@@ -46,6 +46,24 @@ def _run(*arguments: str):
     return CliRunner().invoke(app, ["label", *arguments])
 
 
+def test_a_sentence_encoder_compares_names_too(table, encoder_of):
+    """Names that share no letter with the texts: only the encoder knows what they mean."""
+    meant = dict(zip(("zz", "qq", "vv", "jj", "yy", "xx"), ("card", "rate", "app", "cash", "top", "pin"), strict=True))
+    text = table.read_text()
+    for name, word in meant.items():
+        text = text.replace(f",{word}\n", f",{name}\n")
+    table.write_text(text)
+    encoder_of([" ".join([name, *(f"{word}{k}" for k in range(12))]) for name, word in meant.items()])
+    columns = ("--text-column", "question", "--label-column", "intent", "--features", "embeddings", "--json")
+    reads = []
+    for more in ([], ["--no-names"]):
+        result = _run(str(table), *columns, *more, "--size", "3", "--seeds", "1")
+        assert result.exit_code == 0, result.output
+        reads.append({way["way"]: way for way in json.loads(result.stdout)["ways"]}["adaptive"]["reads"])
+    assert reads[0] == pytest.approx(1 / 6), "one name for each item: every first list was right"
+    assert reads[1] > reads[0]
+
+
 def test_own_csv_end_to_end(table, tmp_path):
     out = tmp_path / "deep" / "economy"
     columns = ("--text-column", "question", "--label-column", "intent")

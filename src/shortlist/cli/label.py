@@ -116,7 +116,7 @@ def label(
     items = loop_data(dataset, features=features)
     if size >= items.num_classes:
         raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
-    start = _start(items, dataset, names, known, scores)
+    start = _start(items, dataset, names, known, scores, features)
     wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed)
     runs = len(wanted.runs(items))
     try:
@@ -128,12 +128,14 @@ def label(
     _finish(wanted.report(items, curves), curves, folder, as_json)
 
 
-def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None) -> Any:
+def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None, features: str | None) -> Any:
     """What the loop knows before the first question."""
     from shortlist.policies import experts_from_scores, names_expert, read_known, read_scores
     from shortlist.policies.simulation import Start
 
-    experts: list[Any] = [names_expert(data.texts, data.class_names, data.x)] if names and data.texts else []
+    experts: list[Any] = []
+    if names and data.texts:
+        experts.append(names_expert(data.texts, data.class_names, data.x, features=features))
     if scores is not None:
         inputs = (dataset.train.items.tolist(), dataset.train.x)
         experts += experts_from_scores(read_scores(scores, data.items, data.class_names, inputs))

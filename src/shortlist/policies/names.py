@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data import fit_features
 from shortlist.errors import InputError
 from shortlist.policies.beliefs import softmax
 from shortlist.policies.experts import LinearExpert
@@ -26,6 +28,8 @@ DIRECTIONS = 200
 MOST_TERMS = 50_000
 MOST_TEXTS = 20_000
 """Texts that the names are learned on; the rest follow by their features."""
+MOST_ENCODED = 2000
+"""The same where a sentence encoder reads them: slow, and again whenever the classes change."""
 
 
 def names_expert(
@@ -34,19 +38,22 @@ def names_expert(
     x: Any,
     *,
     descriptions: Sequence[str] | None = None,
+    features: str | None = None,
     seed: int = 0,
 ) -> LinearExpert:
     """An expert that knows the classes' names.
 
     Each text is compared with each class name (and its description) by shared pieces of words, directly and in the
-    directions in which the texts differ most. These similarities, as probabilities, are what a linear model on the
-    items' features is trained to say: what is shared by texts that look like one name then counts for it too.
+    directions in which the texts differ most; or, where the features come from a sentence encoder, by that encoder.
+    These similarities, as probabilities, are what a linear model on the items' features is trained to say: what is
+    shared by texts that look like one name then counts for it too.
 
     Args:
         texts: of all N items.
         class_names: of the K classes; a name that shares nothing with any text says nothing.
         x: (N, D) the features of the items.
         descriptions: a sentence on each class, where there is one.
+        features: the word for the features (`make_features`): `embeddings` and folders compare by that encoder.
         seed: of the texts that are learned on, where there are many.
     """
     if len(texts) != x.shape[0]:
@@ -55,9 +62,12 @@ def names_expert(
         f"{spoken_name(name)} {text}".strip()
         for name, text in zip(class_names, descriptions or [""] * len(class_names), strict=True)
     ]
-    rows = np.sort(np.random.Generator(np.random.PCG64(seed)).permutation(len(texts))[:MOST_TEXTS])
+    encoder = features if features == "embeddings" or (features is not None and Path(features).is_dir()) else None
+    most = MOST_TEXTS if encoder is None else MOST_ENCODED
+    rows = np.sort(np.random.Generator(np.random.PCG64(seed)).permutation(len(texts))[:most])
+    some = [texts[row] for row in rows]
+    similar = encoded_similarities(some, spoken, encoder) if encoder else similarities(some, spoken, seed=seed)
     with few_threads():
-        similar = similarities([texts[row] for row in rows], spoken, seed=seed)
         guesses = softmax(SHARPNESS * similar)
         model = fit(x[rows], guesses, l2=L2, max_iterations=40, match=True)
     return LinearExpert(x, model, WEIGHT)
@@ -78,8 +88,7 @@ def clarity(texts: Sequence[str], class_names: Sequence[str], *, seed: int = 0) 
     if len(class_names) < 2 or not texts:
         return 0.0
     rows = np.random.Generator(np.random.PCG64(seed)).permutation(len(texts))[:LOOKED_AT]
-    with few_threads():
-        similar = similarities([texts[row] for row in rows], [spoken_name(name) for name in class_names], seed=seed)
+    similar = similarities([texts[row] for row in rows], [spoken_name(name) for name in class_names], seed=seed)
     chances = softmax(SHARPNESS * similar).astype(np.float64)
     entropy = -(chances * np.log(np.maximum(chances, 1e-12))).sum(axis=1).mean()
     return max(0.0, float(1 - entropy / np.log(len(class_names))))
@@ -95,6 +104,7 @@ def spoken_name(name: str) -> str:
     return words.strip()
 
 
+@few_threads()
 def similarities(texts: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Matrix:
     """(N, K) cosine by TF-IDF of pieces of words, plus the same in the main directions of the texts; 0 to 2."""
     from sklearn.decomposition import TruncatedSVD
@@ -118,6 +128,17 @@ def similarities(texts: Sequence[str], names: Sequence[str], *, seed: int = 0) -
     reduce = TruncatedSVD(directions, n_iter=3, random_state=seed)
     indirect = _unit(reduce.fit_transform(of_texts)) @ _unit(reduce.transform(of_names)).T
     return direct + indirect.astype(np.float32)
+
+
+def encoded_similarities(texts: Sequence[str], names: Sequence[str], encoder: str) -> Matrix:
+    """(N, K) twice the cosine by a sentence encoder, on the scale of `similarities`; -2 to 2.
+
+    What all texts have in common is taken off the texts, and what all names have off the names: it tells none apart.
+    """
+    vectors = fit_features(encoder, texts)
+    of_texts, of_names = (np.asarray(vectors.transform(part)) for part in (texts, names))
+    cosine = _unit(of_texts - of_texts.mean(axis=0)) @ _unit(of_names - of_names.mean(axis=0)).T
+    return (2 * cosine).astype(np.float32)
 
 
 def _unit(x: NDArray[np.floating]) -> NDArray[np.floating]:

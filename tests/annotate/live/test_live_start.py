@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,17 @@ def test_descriptions_count_too(make, tmp_path):
     (tmp_path / "more.csv").write_text("\n".join(["class,description", *described]))
     add_to_project(project, Additions(classes=tmp_path / "more.csv"))
     assert hits(published(project)[1]) > 0.9 > before + 0.4
+    project.close()
+
+
+def test_a_sentence_encoder_compares_names_too(make, encoder_of, tmp_path):
+    project, _ = make(codes=True)
+    encoder_of([f"{name.replace('_', ' ')} {CODES[k]}" for k, name in enumerate(NAMES)])
+    plan = replace(live_plan(project.settings), features=str(tmp_path))  # the folder of the encoder
+    Trainer(project, plan).step()
+    chooser = LiveChooser(project.live, plan)
+    assert chooser.refresh()
+    assert hits(chooser) > 0.9
     project.close()
 
 

@@ -9,6 +9,7 @@ from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.schema import Correction, Item
 from shortlist.annotate.db.statements import all_descriptions, class_names
 from shortlist.annotate.live.items import LiveItems, kind_of
+from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.scores import scores_of, scores_stamp
 from shortlist.policies import Expert, experts_from_scores, names_expert
@@ -64,13 +65,22 @@ def _latest(connection: Connection) -> int:
 
 
 def make_experts(
-    connection: Connection, project: Project, items: LiveItems, start: Start, *, names: bool, seed: int
+    connection: Connection, project: Project, items: LiveItems, start: Start, plan: LivePlan
 ) -> Sequence[Expert]:
     """What knows something about the classes of these items; names say nothing about pictures."""
     found: list[Expert] = []
-    if names and kind_of(connection) == "text":
+    if plan.names and kind_of(connection) == "text":
         texts = dict(connection.execute(select(Item.id, Item.text)).all())
         mine = [texts[item_id] or "" for item_id in items.ids]
-        found.append(names_expert(mine, start.class_names, items.x, descriptions=start.descriptions, seed=seed))
+        found.append(
+            names_expert(
+                mine,
+                start.class_names,
+                items.x,
+                descriptions=start.descriptions,
+                features=plan.features,
+                seed=plan.seed,
+            )
+        )
     table = scores_of(project, items.ids, items.num_classes)
     return found if table is None else [*found, *experts_from_scores(table)]

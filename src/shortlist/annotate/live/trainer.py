@@ -118,11 +118,10 @@ class Trainer:
         start = read_start(connection, self.project)
         if not changed and start == self.start:
             return self.log.read(connection)
-        plan = self.plan
         self.start, self.added = start, added(connection, self.project)
         if self.items.scored_on == "gold":
             self.items = read_gold_classes(connection, self.items)
-        self.experts = make_experts(connection, self.project, self.items, start, names=plan.names, seed=plan.seed)
+        self.experts = make_experts(connection, self.project, self.items, start, self.plan)
         self.log = AnswerLog()
         return self.log.read(connection)[0], True
 
