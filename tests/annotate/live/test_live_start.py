@@ -163,6 +163,8 @@ def test_a_real_server_asks_by_names_before_the_first_answer(make, tmp_path):
     project.close()
     server = Server(tmp_path / "p", free_port())
     try:
+        assert "/join#" in server.process.stdout.readline()
+        assert server.process.stdout.readline().startswith("The model is being prepared: until its first training")
         server.wait()
         history = tmp_path / "p" / "live" / HISTORY
         wait_for(history.exists)

@@ -57,6 +57,8 @@ def test_the_whole_way_by_the_command_line(files):
         assert reply["progress"]["total"] >= 20
         caller.close()
         memory = _resident_megabytes(server.process.pid)
+        server.process.terminate()
+        assert server.process.stdout.read() == "", "no word of a model where lists are drawn"
     finally:
         server.kill()
     assert memory < 150
