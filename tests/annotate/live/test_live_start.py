@@ -132,6 +132,31 @@ def test_a_sentence_encoder_compares_names_too(make, encoder_of, tmp_path):
     project.close()
 
 
+def test_out_of_scope_is_a_class_that_is_typed_until_the_model_offers_it(make, tmp_path):
+    """What docs/annotate.md says about items of no class."""
+    project, _ = make(names=False)
+    (tmp_path / "more.csv").write_text("class\nout of scope\n")
+    strange = [f"s{i},{('lovely', 'awful')[i % 2]} weather in town {i}" for i in range(30)]
+    (tmp_path / "strange.csv").write_text("\n".join(["item,text", *strange]))
+    add_to_project(project, Additions(items=tmp_path / "strange.csv", classes=tmp_path / "more.csv"))
+    outside, (ada,) = len(NAMES), people(project, "ada")
+    chooser, left = published(project)[1], set(range(COUNT + 1, COUNT + 31))
+
+    def offered():
+        return np.mean([outside in chooser.choose(item, outside + 1, [], 7).shortlist for item in left])
+
+    assert offered() < 0.5, "by chance in one case of 6"
+    queue = project.queue(chooser)
+    while len(left) > 20:
+        (question,) = queue.next(ada)
+        right = outside if question.item_id in left else truth(question.item_id - 1)
+        queue.answer(ada, question.id, question.attempt, right, 1.0, typed=right not in question.shortlist)
+        left.discard(question.item_id)
+    chooser = published(project)[1]
+    assert offered() > 0.9
+    project.close()
+
+
 def test_names_that_mislead_lose_their_weight_also_after_a_restart(make):
     project, _ = make()
     for k, name in enumerate(NAMES):  # each class by the name of another
