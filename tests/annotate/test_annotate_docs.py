@@ -25,6 +25,7 @@ from .running import Caller, Server, free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "annotate.md").read_text()
+OPERATIONS = (ROOT / "docs" / "annotate-operations.md").read_text()
 LIVE = (ROOT / "docs" / "annotate-live.md").read_text()
 ADDRESS = "127.0.0.1:8080"
 
@@ -123,11 +124,11 @@ def run(line: str, servers: list[Server], request: pytest.FixtureRequest) -> str
     return done.stdout
 
 
-def test_every_command_is_on_the_page():
+def test_every_command_is_on_a_page():
     commands = [command.name or command.callback.__name__ for command in annotate.registered_commands]
     assert "rename" in commands
     for command in commands:
-        assert f"shortlist annotate {command}" in PAGE
+        assert f"shortlist annotate {command}" in PAGE + OPERATIONS
 
 
 def test_pictures_and_links_are_there():
