@@ -303,6 +303,50 @@ def test_times_skips_and_both_answers_of_an_overlap_come_back(make_project, data
     assert refused.skipped[0][1].startswith("'eve@example.org' answered the same list")
 
 
+def test_two_tasks_that_got_the_same_list_by_chance_are_two_voices(make_project, tmp_path):
+    project = make_project(items=1, classes=3, overlap=2)
+    tasks = tasks_of(project, tmp_path)
+    for task in tasks:
+        task["data"]["stochastic"]["classes"] = [0, 1, 2]
+    for second in ("0", "1"):
+        fresh = make_project(items=1, classes=3, overlap=2)
+        data = json.dumps([annotate(tasks[0], 1, "0"), annotate(tasks[1], 2, second)]).encode()
+        report = import_answers(fresh, data, is_csv=False)
+        assert (report.added, report.known, report.skipped) == (2, 0, [])
+        assert import_answers(fresh, data, is_csv=False).known == 2
+
+
+@pytest.mark.parametrize("first", ["numbers", "addresses"])
+def test_an_export_with_numbers_and_one_with_addresses_are_the_same_answers(make_project, database, tmp_path, first):
+    """Label Studio's page exports people by number, its snapshots by e-mail address as well."""
+    project = make_project(database, items=2)
+    task, other = tasks_of(project, tmp_path)
+    at = "2026-03-01T12:00:00.500000Z"
+
+    def export(*people: object) -> bytes:
+        said = [annotate(task, 1, "__none__", by=by, updated_at=at) for by in people]
+        return json.dumps([*said, annotate(other, 2, "__none__", by=people[0], updated_at=at)]).encode()
+
+    # both at the same instant, as a bulk action may leave it: still two people
+    numbers = export(1, 2)
+    addresses = export(*({"id": i, "email": f"{i}@example.org"} for i in (1, 2)))
+    given, again = (numbers, addresses) if first == "numbers" else (addresses, numbers)
+    assert import_answers(project, given, is_csv=False).added == 3
+    report = import_answers(project, again, is_csv=False)
+    assert (report.added, report.known, report.skipped) == (0, 3, [])
+    with project.store.read() as connection:
+        assert len(connection.execute(select(Annotator.name)).all()) == 2
+
+
+def test_a_task_that_nobody_answered_yet_is_no_bad_answer(make_project, tmp_path):
+    """JSON_MIN and CSV of all tasks have a row for each of these, without an annotation."""
+    project = make_project(items=2)
+    tasks = tasks_of(project, tmp_path)
+    row = {"id": 1, "annotation_id": None, "annotator": None, "answer": None, "lead_time": None}
+    report = import_answers(project, json.dumps([{**task["data"], **row} for task in tasks]).encode(), is_csv=False)
+    assert (report.added, report.known, report.skipped) == (0, 0, [])
+
+
 JSONISH = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -3,12 +3,13 @@
 import pytest
 from sqlalchemy import func, select, text
 
-from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, tables
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Note, Question, Slot, tables
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.audit import CommandLine, read_audit
 from shortlist.annotate.project.erasing import erase_item, erase_person
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import DATABASE
+from shortlist.annotate.queue.notes import Notes
 from shortlist.annotate.setup import export_file
 
 from ..conftest import people
@@ -95,6 +96,34 @@ def test_an_item_is_erased_with_its_answers(make_project, database):
             assert connection.execute(select(func.count()).where(Item.id == item)).scalar_one() == 0
     with pytest.raises(NotFound):
         erase_item(project, 2, CommandLine())
+
+
+def test_notes_go_with_their_person_or_item(make_project, database):
+    project = make_project(database, items=4, overlap=2)
+    queue, notes = project.queue(), Notes(project.store)
+    ada, ben = people(project, "Ada Unforgettable", "ben")
+    for annotator in (ada, ben):
+        for question in queue.next(annotator, hold=4):
+            for kind in ("comment", "flag"):
+                notes.add(annotator, question.id, kind, f"{kind} of {annotator} on {question.item_id}")
+            queue.skip(annotator, question.id, question.attempt)
+            notes.explain(annotator, question.id, question.attempt, "unclear")
+
+    def left() -> set[tuple[int, int, str, str]]:
+        with project.store.read() as connection:
+            rows = connection.execute(select(Note.annotator_id, Note.item_id, Note.kind, Note.text))
+            return {tuple(row) for row in rows}
+
+    before = left()
+    assert len(before) == 16
+    erase_person(project, ada, CommandLine())
+    assert left() == {note for note in before if note[0] == ben}
+    with project.store.read() as connection:
+        assert "Unforgettable" not in str([connection.execute(select(table)).all() for table in tables()])
+        assert connection.execute(select(func.count()).where(Answer.reason == "unclear")).scalar_one() == 4
+    erase_item(project, 2, CommandLine())
+    assert left() == {note for note in before if note[0] == ben and note[1] != 2}
+    check_sums(project)
 
 
 def test_what_is_erased_is_not_left_in_the_file(make_project):

@@ -16,13 +16,15 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from shortlist.annotate.db.schema import Answer, Item, Question, Slot, questions, slots
+from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, questions, slots
 from shortlist.annotate.db.statements import class_names, count_answer, insert_id, set_slot, settle_item
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
 from shortlist.annotate.project.people import find_annotator, insert_annotator
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import check_name
 from shortlist.errors import InputError
+
+PREFIX = "label-studio:"  # of the names of people who come from there
 
 
 @dataclass
@@ -95,7 +97,7 @@ def _read_json(data: bytes) -> Iterator[Found]:
             raise InputError(f"task {place}: expected an object")
         where = f"task {task.get('id', place)}"
         if "annotations" not in task:
-            yield _flat(where, task)
+            yield from _flat(where, task)
             continue
         content = task.get("data")
         stochastic = content.get("stochastic") if isinstance(content, dict) else None
@@ -121,13 +123,15 @@ def _read_csv(data: bytes) -> Iterator[Found]:
     csv.field_size_limit(10_000_000)
     try:
         for place, row in enumerate(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))), start=1):
-            yield _flat(f"row {place}", {key: value for key, value in row.items() if key is not None})
+            yield from _flat(f"row {place}", {key: value for key, value in row.items() if key is not None})
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"not a CSV file in UTF-8: {error}") from error
 
 
-def _flat(where: str, row: dict[str, Any]) -> Found:
+def _flat(where: str, row: dict[str, Any]) -> Iterator[Found]:
     """A record of JSON_MIN or CSV: the data's fields beside `answer`, `annotator` and `lead_time`."""
+    if row.get("annotation_id", 0) in (None, ""):  # with all tasks exported: one that nobody has answered yet
+        return
     stochastic = row.get("stochastic")
     if isinstance(stochastic, str):
         try:
@@ -135,7 +139,7 @@ def _flat(where: str, row: dict[str, Any]) -> Found:
         except (ValueError, RecursionError):
             stochastic = None
     at = row.get("updated_at") or row.get("created_at")
-    return Found(where, stochastic, row.get("answer"), row.get("annotator"), row.get("lead_time"), at)
+    yield Found(where, stochastic, row.get("answer"), row.get("annotator"), row.get("lead_time"), at)
 
 
 def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
@@ -145,27 +149,33 @@ def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
     item_id = connection.execute(select(Item.id).where(Item.name == asked["item_id"])).scalar()
     if item_id is None:
         raise InputError(f"there is no item {asked['item_id']!r}")
-    annotator_id = _annotator(connection, found.annotator)
-    kind = "skip" if found.skipped else "answer"
-    known = _known(connection, annotator_id, item_id)
-    mine = [(said, class_id) for shown, said, class_id in known if shown == asked["classes"]]
-    if mine:
-        if (kind, answer) in mine:
-            return False
-        who = found.annotator.get("email") if isinstance(found.annotator, dict) else found.annotator
+    name, kind, now = _name(found.annotator), "skip" if found.skipped else "answer", _moment(found.at)
+    known, annotator_id = _known(connection, item_id), find_annotator(connection, name)
+    # the seed tells apart two tasks about an item that got the same list by chance
+    task = [one for one in known if (one.shortlist, one.seed) == (asked["classes"], asked["seed"])]
+    same = [one for one in task if (one.kind, one.class_id) == (kind, answer)]
+    if any(one.annotator_id == annotator_id or _is_same_person(one, name, now) for one in same):
+        return False
+    if any(one.annotator_id == annotator_id for one in task):
+        who = name.removeprefix(PREFIX)
         raise InputError(f"{who!r} answered the same list for item {asked['item_id']!r} differently before")
-    now = _moment(found.at)
+    if annotator_id is None:  # somebody new, without a way to sign in
+        annotator_id = insert_annotator(connection, name, time.time(), active=False)
     if found.skipped:
         _store_skip(connection, asked, item_id, annotator_id, found.seconds, now)
         return True
     # with an overlap, somebody may have had two tasks about an item, each with a list of its own: both answers are kept
-    slot_id, gold = _take_slot(
-        connection, item_id, None if any(said == "answer" for _, said, _ in known) else annotator_id
-    )
+    again = any(one.annotator_id == annotator_id and one.kind == "answer" for one in known)
+    slot_id, gold = _take_slot(connection, item_id, None if again else annotator_id)
     _log(connection, asked, (slot_id, item_id, annotator_id), "answer", answer, found.seconds, now)
     if not gold:
         settle_item(connection, item_id, -1)
     return True
+
+
+def _is_same_person(one: Any, name: str, now: float) -> bool:
+    """Whether this answer is known under the other kind of name: some exports have numbers, others e-mail addresses."""
+    return one.name.startswith(PREFIX) and ("@" in one.name) != ("@" in name) and one.answered_at == now
 
 
 def _store_skip(
@@ -241,23 +251,24 @@ def _check_answer(choice: Any, shown: list[int], names: Sequence[str]) -> int | 
     raise InputError(f"the answer {choice[:40]!r} is not on the shortlist")
 
 
-def _annotator(connection: Connection, by: Any) -> int:
-    """The annotator of this name; a new one is added, without a way to sign in."""
+def _name(by: Any) -> str:
+    """What we call the person: by e-mail address or, in an export without, by number."""
     if isinstance(by, dict):
         by = by.get("email") or by.get("id")
-    name = check_name(f"label-studio:{'unknown' if by in (None, '') else by}", "annotator")
-    known = find_annotator(connection, name)
-    return insert_annotator(connection, name, time.time(), active=False) if known is None else known
+    return check_name(f"{PREFIX}{'unknown' if by in (None, '') else by}", "annotator")
 
 
-def _known(connection: Connection, annotator_id: int, item_id: int) -> list[tuple[list[int], str, int | None]]:
-    """What this annotator said about the item so far, and to which lists."""
+def _known(connection: Connection, item_id: int) -> Sequence[Any]:
+    """What was said about the item so far, by whom, when and to which lists."""
     statement = (
-        select(Question.shortlist, Answer.kind, Answer.class_id)
+        select(Question.annotator_id, Annotator.name, Question.shortlist, Question.seed)
+        .add_columns(Answer.kind, Answer.class_id, Answer.answered_at)
+        .join_from(Slot, Question, Question.slot_id == Slot.id)  # of slots there is an index by item
         .join(Answer, Answer.question_id == Question.id)
-        .where(Question.annotator_id == annotator_id, Question.item_id == item_id, Answer.kind.in_(("answer", "skip")))
+        .join(Annotator, Annotator.id == Question.annotator_id)
+        .where(Slot.item_id == item_id, Answer.kind.in_(("answer", "skip")))
     )
-    return [(row.shortlist, row.kind, row.class_id) for row in connection.execute(statement)]
+    return connection.execute(statement).all()
 
 
 def _take_slot(connection: Connection, item_id: int, annotator_id: int | None) -> tuple[int, bool]:
