@@ -215,7 +215,9 @@ def serve(
     test: Test = None,
     features: Features = None,
 ) -> None:
-    """Serve a project; prints an owner's one-time link at the first start.
+    """Serve a project.
+
+    At the first start it prints a link for an owner, which works once.
 
     With a policy, a model that is trained alongside chooses the shortlists, and after None other classes are shown.
 

@@ -29,7 +29,9 @@ def backup(project: Folder, out: Annotated[Path, typer.Argument(help="The .zip t
 
 
 def check(project: Folder) -> None:
-    """Look for damage: the database's own check, figures that do not add up, files that are gone.
+    """Look for damage in a project.
+
+    The database's own check, figures that do not add up, files that are gone.
 
     Exits with 1 if anything is found. A server may be running.
 
