@@ -19,7 +19,9 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +97,20 @@ def scores_like_a_poor_model(y: NDArray[np.int64], num_classes: int, seed: int) 
     return overconfident
 
 
-def run(data: LoopData, seeds: int, wanted: str | None) -> dict[str, Any]:
+def run(data: LoopData, seeds: int, wanted: str | None, jobs: int) -> dict[str, Any]:
     settings = LoopSettings(
         policy=Policy("adaptive", max_size=SIZE["banking77"]), l2=L2["banking77"], retrain_every=1000
     )
     full = [full_labels(data, settings, seed=0, shares=(0.5, 1.0))]
+    known = starts(data)
+    ways = [way for way in known if wanted is None or way in (BASE, *wanted.split(";"))]
+    _work.update(data=data, settings=settings, starts=known)  # what the processes are born with
     curves: dict[str, list[Curve]] = {}
-    for way, start in starts(data).items():
-        if wanted is not None and way not in (BASE, *wanted.split(";")):
-            continue
-        curves[way] = [one_run(data, settings, way, seed, start(seed)) for seed in range(seeds)]
-        print(row(figures(curves[way], curves[BASE], full)), flush=True)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        runs = pool.map(_of_a_process, *zip(*((way, seed) for way in ways for seed in range(seeds)), strict=True))
+        for way in ways:
+            curves[way] = [next(runs) for _ in range(seeds)]
+            print(row(figures(curves[way], curves[BASE], full)), flush=True)
     return {
         "data": data.name,
         "items": len(data.y),
@@ -120,6 +125,13 @@ def run(data: LoopData, seeds: int, wanted: str | None) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+_work: dict[str, Any] = {}
+
+
+def _of_a_process(way: str, seed: int) -> Curve:
+    return one_run(_work["data"], _work["settings"], way, seed, _work["starts"][way](seed))
 
 
 def one_run(data: LoopData, settings: LoopSettings, way: str, seed: int, start: Start) -> Curve:
@@ -193,6 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", help="some starts, separated by ;")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, a process each")
     parser.add_argument("--held-out", action="store_true", help="score on held-out training data, write nothing")
     parser.add_argument("--table", action="store_true", help="print the committed figures")
     options = parser.parse_args()
@@ -201,7 +214,7 @@ def main() -> None:
         return
     data = held_out("banking77") if options.held_out else loop_data(load("banking77"))
     started = time.perf_counter()
-    result = run(data, options.seeds, options.only)
+    result = run(data, options.seeds, options.only, options.jobs)
     result["run_seconds"] = round(time.perf_counter() - started)
     print(table(result))
     if not options.held_out:
