@@ -240,7 +240,7 @@ def test_lowest_versions_are_the_bounds() -> None:
         *(row for extra in ("train", "annotate", "activeml", "ray") for row in extras[extra]),
     ]
     bounds = dict(
-        re.fullmatch(r"([\w-]+)(?:\[binary\])?>=([\d.]+)", row).groups() for row in rows if "[train]" not in row
+        re.fullmatch(r"([\w-]+)(?:\[binary\])?>=([\d.]+)(?:;.*)?", row).groups() for row in rows if "[train]" not in row
     )  # type: ignore[union-attr]
     lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
     lowest = dict(line.split("==") for line in lines if not line.startswith("#"))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from shortlist.policies.loop import Loop
 from shortlist.policies.noise import Log, Mistakes, simulate_answers
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.economy import Comparison, aware
+from shortlist.policies.simulation.rivals import ACTIVE, CONFORMAL, TYPE_AHEAD
 from shortlist.policies.simulation.simulate import full_labels, random_shortlists, run_loop
 
 QUICK = LoopSettings(policy=Policy("adaptive", max_size=3), retrain_every=300, l2=0.03)
@@ -225,8 +227,10 @@ def test_the_comparison_reports_every_way(blobs):
     curves = wanted.run(blobs, lambda way, seed, reads: told.append((way, seed, reads)))
     result = wanted.report(blobs, curves)
     names = [way["way"] for way in result["ways"]]
+    rivals = [TYPE_AHEAD, *([ACTIVE] if find_spec("skactiveml") else []), CONFORMAL]
     assert names == [
         "full labels",
+        *rivals,
         "adaptive, mistakes modelled",
         "adaptive, answers taken as right",
         "random 3, once",

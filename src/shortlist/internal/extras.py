@@ -7,7 +7,10 @@ from shortlist.errors import InputError
 
 EXTRAS = {
     "train": ("safetensors", "torch"),
-    "annotate": ("alembic", "fastapi", "itsdangerous", "psycopg", "pydantic", "sqlalchemy", "starlette", "uvicorn"),
+    "annotate": (
+        *("alembic", "fastapi", "httptools", "itsdangerous", "psycopg", "pydantic"),
+        *("sqlalchemy", "starlette", "uvicorn", "uvloop"),
+    ),
     "embeddings": ("sentence_transformers",),
     "activeml": ("skactiveml",),
     "ray": ("ray",),

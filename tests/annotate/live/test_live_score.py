@@ -15,6 +15,7 @@ from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import Settings
 from shortlist.annotate.project.score import SCORE, read_score
 from shortlist.annotate.project.sources import Source
+from shortlist.data import Split
 from shortlist.errors import InputError
 
 from ..conftest import people
@@ -127,7 +128,7 @@ def test_items_added_later_may_be_in_the_sample(project):
 
 @pytest.mark.parametrize("plan", [LivePlan(size=3, score=False), LivePlan(size=3, test="digits")])
 def test_without_a_sample_all_is_learned_from(project, plan, monkeypatch):
-    monkeypatch.setattr("shortlist.annotate.live.items._test_data", lambda *_: ([WORDS[0]], np.array([0])))
+    monkeypatch.setattr("shortlist.annotate.live.items._test_data", lambda *_: Split([WORDS[0]], np.array([0])))
     (ada,) = people(project, "ada")
     trainer = Trainer(project, plan)
     (project.live / SCORE).write_text("{}")
