@@ -1,6 +1,7 @@
 # make demo    the idea in two minutes: a table here and demo/report.html
 # make quick   most tests in a minute and a half: no browser, PostgreSQL, kernels, kill -9, docs (tests/conftest.py)
 # make test    everything CI runs: check, docs, then every test
+# make kernels every check of the GPU kernels on the CPU (minutes); make test leaves the longest out while nothing has changed
 # make check   ruff, mypy --strict, import-linter
 # make docs    the documentation as a site in site/; a dead link fails
 # make lowest  make quick with the lowest versions that pyproject.toml allows, in .venv-lowest
@@ -26,7 +27,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c $(CON
 # last tests are the longest (kernels in an interpreter), and would all wait for one worker
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
 
-.PHONY: demo quick test check docs lowest extras install
+.PHONY: demo quick test kernels check docs lowest extras install
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -37,6 +38,10 @@ quick: $(INSTALLED_DEV)
 
 test: check docs
 	$(PYTEST)
+
+kernels: $(INSTALLED_DEV)
+	SHORTLIST_KERNELS=1 $(PYTEST) -m kernels
+	$(BIN)/python tests/training/fleet/checked.py
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check --output-format concise .

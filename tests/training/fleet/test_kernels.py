@@ -13,12 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from .checked import RECORD, digest
+
 SCRIPT = Path(__file__).with_name("kernel_check.py")
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 
+LONGEST = ("resnet_cuda", "resnet_some", "run", "sets", "views")
+
+
 def errors_of(check: str) -> dict[str, float]:
+    if check in LONGEST and "SHORTLIST_KERNELS" not in os.environ and digest() == RECORD.read_text().strip():
+        pytest.skip("nothing that it looks at has changed since it passed (make kernels runs it)")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, str(SCRIPT), check], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
