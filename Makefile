@@ -41,7 +41,7 @@ test: check docs
 
 kernels: $(INSTALLED_DEV)
 	SHORTLIST_KERNELS=1 $(PYTEST) -m kernels
-	$(BIN)/python tests/training/fleet/checked.py
+	$(BIN)/python -m tests.training.fleet.checked
 
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check --output-format concise .

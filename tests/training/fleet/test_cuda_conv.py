@@ -14,9 +14,13 @@ from shortlist.training.fleet.conv.conv import ConvShape
 from shortlist.training.fleet.lenet.layout import second_shape
 from shortlist.training.fleet.resnet.layout import blocks_of
 
+from .checked import unless_checked
 from .cuda_on_cpu import COMPILER, compiled
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU")
+pytestmark = [
+    unless_checked,
+    pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU"),
+]
 
 R, B = 2, 3
 SHAPES = {  # places, stride, height, width, inputs, outputs, rows, columns; block sizes of both kernels

@@ -10,9 +10,13 @@ from shortlist.training.fleet.lenet import by_cuda as fleet_lenet_cuda
 from shortlist.training.fleet.lenet.by_cuda import LayerTiles
 from shortlist.training.fleet.lenet.layout import C1_PAD, C2, C2_PAD, K1, MOMENTS, N1, N2, TAPS
 
+from .checked import unless_checked
 from .cuda_on_cpu import COMPILER, compiled
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU")
+pytestmark = [
+    unless_checked,
+    pytest.mark.skipif(COMPILER is None, reason="g++ is not there to compile the kernels for the CPU"),
+]
 
 R, ITEMS = 2, 9
 SIZES = {"digits": (4, 4, 6), "wide": (2, 6, 5), "Fashion": (14, 14, 5)}
