@@ -53,8 +53,7 @@ class Annotator(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        wait = max(0.0, self.tally.start - time.monotonic()) + self.dice.random() * self.think
-        self.loop.call_later(wait, self.ask)
+        self.loop.call_later(max(0.0, self.tally.start - time.monotonic()), self.ask)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.leave("the connection was lost")
@@ -115,12 +114,18 @@ class Annotator(asyncio.Protocol):
 async def crowd(port: int, tokens: list[str], think: float, seconds: float) -> dict[str, Any]:
     """All annotators at once; those who think begin spread over that time."""
     loop = asyncio.get_running_loop()
-    start = time.monotonic() + 0.5 + len(tokens) / 500  # time to connect
+    start = time.monotonic() + (0.0 if think else 0.5 + len(tokens) / 500)  # time to connect, where all begin at once
     tally = Tally(start, start + seconds)
-    for seed, token in enumerate(tokens):
-        person = Annotator(port, token, think, tally, seed)
+    people = [Annotator(port, token, think, tally, seed) for seed, token in enumerate(tokens)]
+
+    async def come(person: Annotator) -> None:
+        # a server cuts connections that say nothing for long, so who begins later connects later
+        await asyncio.sleep(person.dice.random() * think)
         await loop.create_connection(person.itself, "127.0.0.1", port)
+
+    coming = [asyncio.create_task(come(person)) for person in people]
     before = cpu_seconds()
+    await asyncio.gather(*coming)
     await asyncio.wait_for(tally.done, seconds + 120)
     pairs = len(tally.times["pair"])
     return {
