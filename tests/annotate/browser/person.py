@@ -60,9 +60,9 @@ class Person:
         self.settle()
 
     def tab(self, name: str) -> None:
-        """Open one of the owner's pages by its tab."""
+        """Open one of the owner's pages by its tab, and wait until its script listens."""
         self.page.locator(f"#tabs a[href$='#{name}']").click()
-        self.page.wait_for_selector(f"#tab-{name}:not([hidden])")
+        self.page.wait_for_selector(f"#tab-{name}:not([hidden]):not([inert])")
 
     # -- the annotator's page ----------------------------------------------------------------------------------------
 

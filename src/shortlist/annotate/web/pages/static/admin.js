@@ -6,6 +6,7 @@ import { count } from "./figures.js";
 const RENEW_MS = 3000;
 const TABS = ["overview", "people", "items", "classes", "instructions", "data", "settings"];
 const opened = new Map();
+const starting = new Set();
 let status = null;
 
 // Show what a request says that failed; true if all went well.
@@ -33,15 +34,26 @@ async function open() {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (!opened.has(name)) {
-    const { start } = await import(`./owner-${name}.js`);
-    opened.set(name, (await start({ trying, refresh })) ?? (() => {}));
-  }
   await refresh();
+}
+
+// A page takes no input before its script listens: the browser itself would send the form, and load everything anew.
+async function start(name) {
+  if (opened.has(name) || starting.has(name)) return;
+  starting.add(name);
+  at(`tab-${name}`).inert = true;
+  try {
+    const script = await import(`./owner-${name}.js`);
+    opened.set(name, (await script.start({ trying, refresh })) ?? (() => {}));
+    at(`tab-${name}`).inert = false;
+  } finally {
+    starting.delete(name);
+  }
 }
 
 async function refresh() {
   await trying(async () => {
+    await start(current());
     status = await call("GET", "/status");
     at("title").textContent = status.title;
     document.title = `${status.title} · Admin · Shortlist`;

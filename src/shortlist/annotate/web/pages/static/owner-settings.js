@@ -6,6 +6,7 @@ const FIELDS = { title: "set-title", policy: "set-policy", size: "set-size", ove
 
 export async function start({ refresh }) {
   fill(await call("GET", "/settings"));
+  await log();
   at("settings").addEventListener("submit", async (event) => {
     event.preventDefault();
     const wanted = Object.fromEntries(Object.entries(FIELDS).map(([name, id]) => [name, at(id).type === "number" ? at(id).valueAsNumber : at(id).value]));
@@ -18,7 +19,6 @@ export async function start({ refresh }) {
       at("settings-said").textContent = error instanceof ApiError ? error.message : "No connection: not saved.";
     }
   });
-  await log();
 }
 
 function fill(now) {
