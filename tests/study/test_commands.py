@@ -402,8 +402,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("deaf", [False, True], ids=["foreground", "background"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "deaf"), [*((moment, False) for moment in MOMENTS), ("inside a run", True)])
 def test_ctrl_c_keeps_what_is_done(tmp_path, moment, deaf):
     """A script's background process starts deaf to Ctrl-C; the study listens at every moment all the same."""
     words = [*WORDS, "--methods", "sl,rc", "--epochs", "20", "--results", str(tmp_path)]
