@@ -28,7 +28,7 @@ class Server:
         command = [*COMMAND, "serve", str(folder), "--port", str(port), *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ), text=True)
 
-    def wait(self, seconds: float = 30) -> None:
+    def wait(self, seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -49,7 +49,7 @@ class Caller:
     """One client with a token, on one kept connection; an OSError or HTTPException when the server is gone."""
 
     def __init__(self, port: int, token: str) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:

@@ -120,7 +120,7 @@ def test_the_command_prints_the_address_and_goes_on_with_the_project(tmp_path):
         assert post("file", table(tmp_path / "up").read_bytes())["labelled"] == 20
         made = post("make", b'{"title": "Mine"}')
         assert Path(made["folder"]).samefile(tmp_path / "mine")
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while time.monotonic() < end:  # the project's own server takes the place of the first one
             connection.close()
             connection.request("GET", "/join")

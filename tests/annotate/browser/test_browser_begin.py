@@ -42,7 +42,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         with owner.context.expect_page() as opened:
             owner.page.locator("#to-you").click()
         owner.page, page = opened.value, owner.page
-        owner.page.set_default_timeout(15_000)
+        owner.page.set_default_timeout(60_000)
         answered = answer_all(owner)
         page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
         page.wait_for_url("**/admin*")

@@ -345,7 +345,7 @@ def test_features_of_ones_own_are_joined_by_item(make_project, tmp_path):
 # -- thread and process ------------------------------------------------------------------------------------------------
 
 
-def wait_for(ready, seconds=60.0):
+def wait_for(ready, seconds=120.0):
     end = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < end

@@ -123,7 +123,7 @@ def test_the_trainer_dies_with_its_server_even_in_the_middle_of_a_computation(tm
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as server:
         child = int(server.stdout.readline())
         server.kill()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while _alive(child) and time.monotonic() < end:
         time.sleep(0.02)
     gone = not _alive(child)

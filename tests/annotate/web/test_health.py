@@ -112,7 +112,7 @@ def test_backups_are_written_kept_and_restored(make_project, tmp_path, monkeypat
 def test_backups_come_by_themselves(make_project):
     project = make_project(items=3)
     with backing_up(project, Schedule(3600, 2)):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not list((project.folder / BACKUPS).glob("*.zip")):
             assert time.monotonic() < end
             time.sleep(0.02)

@@ -121,7 +121,7 @@ def test_uploads_say_what_they_will_do_and_do_it(make_site):
 
 def finished(owner, reply):
     assert reply.status_code == 202
-    found, end = reply.json(), time.monotonic() + 20
+    found, end = reply.json(), time.monotonic() + 60
     while found["state"] == "running" and time.monotonic() < end:
         time.sleep(0.01)
         found = owner.get(f"/api/v1/uploads/{found['id']}").json()

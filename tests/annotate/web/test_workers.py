@@ -23,7 +23,7 @@ def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -31,7 +31,7 @@ def until(condition, seconds=20.0):
 
 
 def ask(port: int, method: str, path: str, token: str = "", body=None, **headers) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"X-Shortlist": "1", "Content-Type": "application/json", **headers}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     try:
