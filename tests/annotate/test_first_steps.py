@@ -1,13 +1,17 @@
 """`shortlist annotate` without a project: what is found in a file, who may ask, and what is made of it."""
 
 import http.client
+import io
 import json
 import signal
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import quote
+from zipfile import ZipFile
 
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
 from shortlist.annotate.first_steps import look_at, make_project
@@ -16,6 +20,7 @@ from shortlist.annotate.web.api.begin_models import Wishes
 from shortlist.annotate.web.begin import Beginning
 from shortlist.errors import InputError
 
+from .browser.projects import sound
 from .running import COMMAND
 
 WORDS = {"lost card": "I lost my card", "exchange rate": "what is the exchange rate", "top up": "my top up failed"}
@@ -77,6 +82,97 @@ def test_the_project_asks_about_what_has_no_class(tmp_path):
     with pytest.raises(InputError, match="no column 'nope'"):
         make_project(tmp_path, path, Wishes(title="b", text_column="nope"))
     assert not (tmp_path / "b").exists()
+
+
+PIXEL = io.BytesIO()
+Image.new("RGB", (8, 8), (200, 30, 30)).save(PIXEL, "PNG")
+
+
+def pictures(*names: str) -> bytes:
+    """A .zip of them."""
+    out = io.BytesIO()
+    with ZipFile(out, "w") as zipped:
+        for name in names:
+            zipped.writestr(name, PIXEL.getvalue())
+    return out.getvalue()
+
+
+def sender(beginning: Beginning):
+    client = TestClient(beginning.app(8123), base_url="http://127.0.0.1:8123")
+    key = {"Authorization": f"Bearer {beginning.token}"}
+
+    def send(path: str, content: bytes, name: str = "") -> dict:
+        return client.post(f"/api/begin/{path}", content=content, headers={**key, "X-Name": quote(name)}).json()
+
+    return send
+
+
+def test_pictures_in_a_zip_and_folders_that_are_classes(tmp_path):
+    made: list[Path] = []
+    beginning = Beginning(
+        look_at, lambda path, wishes: {"x": str(made.append(make_project(tmp_path, path, wishes)))}, int
+    )
+    send = sender(beginning)
+    good = [f"birds/{name}/{i} ü.png" for name in ("robin", "wren") for i in range(3)]
+    evil = [
+        "../evil.png",
+        "/tmp/evil.png",
+        "birds/../../evil.png",
+        "birds/.hidden.png",
+        "__MACOSX/birds/x.png",
+        "a.exe",
+    ]
+    found = send("file", pictures(*good, *evil, "birds/notes.txt"), "my birds.zip")
+    assert (found["rows"], found["columns"], found["text_column"], found["label_column"]) == (
+        6,
+        ["folder"],
+        "",
+        "folder",
+    )
+    assert (found["classes"], found["labelled"]) == (["robin", "wren"], 6)
+    assert not list(tmp_path.rglob("evil.png"))
+    typed = {"label_column": "", "classes": ["robin", "wren", "other"], "title": "Birds", "size": 2}
+    assert send("look", json.dumps(typed).encode())["labelled"] == 0
+    assert "no column 'color'" in send("look", b'{"label_column": "color"}')["message"]
+    assert send("make", json.dumps(typed).encode()) == {"x": "None"}
+    with Project.open(made[0]) as project:
+        assert project.settings.live["policy"] == "adaptive"
+        assert project.status()["progress"]["total"] == 6
+    assert send("make", b'{"title": "Sorted", "classes": ["wren", "tit"]}') == {"x": "None"}
+    with Project.open(made[1]) as project:  # what lies in the folder of a class is known
+        assert project.status()["progress"]["total"] == 3
+    beginning.close()
+
+
+def test_pictures_and_sounds_one_by_one(tmp_path):
+    beginning = Beginning(look_at, lambda path, wishes: {"made": str(make_project(tmp_path, path, wishes))}, int)
+    send = sender(beginning)
+    assert send("file?place=0&of=3", PIXEL.getvalue(), "a.png") == {}
+    assert send("file?place=1&of=3", b"no picture", "readme.txt") == {}
+    found = send("file?place=2&of=3", sound(1), "b.wav")
+    assert (found["rows"], found["columns"], found["classes"]) == (2, [], [])
+    made = send("make", b'{"title": "Both", "classes": ["loud", "quiet"]}')
+    with Project.open(Path(made["made"])) as project:
+        assert project.settings.live is None, "no model learns from sounds"
+        assert project.status()["items"] == 2
+    assert send("file", PIXEL.getvalue(), "alone.png")["rows"] == 1
+    beginning.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.zip", b"not one", "cannot be read"),
+        ("a.zip", pictures("a.txt"), "no picture and no sound"),
+        ("a.zip", pictures("a.png")[:-30], "cannot be read"),
+    ],
+)
+def test_a_bad_zip_is_refused_in_one_line(name, content, words):
+    beginning = Beginning(look_at, lambda path, wishes: {}, int)
+    message = sender(beginning)("file", content, name)["message"]
+    assert words in message
+    assert "\n" not in message
+    beginning.close()
 
 
 def test_only_this_machine_with_the_token_is_answered(tmp_path):

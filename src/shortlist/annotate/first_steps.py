@@ -1,4 +1,4 @@
-"""`shortlist annotate` without a project: a page that makes one from an uploaded table, and then serves it."""
+"""`shortlist annotate` without a project: a page that makes one from uploaded files, and then serves it."""
 
 import json
 import os
@@ -13,6 +13,7 @@ import numpy as np
 from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.annotate.setup import init_project
 from shortlist.annotate.web.api.begin_models import FirstLook, Guess, Wishes
 from shortlist.annotate.web.begin import Beginning
@@ -26,13 +27,17 @@ LOOKED_AT = 2000  # texts: a first look is quick
 MOST_CLASSES = 1000  # distinct values: more are no classes, but words of their own
 LONGEST_CLASS = 80
 POLICY = "adaptive"
+FOLDER = "folder"
 Column = list[str]
 
 
 def look_at(path: Path, wishes: Wishes) -> FirstLook:
-    """What an uploaded table holds, and what names of classes already say about its texts."""
+    """What an uploaded table holds, and what names of classes already say about its texts; or a folder of pictures."""
+    if path.is_dir():
+        return _look_at_folder(path, wishes)
     if path.suffix.lower() not in TABLE_SUFFIXES:
-        raise InputError(f"a file {path.suffix or 'without an ending'}: expected a table ({', '.join(TABLE_SUFFIXES)})")
+        what = f"a file {path.suffix or 'without an ending'}"
+        raise InputError(f"{what}: expected a table ({', '.join(TABLE_SUFFIXES)}), pictures, sounds or a .zip of them")
     table = {name: ["" if value is None else str(value) for value in rows] for name, rows in read_table(path).items()}
     if not table or not next(iter(table.values())):
         raise InputError("the file has no rows")
@@ -52,6 +57,37 @@ def look_at(path: Path, wishes: Wishes) -> FirstLook:
         labelled=sum(value in set(classes) for value in labels),
         guesses=_guesses(table[text], classes),
     )
+
+
+def _look_at_folder(folder: Path, wishes: Wishes) -> FirstLook:
+    """Pictures and sounds; where each lies in one of several folders, those may be their classes."""
+    folders = [_folder_of(source) for source in _good(folder)]
+    if not folders:
+        raise InputError("no picture and no sound was found")
+    several = "" not in folders and len(set(folders)) > 1
+    label = (FOLDER if several else "") if wishes.label_column is None else wishes.label_column
+    if label not in (("", FOLDER) if several else ("",)):
+        raise InputError(f"there is no column {label!r}: pictures and sounds have their folders at the most")
+    classes = [name.strip() for name in wishes.classes] or sorted(set(folders) if label else ())
+    return FirstLook(
+        rows=len(folders),
+        columns=[FOLDER] if several else [],
+        text_column="",
+        label_column=label,
+        classes=list(dict.fromkeys(classes)),
+        labelled=sum(name in set(classes) for name in folders) if label else 0,
+        guesses=[],
+    )
+
+
+def _good(folder: Path) -> list[Source]:
+    return [source for source in find_sources(folder) if source.problem is None]
+
+
+def _folder_of(source: Source) -> str:
+    """The outermost folder; empty where the file lies in none."""
+    first, _, rest = source.name.partition("/")
+    return first if rest else ""
 
 
 def _text_column(table: dict[str, Column]) -> str:
@@ -87,7 +123,10 @@ def _guesses(texts: Column, classes: list[str]) -> list[Guess]:
 
 
 def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
-    """A project below `parent` from the table; rows that have a class are known, the others are asked about."""
+    """A project below `parent` from the table, or the folder of pictures and sounds.
+
+    What has a class is known, the rest is asked about.
+    """
     look = look_at(path, wishes)
     if len(look.classes) < 2:
         raise InputError(f"{len(look.classes)} classes: expected at least two, one per line")
@@ -98,17 +137,23 @@ def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
     classes = path.with_name("classes.txt")
     classes.write_text("\n".join(look.classes) + "\n", encoding="utf-8")
     known = _write_known(path, look) if look.labelled else None
-    additions = Additions(items=path, classes=classes, known=known, text_column=look.text_column)
-    init_project(folder, additions, title=title, size=min(wishes.size, len(look.classes)), policy=POLICY)
+    additions = Additions(items=path, classes=classes, known=known, text_column=look.text_column or None)
+    learns = path.is_file() or all(source.kind == "image" for source in _good(path))  # not from sounds, nor from both
+    size = min(wishes.size, len(look.classes))
+    init_project(folder, additions, title=title, size=size, policy=POLICY if learns else None)
     return folder
 
 
 def _write_known(path: Path, look: FirstLook) -> Path:
     """The rows that have a class, as a table with item and class."""
-    table, known = read_table(path), path.with_name("known.jsonl")
-    labels = ["" if value is None else str(value).strip() for value in table[look.label_column]]
-    names = item_names(table, path, None) or [str(row) for row in range(len(labels))]
+    if path.is_dir():
+        names, labels = zip(*((source.name, _folder_of(source)) for source in _good(path)), strict=True)
+    else:
+        table = read_table(path)
+        labels = tuple("" if value is None else str(value).strip() for value in table[look.label_column])
+        names = tuple(item_names(table, path, None) or map(str, range(len(labels))))
     rows = [{"item": name, "class": label} for name, label in zip(names, labels, strict=True) if label in look.classes]
+    known = path.with_name("known.jsonl")
     known.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return known
 

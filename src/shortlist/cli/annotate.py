@@ -1,5 +1,6 @@
 """`shortlist annotate`: a project of items, people and answers. Each command imports what it needs when it runs."""
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -223,6 +224,7 @@ def serve(
 
     Example: shortlist annotate serve birds --policy adaptive
     """
+    gc.disable()  # it would look through all that the imports bring, again and again; `serve` turns it on
     from shortlist.annotate import Address, Project, serve_project
 
     address = Address(host, port, certificate, key, allow_plain_http, public_url, proxy)

@@ -10,7 +10,7 @@ import pytest
 
 from shortlist.annotate.project.project import Project
 
-from ..running import Server, free_port
+from .forked import ForkedServer
 from .person import Person
 from .projects import make_project
 
@@ -40,8 +40,8 @@ class Running:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.port = free_port()
-        self.server: Server | None = None
+        self.port = 0  # any free one; after a kill the same again
+        self.server: ForkedServer | None = None
         self.start()
 
     @property
@@ -49,9 +49,10 @@ class Running:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.server = Server(self.project.folder, self.port)
-        self.admin_link = self.server.process.stdout.readline().split()[-1]
-        self.server.wait()
+        self.server = ForkedServer(self.project.folder, self.port)
+        said = self.server.process.stdout.readline()
+        self.port = self.port or int(said.partition("http://127.0.0.1:")[2].partition("/")[0])
+        self.admin_link = said.split()[-1]
 
     def kill(self) -> None:
         if self.server is not None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+PATIENCE = 60_000  # milliseconds: a busy machine takes its time, and nobody waits for as long where all is well
 NETWORK = ("net::ERR_", "Failed to load resource", "the server responded with a status")
 
 
@@ -18,7 +19,7 @@ class Person:
 
     def open_page(self) -> None:
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", self._listen)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
@@ -51,6 +52,22 @@ class Person:
         """Wait until so much time has passed on the page's own clock: where time is what a test is about."""
         end = self.page.evaluate("performance.now()") + milliseconds
         self.page.wait_for_function("end => performance.now() >= end", arg=end)
+
+    def hold(self) -> None:
+        """From now on no item counts as seen until `release`, however slow the machine is."""
+        self.page.evaluate(
+            """() => {
+              const [wait, held] = [window.setTimeout, []];
+              window.setTimeout = (act, after, ...more) => after === 200 ? held.push(act) : wait(act, after, ...more);
+              window.release = () => {
+                window.setTimeout = wait;
+                held.forEach((act) => act());
+              };
+            }"""
+        )
+
+    def release(self) -> None:
+        self.page.evaluate("release()")
 
     def renewed(self, path: str) -> None:
         """Wait until the page has asked for `path` once more, by itself, and shown the reply."""

@@ -53,7 +53,7 @@ def test_no_violation(run_project, person, scheme):
     header = {"X-Shortlist": "1"}
     for value in (0.2, 0.6, 0.8):
         assert client.post(f"{site.url}/api/v1/measures", data={"name": "accuracy", "value": value}, headers=header).ok
-    admin.page.wait_for_selector("#curve svg", timeout=60_000)
+    admin.page.wait_for_selector("#curve svg")
     check(admin)
     admin.tab("people")
     admin.tab_to("#name")

@@ -10,6 +10,8 @@ import pytest
 
 from ..running import COMMAND
 from ..test_first_steps import WORDS
+from .person import PATIENCE
+from .projects import picture
 from .test_browser_axe import check
 
 pytestmark = pytest.mark.browser
@@ -42,24 +44,56 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         with owner.context.expect_page() as opened:
             owner.page.locator("#to-you").click()
         owner.page, page = opened.value, owner.page
-        owner.page.set_default_timeout(60_000)
+        owner.page.set_default_timeout(PATIENCE)
         answered = answer_all(owner)
         page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
         page.wait_for_url("**/admin*")
-        page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=60_000)
+        page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=3 * PATIENCE)
         assert answered >= 36
         reply = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/status").json()
         assert reply["score"]["accuracy"] > 0.8
         labels = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/export/labels.csv").text()
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
     right = list(csv.DictReader(labels.splitlines()))
     assert len(right) == 36
     for row in right:
         assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"]) % 3]
     assert Path(tmp_path / "customer-messages" / "project.json").is_file()
+
+
+def test_from_a_folder_of_pictures_to_a_question(person, tmp_path):
+    for name in ("robin", "wren"):
+        (tmp_path / "garden_birds" / name).mkdir(parents=True)
+        for i in range(4):
+            (tmp_path / "garden_birds" / name / f"{i}.png").write_bytes(picture(i))
+    (tmp_path / "garden_birds" / "notes.txt").write_text("no picture")
+    process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        owner = person(viewport={"width": 360, "height": 740}).go(process.stdout.readline().split()[-1])
+        owner.page.set_input_files("#whole", tmp_path / "garden_birds")
+        owner.page.locator("#read", has_text="8 pictures").wait_for()
+        assert owner.page.locator("#title").input_value() == "garden birds"
+        assert owner.page.locator("#classes").input_value() == "robin\nwren"
+        assert "8 of 8 rows" in owner.page.locator("#labelled").inner_text()
+        assert owner.page.locator("#text-column").is_hidden()
+        check(owner)
+        owner.page.locator("#label-column").select_option("")
+        owner.page.locator("#counted", has_text="0 classes").wait_for()
+        owner.page.fill("#classes", "robin\nwren\nother")
+        owner.page.locator("#counted", has_text="3 classes").wait_for()
+        owner.page.get_by_role("button", name="Make the project").click()
+        owner.page.locator("#ready").wait_for()
+        owner.page.locator("#to-you").evaluate("link => { link.target = '_self'; link.click(); }")
+        owner.ready()
+        assert owner.page.locator("#item img").evaluate("image => image.naturalWidth") == 320
+        assert sorted(owner.choices()) == ["other", "robin", "wren"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        process.stdout.close()
 
 
 def answer_all(owner) -> int:

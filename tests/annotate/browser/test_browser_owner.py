@@ -171,6 +171,63 @@ def test_files_come_in_and_classes_change(run_project, person):
     assert "PIN blocked" in names
 
 
+def test_an_item_of_each_kind_among_150_classes(run_project, person):
+    names = [f"a class with a rather long name of its own, number {k}" for k in range(150)]
+    site = run_project(items=3, kinds="text image audio", classes=names, size=150)
+    ada, queue = People(site.project).invite("Ada")[0], site.project.queue()
+    for _ in range(3):
+        (q,) = queue.next(ada)
+        queue.answer(ada, q.id, 0, 77, 2.0)
+    owner = person().go(site.admin_link)
+    owner.tab("items")
+    owner.page.locator("#items button").first.click()
+    shown = owner.page.locator("#item-shown")
+    for size, (width, height) in SIZES.items():
+        owner.page.set_viewport_size({"width": width, "height": height})
+        for kind in ("p", "img", "audio"):
+            shown.locator(kind).wait_for()
+            owner.page.wait_for_function(
+                """() => {
+                  const made = document.querySelector("#item-shown > *");
+                  return made.naturalWidth === 320 || made.duration === 0.5 || made.textContent === "Text number 0";
+                }"""
+            )
+            owner.page.locator("#history li", has_text=f"Ada answered {names[77]} after 2.0 s").wait_for()
+            for part in ("#item-close", "#correct-class", "#item-after"):  # the long list of what was shown is below
+                box = owner.page.locator(part).bounding_box()
+                assert box["x"] >= 0, (part, size)
+                assert box["x"] + box["width"] <= width, (part, size)
+            owner.page.locator("#item-after" if kind != "audio" else "#item-close").click()
+        owner.page.locator("#items button").first.click()
+        shown.locator("p").wait_for()
+        check(owner)
+    assert owner.page.locator("#correct-class option").count() == 151
+
+
+def test_people_are_sorted_and_searched_when_asked(run_project, person):
+    site = bank(run_project, items=24)
+    answered(site, 24)
+    owner = person().go(site.admin_link)
+    owner.tab("people")
+    rows = owner.page.locator("#people tr:visible th")
+    owner.page.locator("#people tr >> nth=3").wait_for()
+    assert rows.all_inner_texts() == NAMES, "as they came"
+    owner.page.get_by_role("button", name="Name", exact=True).click()
+    assert rows.all_inner_texts() == sorted(NAMES)
+    owner.page.get_by_role("button", name="Median s").click()
+    figures = [float(text) for text in owner.page.locator("#people td:nth-child(5)").all_inner_texts()]
+    assert figures == sorted(figures, reverse=True)
+    assert len(set(figures)) > 2
+    owner.press("Enter")  # the other way round
+    assert owner.page.locator("#people-head [aria-sort=ascending]").inner_text() == "Median s"
+    assert [float(text) for text in owner.page.locator("#people td:nth-child(5)").all_inner_texts()] == sorted(figures)
+    owner.page.get_by_label("Search people").fill("KIM")
+    assert rows.all_inner_texts() == ["Dae-jung Kim"]
+    owner.renewed("/api/v1/status")
+    assert rows.all_inner_texts() == ["Dae-jung Kim"]
+    check(owner)
+
+
 def open_tab(owner, tab: str) -> None:
     owner.page.locator(f"#tabs a[href='/admin#{tab}']").click()
     shown = {

@@ -34,17 +34,16 @@ def test_time_stands_still_while_the_page_is_hidden(run_project, person):
             state,
         )
 
-    begun = ada.page.evaluate("performance.now()")
     ada.elapse(300)
     visibility("hidden")
     ada.elapse(2000)
     visibility("visible")
     ada.elapse(300)
-    ended = ada.page.evaluate("performance.now()")
-    ada.decide("1")
+    ada.press("1")
+    all_of_it = ada.page.evaluate("performance.now()") / 1000  # since the page was opened
     ada.wait_saved()
     (row,) = stored(site.project)
-    assert 0.6 <= row["seconds"] <= (ended - begun) / 1000 - 2 + 1.5
+    assert 0.6 <= row["seconds"] <= all_of_it - 2
 
 
 def test_the_two_figures_of_progress_agree(run_project, person):

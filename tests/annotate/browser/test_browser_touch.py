@@ -41,10 +41,12 @@ def test_a_double_click_answers_one_question(run_project, person):
     ada = come(site, person)
     before = ada.ready()
     box = ada.page.locator("#none").bounding_box()
+    ada.hold()
     for _ in range(2):  # the second one meets the next question, just painted
         ada.page.mouse.click(box["x"] + 20, box["y"] + 20)
         ada.settle()
     assert "Too quick" in ada.page.locator("#toast").inner_text(), "what was dropped is said"
+    ada.release()
     ada.ready(before)
     ada.wait_saved()
     assert len(stored(site.project)) == 1

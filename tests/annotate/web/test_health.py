@@ -2,19 +2,23 @@
 
 import os
 import re
+import signal
 import stat
+import threading
 import time
 
 import pytest
 from sqlalchemy import update
 
 from shortlist.annotate.db.schema import Annotator, Item
+from shortlist.annotate.db.store import Store
 from shortlist.annotate.problems import TooMany
 from shortlist.annotate.project.backup import BACKUPS, Schedule, back_up, backing_up, read_period, restore_backup
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import DATABASE, Project
 from shortlist.annotate.web.api import health
 from shortlist.annotate.web.board import KEYS, Board, Rate
+from shortlist.annotate.web.damage import DamageSearch
 from shortlist.annotate.web.serve import Address, serve_project
 from shortlist.errors import InputError
 
@@ -147,6 +151,29 @@ def test_a_damaged_database_is_one_line_at_the_start(make_project, capsys):
     path.write_bytes(content)
     with pytest.raises(InputError, match="database"), Project.open(project.folder) as opened:
         serve_project(opened, Address(port=0), print)
+    with Project.open(project.folder) as opened:
+        gate = threading.Event()
+
+        class Large(Store):
+            def check(self, quick: bool = False) -> list[str]:
+                gate.wait()  # until long after the start
+                return super().check(quick)
+
+        stopped = threading.Event()
+        before = signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+        try:
+            search = DamageSearch(Large(opened.store.engine))
+            search.wait(0)
+            search.refuse()
+            gate.set()
+            end = time.monotonic() + 60
+            while not stopped.wait(0.02) and time.monotonic() < end:  # the signal may wake another thread than this
+                pass
+            assert stopped.is_set(), "what is found later stops the server"
+            with pytest.raises(InputError, match="the database is damaged"):
+                search.refuse()
+        finally:
+            signal.signal(signal.SIGTERM, before)
     path.write_bytes(b"no database at all" * 1000)
     with pytest.raises(InputError, match="not a database"):
         Project.open(project.folder)

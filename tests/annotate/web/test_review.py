@@ -110,6 +110,13 @@ def test_uploads_say_what_they_will_do_and_do_it(make_site):
     gold = b"item,gold\nitem 1,class 2\nitem 9,class 2\n"
     assert owner.post("/api/v1/uploads/preview?what=gold&name=g.csv", content=gold).json()["added"] == 1
     assert finished(owner, owner.post("/api/v1/uploads?what=gold&name=g.csv", content=gold))["added"] == 1
+    other = b"words,key\nhello,k1\nagain,k2\n,k3\n"
+    assert "no column 'text'" in owner.post(f"/api/v1/uploads/preview?{query}", content=other).json()["message"]
+    columns = f"{query}&text_column=words&item_column=key"
+    assert owner.post(f"/api/v1/uploads/preview?{columns}", content=other).json()["added"] == 2
+    assert finished(owner, owner.post(f"/api/v1/uploads?{columns}&strict=true", content=other))["state"] == "failed"
+    assert finished(owner, owner.post(f"/api/v1/uploads?{columns}", content=other))["added"] == 2
+    assert {"k1", "k2"} <= {one["name"] for one in owner.get("/api/v1/items").json()["items"]}
     bad = owner.post("/api/v1/uploads/preview?what=items&name=x.exe", content=b"?")
     assert bad.status_code == 422
     assert "/tmp" not in bad.json()["message"], "nobody needs to know where it lies"
@@ -135,9 +142,16 @@ def test_settings_are_stored_and_the_share_of_gold_changes_at_once(make_site):
     changed = owner.patch("/api/v1/settings", json={"gold_every": 2, "overlap": 3, "title": "Birds"}).json()
     assert (changed["gold_every"], changed["overlap"], changed["restart"]) == (2, 3, False)
     assert site.app.state.services.queue.leases.gold_every == 2
+    ada = site.annotator("ada")
+    assert not owner.patch("/api/v1/settings", json={"size": 5}).json()["restart"]
+    assert len(ada.post("/api/v1/next", json={}).json()["questions"][0]["shortlist"]) == 5, "at once"
     assert owner.patch("/api/v1/settings", json={"policy": "adaptive"}).json()["restart"]
     stored = read_settings(site.project.folder)
     assert (stored.title, stored.gold_every, stored.overlap, stored.live["policy"]) == ("Birds", 2, 3, "adaptive")
+    assert stored.live["mistakes"]
+    assert owner.patch("/api/v1/settings", json={"size": 4, "overlap": 1}).json()["restart"]
+    live = read_settings(site.project.folder).live
+    assert (live["size"], live["mistakes"], live["policy"]) == (4, False, "adaptive"), "a model's lists follow"
     assert owner.patch("/api/v1/settings", json={"overlap": 0}).status_code == 422
     assert owner.patch("/api/v1/settings", json={"policy": "uniform"}).json()["policy"] == "uniform"
 

@@ -1,4 +1,4 @@
-"""The page on which somebody without a project makes one from a file, on this machine only.
+"""The page on which somebody without a project makes one from files, on this machine only.
 
 Its address holds a token, after the #, which no log sees; the page sends it with every request. The Host header must
 be this machine's: a page elsewhere whose name was made to point here has another one.
@@ -7,7 +7,7 @@ be this machine's: a page elsewhere whose name was made to point here has anothe
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +24,7 @@ from shortlist.annotate.web import views
 from shortlist.annotate.web.api.begin_models import Wishes
 from shortlist.annotate.web.dispatch import invalid, refusal
 from shortlist.annotate.web.guard import HEADERS
+from shortlist.annotate.web.received import MEDIA, place_of, top, unpack
 from shortlist.errors import InputError
 
 MAX_UPLOAD = 256 * 1024 * 1024
@@ -31,10 +32,10 @@ SMALL_BODY = 4 * 1024 * 1024
 
 
 class Beginning:
-    """What the page asks for: a look at an uploaded file, and a project made from it.
+    """What the page asks for: a look at an uploaded table, or a folder of pictures and sounds; a project made of it.
 
-    `look` is given the file and what is known of the wishes, `make` the file and all wishes; `done` is called once the
-    project is there.
+    `look` is given the table or folder and what is known of the wishes, `make` the same and all wishes; `done` is
+    called once the project is there.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class Beginning:
         self.token = secrets.token_urlsafe(32)
         self._look, self._make, self._done = look, make, done
         self._folder = TemporaryDirectory(prefix="shortlist-upload-")
-        self._file: Path | None = None
+        self._sent = Path(self._folder.name)
+        self._found: Path | None = None
 
     def close(self) -> None:
         """Remove what was uploaded."""
@@ -79,17 +81,36 @@ class Beginning:
         return handle
 
     async def _upload(self, request: Request) -> Any:
-        """Take the file; its name, of which only the ending counts, is in the header X-Name."""
-        name = Path(unquote(request.headers.get("x-name", ""))).name
-        path = Path(self._folder.name) / f"items{Path(name).suffix.lower()}"
-        with path.open("wb") as file:
-            async for piece in request.stream():
-                if file.tell() + len(piece) > MAX_UPLOAD:
-                    raise TooLarge("too_large", f"the file is larger than {MAX_UPLOAD >> 20} MB")
-                await run_in_threadpool(file.write, piece)
-        found = await run_in_threadpool(self._look, path, Wishes())
-        self._file = path
-        return found
+        """Take a file, whose name is in the header X-Name; after the last of several, look at them."""
+        name = unquote(request.headers.get("x-name", ""))
+        place, count = (_number(request, word) for word in ("place", "of"))
+        if place == 0:
+            self._sent = Path(mkdtemp(dir=self._folder.name))
+        pictures, ending = self._sent / "items", Path(name).suffix.lower()
+        path = self._sent / f"items{ending}" if count == 1 and ending not in MEDIA else place_of(name, pictures)
+        if path is not None:
+            await self._store(request, path)
+        if place < count - 1:
+            return {}
+        if ending == ".zip" and path is not None:
+            await run_in_threadpool(unpack, path, pictures)
+        found = top(pictures) if pictures.is_dir() else path
+        if found is None or (ending == ".zip" and found == path):
+            raise InputError(f"no picture and no sound among what was sent ({name[:80]!r})")
+        look = await run_in_threadpool(self._look, found, Wishes())
+        self._found = found
+        return look
+
+    async def _store(self, request: Request, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                async for piece in request.stream():
+                    if file.tell() + len(piece) > MAX_UPLOAD:
+                        raise TooLarge("too_large", f"the file is larger than {MAX_UPLOAD >> 20} MB")
+                    await run_in_threadpool(file.write, piece)
+        except OSError as error:
+            raise InputError(f"{path.name} cannot be stored: {error.strerror}") from error
 
     async def _preview(self, request: Request) -> Any:
         return await run_in_threadpool(self._look, *await self._wishes(request))
@@ -105,12 +126,20 @@ class Beginning:
             body += piece
             if len(body) > SMALL_BODY:
                 raise TooLarge("too_large", f"the request is larger than {SMALL_BODY >> 20} MB")
-        if self._file is None:
+        if self._found is None:
             raise Invalid("no_file", "no file was uploaded yet")
         try:
-            return self._file, Wishes.model_validate_json(bytes(body))
+            return self._found, Wishes.model_validate_json(bytes(body))
         except ValidationError as error:
             raise invalid(error.errors()) from error
+
+
+def _number(request: Request, word: str) -> int:
+    """`place` counts from 0; of 1 file, the 0th, where nothing is said."""
+    said = request.query_params.get(word, "1" if word == "of" else "0")
+    if not said.isdecimal():
+        raise Invalid("invalid", f"{word}: expected a number")
+    return int(said)
 
 
 class _Local:

@@ -1,5 +1,6 @@
 """Running the server: where it may listen, and uvicorn's settings."""
 
+import gc
 import ipaddress
 import signal
 import socket
@@ -22,6 +23,7 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.web.app import create_app
 from shortlist.annotate.web.board import Board
+from shortlist.annotate.web.damage import DamageSearch
 from shortlist.annotate.web.limits import is_address
 from shortlist.annotate.web.logs import start_logging
 from shortlist.annotate.web.workers import Workers, told_of
@@ -136,12 +138,9 @@ def serve_project(
     if workers > 1 and project.store.is_sqlite:
         raise InputError("--workers: SQLite has one writer, so more than one process needs PostgreSQL")
     backups = None if backup_every is None else Schedule(read_period(backup_every), keep)
-    problems = project.store.check(quick=True)
-    if problems:
-        raise InputError(
-            f"the database is damaged ({problems[0]}): restore a backup, or see `shortlist annotate check`"
-        )
+    damage = DamageSearch(project.store)
     with _sole_server(project):
+        damage.wait()
         if listener is None:
             listener, address = listen(address)
         if People(project).has_owner():  # links belong into no log: one at the first start, later ones on demand
@@ -151,7 +150,10 @@ def serve_project(
             say(f"Owner (works once): {admin_url(project, address)}")
         if live is not None:
             say("The model is being prepared: until its first training, lists come from class names or from chance.")
-        serve(project, address, listener, live, workers, backups)
+        try:
+            serve(project, address, listener, live, workers, backups)
+        finally:
+            damage.refuse()
 
 
 def _sole_server(project: Project) -> AbstractContextManager[None]:
@@ -174,6 +176,8 @@ def serve(
         # uvicorn stops in good order and then raises the signal once more, which must not end us before our own end
         signal.signal(signal.SIGTERM, _end)
     start_logging()
+    gc.freeze()  # what is here by now stays: modules, routes, statements
+    gc.enable()
     with supervising(project, live) as supervisor, backing_up(project, backups):
         if supervisor is not None:
             supervisor.start()

@@ -40,18 +40,18 @@ class Uploads:
         self._numbers = itertools.count(1)
         self._kept: dict[int, Upload] = {}
 
-    def look(self, what: What, name: str, content: bytes) -> ImportOutcome:
-        """What the file would do."""
+    def look(self, what: What, name: str, content: bytes, **options: Any) -> ImportOutcome:
+        """What the file would do; `options` are those of `Additions`."""
         with _stored(name, content) as path:
-            return _plainly(path, lambda: preview(self.project, _additions(what, path)))
+            return _plainly(path, lambda: preview(self.project, Additions(**{what: path, **options})))
 
-    def begin(self, what: What, name: str, content: bytes) -> Upload:
+    def begin(self, what: What, name: str, content: bytes, **options: Any) -> Upload:
         """Read the file in, in a thread of its own."""
         upload = Upload(next(self._numbers))
         self._kept[upload.id] = upload
         for old in list(self._kept)[:-KEEP]:
             del self._kept[old]
-        threading.Thread(target=self._run, args=(upload, what, name, content), daemon=True).start()
+        threading.Thread(target=self._run, args=(upload, what, name, content, options), daemon=True).start()
         return upload
 
     def get(self, number: int) -> Upload:
@@ -60,13 +60,13 @@ class Uploads:
             raise NotFound("no_upload", f"there is no upload {number} (any more)")
         return self._kept[number]
 
-    def _run(self, upload: Upload, what: What, name: str, content: bytes) -> None:
+    def _run(self, upload: Upload, what: What, name: str, content: bytes, options: dict[str, Any]) -> None:
         def progress(done: int, total: int) -> None:
             upload.done, upload.total = done, total
 
         try:
             with _stored(name, content) as path:
-                additions = _additions(what, path)
+                additions = Additions(**{what: path, **options})
                 upload.outcome = _plainly(path, lambda: add_to_project(self.project, additions, progress))
             upload.state = "done"
         except InputError as error:
@@ -74,11 +74,6 @@ class Uploads:
         except Exception as error:  # whatever it is: the browser must hear of it
             log_fault(error, "upload", what)
             upload.state, upload.message = "failed", "the server has a problem: nothing more was read in"
-
-
-def _additions(what: What, path: Path) -> Additions:
-    given: dict[str, Any] = {what: path}
-    return Additions(**given)
 
 
 @contextmanager
@@ -94,4 +89,6 @@ def _plainly(path: Path, act: Callable[[], ImportOutcome]) -> ImportOutcome:
     try:
         return act()
     except InputError as error:
-        raise InputError(str(error).replace(f"{path}: ", "").replace(str(path), "the file")) from error
+        raise InputError(
+            str(error).replace(f"{path}: ", "").replace(str(path), "the file").replace(": give --text-column", "")
+        ) from error

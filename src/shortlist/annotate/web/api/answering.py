@@ -31,8 +31,9 @@ _CONFLICT = refusals(409)
 @router.post("/next", response_model=Questions)
 async def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
     """The open questions, topped up to `hold`; the same ones until they are answered. Renews their leases."""
-    held = await app.writer.ask(partial(app.queue.next, annotator, body.hold))
-    return _reply(Questions(questions=_shown(app, held), progress=await _progress(app)))
+    asked = app.writer.ask(partial(app.queue.next, annotator, body.hold))
+    progress = await _progress(app)  # meanwhile: for the first request all slots are counted
+    return _reply(Questions(questions=_shown(app, await asked), progress=progress))
 
 
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)

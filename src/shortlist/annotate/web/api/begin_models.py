@@ -27,7 +27,8 @@ class Guess(BaseModel):
 class FirstLook(BaseModel):
     """What is in the file: its columns, those that seem to hold texts and classes, the classes found there.
 
-    `labelled` rows have a class already: they are learned from and not asked about.
+    `labelled` rows have a class already: they are learned from and not asked about. Of pictures and sounds each is a
+    row, there is no column of texts, and `folder` is a column where they lie in several.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-// From a file to a project. The token follows the #: it is sent with every request and leaves the address bar.
+// From files to a project. The token follows the #: it is sent with every request and leaves the address bar.
 import { at, element, notice } from "./dom.js";
 import { count } from "./figures.js";
 import { say } from "./words.js";
@@ -9,6 +9,7 @@ history.replaceState(null, "", "/begin");
 
 let run = 0; // of the latest look: an earlier reply that comes later is dropped
 let timer = null;
+let uploading = false;
 
 async function call(path, body, headers = {}) {
   let response = null;
@@ -53,7 +54,10 @@ function fill(select, names, chosen) {
 }
 
 function show(found, anew) {
-  const columns = found.columns.map((name) => [name, name]);
+  const texts = found.text_column !== "";
+  const columns = found.columns.map((name) => [name, texts ? name : say("begin_folders")]);
+  at("columns").hidden = !columns.length;
+  at("text-choice").hidden = !texts;
   fill(at("text-column"), columns, found.text_column);
   fill(at("label-column"), [["", say("begin_no_column")], ...columns], found.label_column);
   at("labelled").textContent = found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
@@ -67,16 +71,26 @@ function show(found, anew) {
   );
 }
 
-async function upload(file) {
-  at("read").textContent = say("loading");
+// The server looks at them once the last is there.
+async function upload(files) {
+  if (uploading || !files.length) return;
+  uploading = true;
   await attempt(async () => {
-    const found = await call("/file", file, { "X-Name": encodeURIComponent(file.name), "Content-Type": "application/octet-stream" });
-    at("read").textContent = say("begin_read", { name: file.name, rows: count(found.rows) });
-    at("title").value = file.name.replace(/\.\w+$/u, "").replace(/[_-]+/gu, " ");
+    let found = null;
+    for (const [place, file] of files.entries()) {
+      at("read").textContent = files.length > 1 ? say("begin_sending", { done: count(place), all: count(files.length) }) : say("loading");
+      const name = encodeURIComponent(file.webkitRelativePath || file.name);
+      found = await call(`/file?place=${place}&of=${files.length}`, file, { "X-Name": name, "Content-Type": "application/octet-stream" });
+    }
+    const { name, webkitRelativePath: path } = files[0];
+    at("read").textContent = say(found.text_column ? "begin_read" : "begin_read_pictures", { name, rows: count(found.rows) });
+    const title = files.length === 1 || path ? (path || name).split("/")[0] : "";
+    at("title").value = title.replace(/\.\w+$/u, "").replace(/[_-]+/gu, " ");
     show(found, true);
     at("wishes").hidden = false;
   });
   if (!at("notice").hidden) at("read").textContent = "";
+  uploading = false;
 }
 
 // `anew`: another column was chosen, so its classes take the place of those in the box.
@@ -89,13 +103,16 @@ async function look(anew = false) {
   });
 }
 
-at("file").addEventListener("change", ({ target }) => target.files[0] && upload(target.files[0]));
+for (const id of ["file", "whole"]) at(id).addEventListener("change", ({ target }) => upload([...target.files]));
 const drop = document.querySelector(".drop");
 for (const kind of ["dragover", "dragleave", "drop"]) {
   drop.addEventListener(kind, (event) => {
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragover");
-    if (kind === "drop" && event.dataTransfer.files[0]) upload(event.dataTransfer.files[0]);
+    if (kind !== "drop") return;
+    const folder = [...event.dataTransfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
+    if (folder) notice(say("begin_no_folder"));
+    else upload([...event.dataTransfer.files]);
   });
 }
 at("text-column").addEventListener("change", () => look());
@@ -120,3 +137,4 @@ at("wishes").addEventListener("submit", (event) => {
   }).finally(() => (at("make").disabled = false));
 });
 if (!token) notice(say("begin_no_token"));
+else upload([...at("file").files]); // chosen before this script was here

@@ -13,7 +13,10 @@ export async function start({ refresh }) {
   links();
   at("pseudonyms").addEventListener("change", links);
   at("upload").addEventListener("input", () => (at("upload-go").hidden = true));
-  at("upload-what").addEventListener("input", () => (at("upload-file").multiple = at("upload-what").value === "media"));
+  at("upload-what").addEventListener("input", () => {
+    at("upload-file").multiple = at("upload-what").value === "media";
+    at("upload-columns").hidden = at("upload-what").value !== "items";
+  });
   at("upload").addEventListener("submit", (event) => {
     event.preventDefault();
     trying(look);
@@ -43,7 +46,14 @@ async function trying(act) {
   }
 }
 
-const address = (step, file) => `/uploads${step}?${new URLSearchParams({ what: at("upload-what").value, name: file.name })}`;
+function address(step, file) {
+  const wanted = new URLSearchParams({ what: at("upload-what").value, name: file.name });
+  if (at("upload-what").value === "items") {
+    if (at("upload-text").value) wanted.set("text_column", at("upload-text").value);
+    if (at("upload-item").value) wanted.set("item_column", at("upload-item").value);
+  }
+  return `/uploads${step}?${wanted}`;
+}
 
 async function look() {
   const what = at("upload-what").value;
@@ -55,6 +65,7 @@ async function look() {
     return;
   }
   const found = await send("POST", address("/preview", files[0]), files[0]);
+  if (at("upload-what").value !== what || at("upload-file").files[0] !== files[0]) return; // another one was chosen since
   report("will be added", found);
   const some = found.added || found.known || found.scored || what === "classes";
   at("upload-go").textContent = `Add ${WORDS[what]}`;

@@ -10,15 +10,17 @@ let names = new Map();
 let shown = [];
 let after = 0;
 let asked = 0;
+let looked = 0;
 let open = null;
+let acting = false;
 
 export async function start({ trying }) {
-  classes = (await call("GET", "/review/classes")).filter((one) => one.ended_at === null);
+  const [all, { annotators }] = await Promise.all([call("GET", "/review/classes"), call("GET", "/status")]);
+  classes = all.filter((one) => one.ended_at === null);
   names = new Map(classes.map((one) => [one.id, one.name]));
   const options = () => classes.map((one) => element("option", { value: one.id }, one.name));
   at("filter-class").append(...options());
   at("correct-class").append(element("option", { value: "" }, "None of the classes"), ...options());
-  const { annotators } = await call("GET", "/status");
   at("filter-person").append(...annotators.map((who) => element("option", { value: who.id }, who.name)));
   let typing = 0;
   at("filters").addEventListener("input", (event) => {
@@ -40,6 +42,9 @@ export async function start({ trying }) {
   });
   at("correct-undo").addEventListener("click", () => act("undo", { seen: open.version, why: at("correct-why").value }));
   at("flags-close").addEventListener("click", () => act("flags/close", {}));
+  at("item-erase").addEventListener("click", () => {
+    if (confirm(`Erase ${open.name} and everything that was said about it, for good?`)) trying(erase);
+  });
   at("comment").addEventListener("submit", (event) => {
     event.preventDefault();
     act("notes", { kind: "comment", text: at("comment-text").value }).then((done) => done && (at("comment-text").value = ""));
@@ -48,7 +53,7 @@ export async function start({ trying }) {
   at("item-after").addEventListener("click", () => step(+1, trying));
   addEventListener("hashchange", () => wish() && trying(() => find(true)));
   wish();
-  await find(true);
+  await trying(() => find(true)); // what fails here is tried again by hand: the listeners are there already
 }
 
 // The overview links to #items?flagged.
@@ -136,8 +141,11 @@ async function renew(id) {
 }
 
 async function look(id) {
+  const mine = ++looked;
+  const item = await call("GET", `/review/items/${id}`);
+  if (mine !== looked) return; // somebody has opened another one since
   at("correct-why").value = "";
-  show(await call("GET", `/review/items/${id}`));
+  show(item);
   if (!at("item").open) at("item").showModal();
   at("item-body").scrollTop = 0;
 }
@@ -184,6 +192,8 @@ function say(text) {
 
 // Two reviewers may look at one item: the second is told what the first said, and sees it.
 async function act(what, body) {
+  if (acting) return false; // a second click would find that somebody was quicker: the first
+  acting = true;
   try {
     show(await call("POST", `/review/items/${open.id}/${what}`, body));
     return true;
@@ -191,7 +201,16 @@ async function act(what, body) {
     if (error instanceof ApiError && error.code === "corrected_meanwhile") show(await call("GET", `/review/items/${open.id}`));
     say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
     return false;
+  } finally {
+    acting = false;
   }
+}
+
+async function erase() {
+  await call("DELETE", `/items/${open.id}`);
+  at(`item-${open.id}`)?.remove();
+  shown = shown.filter((id) => id !== open.id);
+  at("item").close();
 }
 
 async function step(by, trying) {

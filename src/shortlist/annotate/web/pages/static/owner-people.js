@@ -3,13 +3,14 @@ import { ApiError, call } from "./api.js";
 import { curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
-import { showPeople } from "./people.js";
+import { showPeople, watchPeople } from "./people.js";
 
 const SLOW_MS = 30_000;
 let agreed = new Map();
 let looked = 0;
 
 export function start({ refresh }) {
+  watchPeople();
   at("invite").addEventListener("submit", (event) => {
     event.preventDefault();
     const name = at("name").value.trim();
@@ -23,8 +24,10 @@ export function start({ refresh }) {
     event.preventDefault();
     const body = { name: at("staff-name").value.trim(), role: at("staff-role").value };
     make("staff-link", async () => {
-      link("staff-link", body.name, await call("POST", "/admin-links", body));
+      if (body.role === "program") token(await call("POST", "/tokens", { label: body.name }));
+      else link("staff-link", body.name, await call("POST", "/admin-links", body));
       at("staff-name").value = "";
+      await showSessions();
     });
   });
   return async (status) => {
@@ -54,6 +57,10 @@ function link(place, name, made) {
   if (navigator.clipboard) at(place).append(copy); // exists only over TLS or on this machine
 }
 
+function token(made) {
+  at("staff-link").replaceChildren("An owner's token, shown once (Authorization: Bearer …): ", element("code", { id: "made-token" }, made.token));
+}
+
 async function showAgreement(people) {
   const found = await call("GET", "/agreement");
   const names = new Map(people.map((one) => [one.id, one.name]));
@@ -78,23 +85,25 @@ async function showAgreement(people) {
 }
 
 async function showSessions() {
-  let sessions;
+  let [sessions, tokens] = [[], []];
   try {
-    sessions = await call("GET", "/people/sessions");
+    [sessions, tokens] = await Promise.all([call("GET", "/people/sessions"), call("GET", "/tokens")]);
   } catch (error) {
     if (error.status !== 403) throw error; // a reviewer sees only their own
     sessions = await call("GET", "/sessions");
   }
-  const rows = sessions.map((one) => {
-    const end = element("button", { type: "button", class: "small", "aria-label": `End: ${one.name ?? one.label}` }, one.this ? "This browser" : "End");
-    end.disabled = one.this;
-    end.addEventListener("click", () => make("staff-link", async () => {
-      await call("DELETE", `/people/sessions/${one.id}`);
-      await showSessions();
-    }));
-    const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
-    return element("tr", {}, element("th", { scope: "row", dir: "auto" }, one.name ?? one.label), element("td", {}, one.role), element("td", {}, since), element("td", {}, end));
-  });
+  const rows = [...sessions.map((one) => row(one, one.name ?? one.label, one.role, `/people/sessions/${one.id}`)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`))];
   const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
   at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", {}, head, element("tbody", {}, ...rows))));
+}
+
+function row(one, name, role, path) {
+  const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, one.this ? "This browser" : "End");
+  end.disabled = one.this ?? false;
+  end.addEventListener("click", () => make("staff-link", async () => {
+    await call("DELETE", path);
+    await showSessions();
+  }));
+  const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
+  return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, end));
 }

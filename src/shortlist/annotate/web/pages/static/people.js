@@ -1,4 +1,5 @@
-// The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus.
+// The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus; they
+// are put in order when somebody asks for it, not while they are read.
 import { ApiError, call } from "./api.js";
 import { at, element } from "./dom.js";
 import { count, outOf, percent, seconds } from "./figures.js";
@@ -13,13 +14,44 @@ export function showPeople(people, link, agreed = new Map()) {
     }
     fill(rows.get(who.id), who, agreed.get(who.id) ?? null);
   }
+  const there = new Set(people.map(({ id }) => id));
+  for (const [id, { row }] of rows) {
+    if (there.has(id)) continue;
+    row.remove();
+    rows.delete(id);
+  }
   at("nobody").hidden = people.length > 0;
+  search();
 }
 
-function fill({ row, cells, button, remove, undo }, who, agree) {
+// Every heading but the last, that of the buttons, sorts by its column: figures from the most, names from A.
+export function watchPeople() {
+  at("people-search").addEventListener("input", search);
+  const heads = [...at("people-head").children].slice(0, -1);
+  heads.forEach((head, place) => {
+    const made = element("button", { type: "button", class: "quiet small" }, head.textContent);
+    head.replaceChildren(made);
+    made.addEventListener("click", () => {
+      const down = head.ariaSort === null ? place > 0 : head.ariaSort === "ascending";
+      for (const other of heads) other.ariaSort = other === head ? (down ? "descending" : "ascending") : null;
+      const order = (one, other) => (place ? one.values[place] - other.values[place] : one.values[0].localeCompare(other.values[0]));
+      at("people").append(...[...rows.values()].sort((one, other) => (down ? -1 : 1) * order(one, other)).map(({ row }) => row));
+    });
+  });
+}
+
+function search() {
+  const wanted = at("people-search").value.trim().toLowerCase();
+  for (const { row, values } of rows.values()) row.hidden = !values[0].toLowerCase().includes(wanted);
+}
+
+function fill(made, who, agree) {
+  const { row, cells, button, remove, undo, erase } = made;
   const figures = [count(who.answers), percent(who.none_share), count(who.skips), seconds(who.median_seconds)];
   const hidden = who.gold - who.gold_shown;
   const gold = [count(who.gold), outOf(who.slips, who.gold_shown), outOf(who.misses, who.gold_shown), outOf(who.strays, hidden)];
+  const shares = [[who.slips, who.gold_shown], [who.misses, who.gold_shown], [who.strays, hidden]].map(([some, all]) => (all ? some / all : -1));
+  made.values = [who.name, who.answers, who.none_share ?? -1, who.skips, who.median_seconds ?? -1, who.gold, ...shares, agree ?? -1];
   [...figures, ...gold, percent(agree)].forEach((text, place) => {
     if (cells[place].textContent !== text) cells[place].textContent = text;
   });
@@ -28,6 +60,7 @@ function fill({ row, cells, button, remove, undo }, who, agree) {
   const held = document.activeElement;
   remove.hidden = !who.active;
   undo.hidden = who.active || !who.answers;
+  erase.hidden = who.active;
   if (held === remove && remove.hidden || held === undo && undo.hidden) button.focus(); // or the focus would be lost
 }
 
@@ -61,10 +94,15 @@ function makeRow(who, link) {
     const done = ({ answers }) => (at("link").textContent = `Answers of ${who.name} taken back: ${count(answers)}.`);
     act(() => call("DELETE", `/annotators/${who.id}/answers`), done);
   });
+  const erase = makeButton("Erase", who);
+  erase.addEventListener("click", () => {
+    if (!confirm(`Erase ${who.name} and everything they said, for good? Others will be asked instead.`)) return;
+    act(() => call("DELETE", `/people/${who.id}/data`), () => (at("link").textContent = `${who.name} is erased.`));
+  });
   const label = element("span", { class: "name", title: who.name }, who.name);
-  const actions = element("td", {}, button, " ", remove, " ", undo);
+  const actions = element("td", {}, button, " ", remove, " ", undo, " ", erase);
   const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, label), ...cells, actions);
-  return { row, cells, button, remove, undo };
+  return { row, cells, button, remove, undo, erase };
 }
 
 async function act(request, done) {
