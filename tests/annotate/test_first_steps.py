@@ -201,6 +201,17 @@ def test_only_this_machine_with_the_token_is_answered(tmp_path):
     beginning.close()
 
 
+def served(connection: http.client.HTTPConnection) -> bool:
+    connection.close()
+    try:
+        connection.request("GET", "/join")
+        reply = connection.getresponse()
+        return bool(reply.read()) and reply.status == 200
+    except (OSError, http.client.HTTPException):
+        connection.close()
+        return False
+
+
 def test_the_command_prints_the_address_and_goes_on_with_the_project(tmp_path):
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
@@ -217,12 +228,8 @@ def test_the_command_prints_the_address_and_goes_on_with_the_project(tmp_path):
         made = post("make", b'{"title": "Mine"}')
         assert Path(made["folder"]).samefile(tmp_path / "mine")
         end = time.monotonic() + 90
-        while time.monotonic() < end:  # the project's own server takes the place of the first one
-            connection.close()
-            connection.request("GET", "/join")
-            reply = connection.getresponse()
-            if reply.read() and reply.status == 200:
-                break
+        while not served(connection):  # the project's own server takes the place of the first one
+            assert time.monotonic() < end
             time.sleep(0.05)
         connection.request(
             "POST",

@@ -1,6 +1,7 @@
 """No export runs anything in a spreadsheet, and what it holds comes back as it was."""
 
 import csv
+import importlib.util
 
 from shortlist import StochasticLabels
 from shortlist.annotate.formats import EXPORTS
@@ -24,7 +25,10 @@ def test_names_that_look_like_formulas(make_project, tmp_path):
     queue = project.queue()
     while held := queue.next(ada):
         queue.answer(ada, held[0].id, 0, held[0].shortlist[0], 1.0)
-    for name in [name for name in EXPORTS if name.endswith(".csv")]:
+    spreadsheets = {name for name in EXPORTS if name.endswith(".csv")}
+    if importlib.util.find_spec("crowdkit") is None:
+        spreadsheets.remove("dawid-skene.csv")
+    for name in spreadsheets:
         EXPORTS[name](project, tmp_path / name)
         with (tmp_path / name).open(newline="", encoding="utf-8") as file:
             cells = [cell for row in csv.reader(file) for cell in row]

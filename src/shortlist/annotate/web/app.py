@@ -39,6 +39,8 @@ from shortlist.annotate.web.uploads import Uploads
 from shortlist.errors import InputError
 
 API = "/api/v1"
+ROUTES = (session, answering, notes, search, media, identity, admin, data, review, classes, uploads)
+"""The modules of the API."""
 
 
 def create_app(
@@ -79,7 +81,7 @@ def create_app(
         tls=tls,
         public_url=public_url,
     )
-    for routes in (session, answering, notes, search, media, identity, admin, data, review, classes, uploads):
+    for routes in ROUTES:
         app.include_router(routes.router, prefix=API)
     app.include_router(health.router)
     views.add_pages(app)
