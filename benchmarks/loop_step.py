@@ -25,6 +25,7 @@ from shortlist.policies.choose import Policy
 from shortlist.policies.linear import Linear, chunks
 from shortlist.policies.loop import Loop
 from shortlist.policies.settings import LoopSettings
+from shortlist.policies.threads import LARGE, spread
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -54,11 +55,12 @@ def record(loop: Loop, y: np.ndarray, rows: np.ndarray, rng: np.random.Generator
 
 def choose_all(loop: Loop, y: np.ndarray) -> tuple[int, int]:
     """A list for every item; how many, and how many hold the class."""
-    hits = 0
-    for part in chunks(len(y), loop.state.num_classes):
+
+    def hits(part: slice) -> int:
         rows = np.arange(part.start, part.stop)
-        hits += int((loop.shortlists(rows).lists == y[rows, None]).any(axis=1).sum())
-    return len(y), hits
+        return int((loop.shortlists(rows).lists == y[rows, None]).any(axis=1).sum())
+
+    return len(y), sum(spread(hits, chunks(len(y), loop.state.num_classes), LARGE))
 
 
 def choose_next(loop: Loop, y: np.ndarray) -> tuple[int, int]:

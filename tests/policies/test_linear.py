@@ -71,6 +71,51 @@ def test_a_model_that_is_sure_of_the_wrong_class_still_has_a_gradient():
     assert gradient[0].tolist() == pytest.approx([1, -1])
 
 
+@pytest.mark.parametrize("scale", [1, 200])
+def test_large_logits_and_lists_that_held_nearly_everything_are_as_exact_as_any(scale):
+    """Held against double precision: rows that are shifted, and rests that are small beside what was shown."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((40, 5)).astype(np.float32)
+    weight = (scale * rng.standard_normal((5, 4))).astype(np.float32)
+    model = Linear(weight, np.array([0, 3 * scale, -scale, 14], np.float32))  # most is on classes 1 and 3
+    shown = np.tile([0, 1, 0, 1], (40, 1)).astype(np.bool_)
+    shown[::3] = rng.random((len(shown[::3]), 4)) < 0.5
+    shown[shown.all(axis=1)] = [1, 0, 0, 0]
+    exact = x.astype(np.float64) @ weight.astype(np.float64) + model.bias
+    with np.errstate(divide="ignore"):
+        ruled = np.where(shown, -np.inf, exact)
+    chance = np.logaddexp.reduce(ruled, axis=1) - np.logaddexp.reduce(exact, axis=1)
+    p = np.exp(exact - np.logaddexp.reduce(exact, axis=1)[:, None])
+    likely = np.exp(ruled - np.logaddexp.reduce(ruled, axis=1)[:, None])
+    loss, gradient = linear._loss(x, x.T, Answers.from_table((~shown).astype(np.float32)), model)
+    assert loss == pytest.approx(-chance.mean(), rel=1e-4)
+    np.testing.assert_allclose(gradient[:-1], x.T.astype(np.float64) @ (p - likely) / 40, atol=2e-4)
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0])
+def test_where_the_problem_is_large_the_first_step_is_as_long_as_it_should_be(monkeypatch, size):
+    """Held against the best step down the slope of all items, found by trying."""
+    x, y = _problem(n=800, d=8, K=6)
+    x *= size
+    candidates = StochasticLabels.draw(y, num_classes=6, size=3, seed=1).candidates.astype(np.float32)
+    answers, rng = Answers.from_table(candidates), np.random.default_rng(0)
+    table = np.vstack([rng.standard_normal((8, 6)) / size, np.zeros((1, 6))]).astype(np.float32)
+
+    def look(table):
+        return linear._loss(x, x.T, answers, Linear(table[:-1], table[-1]))
+
+    slope = look(table)[1]
+    down = slope / np.linalg.norm(slope)
+    lengths = np.exp(np.linspace(np.log(0.01), np.log(1000), 60))
+    best = lengths[np.argmin([look(table - np.float32(length) * down)[0] for length in lengths])]
+    assert 0.2 < linear._first_step(x, answers, table) / best < 1.2
+    monkeypatch.setattr(linear, "LARGE", 1)
+    start = Linear(table[:-1], table[-1])
+    ends = [fit(x, candidates, l2=1e-3, start=begin, max_iterations=500, tolerance=1e-7) for begin in (None, start)]
+    found, again = (look(np.vstack([model.weight, model.bias]))[0] for model in ends)
+    assert found == pytest.approx(again, rel=1e-3)  # the same end
+
+
 def test_temperature_is_found_again():
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((4000, 6)).astype(np.float32) * 2

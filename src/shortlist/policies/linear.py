@@ -25,6 +25,10 @@ CELLS = 1 << 20
 PARTS = 8
 """Large sums are made in so many parts, however many cores there are: the result does not depend on these."""
 TINY = 1e-30
+FAR = 1e20
+"""Sums of exponentials up to that, and down to its inverse, leave room for classes that are FAINT beside others."""
+CROWDED = 0.1
+"""Where less than that share of a sum is left without the classes that were shown, what is left is summed anew."""
 FAINT = 1e-12
 """Answers that a model holds to be less likely than that are looked at in logarithms."""
 
@@ -107,17 +111,40 @@ def fit(
     transposed = x.T.tocsr() if hasattr(x, "tocsr") else x.T
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        table = flat.astype(np.float32).reshape(num_features + 1, num_classes)
+        table = (flat * unit).astype(np.float32).reshape(num_features + 1, num_classes)
         loss, gradient = _loss(x, transposed, weights, Linear(table[:-1], table[-1]))
         gradient[:-1] += l2 * table[:-1]
         penalty = 0.5 * l2 * float(np.square(table[:-1], dtype=np.float64).sum())
-        return loss + penalty, gradient.ravel().astype(np.float64)
+        return loss + penalty, unit * gradient.ravel().astype(np.float64)
 
-    first = np.vstack([start.weight, start.bias[None]]).astype(np.float64).ravel()
-    options = {"maxiter": max_iterations, "maxcor": 8, "gtol": tolerance / num_classes, "ftol": 1e-7}
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
-    table = found.x.reshape(num_features + 1, num_classes).astype(np.float32)
+    first = np.vstack([start.weight, start.bias[None]])
+    # L-BFGS tries a first step of length 1, whatever the weights are: count in steps that fit
+    unit = _first_step(x, weights, first) if 2 * len(weights) * first.size >= LARGE else 1.0
+    options = {"maxiter": max_iterations, "maxcor": 8, "gtol": unit * tolerance / num_classes, "ftol": 1e-7}
+    found = minimize(objective, first.ravel().astype(np.float64) / unit, jac=True, method="L-BFGS-B", options=options)
+    table = (found.x * unit).reshape(num_features + 1, num_classes).astype(np.float32)
     return Linear(table[:-1], table[-1])
+
+
+def _first_step(x: Any, weights: Answers | NDArray[np.floating], table: Matrix) -> float:
+    """Half of how far it is down the slope to where it is level, by its curvature, as a part of the items shows it.
+
+    Half, because the slope of a part is steeper than that of all.
+    """
+    part = slice(0, len(weights) // PARTS)
+    some, theirs = x[part], weights[part]
+
+    def slope(table: Matrix) -> Matrix:
+        return _loss(some, some.T, theirs, Linear(table[:-1], table[-1]))[1]
+
+    here = slope(table)
+    steep = float(np.linalg.norm(here))
+    if not steep:
+        return 1.0
+    down = here / np.float32(steep)
+    bend = steep - float(np.vdot(slope(table - down), down))
+    farthest = max(float(np.linalg.norm(table)), 1.0)  # the slope may not bend up at all: it is not convex
+    return 0.5 * min(steep / bend, farthest) if bend > 0 else 1.0
 
 
 def _loss(x: Any, transposed: Any, weights: Answers | NDArray[np.floating], model: Linear) -> tuple[float, Matrix]:
@@ -145,18 +172,12 @@ def _loss(x: Any, transposed: Any, weights: Answers | NDArray[np.floating], mode
     return sum(total for total, _ in found) / n, gradient
 
 
-def _exponentials(scores: Matrix) -> NDArray[np.float32]:
-    """Make logits, in place, proportional to probabilities, and return their sums."""
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores += np.float32(TINY)  # a class ruled in by the answer never has probability 0
-    sums: NDArray[np.float32] = scores.sum(axis=1)
-    return sums
-
-
 def _pull_to_match(scores: Matrix, weights: NDArray[np.floating]) -> float:
     """Make logits, in place, the gradient of the loss in them, and return the loss."""
-    scores /= _exponentials(scores)[:, None]
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores += np.float32(TINY)  # a class that is to be matched never has probability 0
+    scores /= scores.sum(axis=1, keepdims=True)
     loss = -float((weights * np.log(scores)).sum(dtype=np.float64))
     scores -= weights
     return loss
@@ -171,10 +192,13 @@ def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray
         logits: those of some of these items anew.
     """
     rows, own = answers.rows, (answers.rows, answers.classes)
-    sums = _exponentials(scores)
+    sums = _exponentials(scores, logits)
     shown = scores[own]
-    scores[own] = 0
-    hidden = scores.sum(axis=1) if answers.rest.any() else np.zeros_like(sums)
+    hidden = sums - np.bincount(rows, shown, len(sums))
+    crowded = np.nonzero((answers.rest > 0) & (hidden < CROWDED * sums))[0]
+    if len(crowded):  # the difference of two sums that are nearly equal is noise
+        scores[own] = 0
+        hidden[crowded] = scores[crowded].sum(axis=1)
     evidence = (answers.rest * hidden + np.bincount(rows, shown * answers.values, len(sums))) / sums
     lost = np.nonzero(evidence < FAINT)[0]
     evidence[lost] = 1
@@ -188,6 +212,22 @@ def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray
         )
         scores[lost] = softmax(again) - likely
     return -float(surprise.sum())
+
+
+def _exponentials(scores: Matrix, logits: Callable[[NDArray[np.int64]], Matrix]) -> NDArray[np.float32]:
+    """Make logits, in place, proportional to probabilities, and return their sums.
+
+    Only rows whose logits are so large that it matters are shifted by their largest: each pass over the table counts.
+    """
+    with np.errstate(over="ignore"):
+        np.exp(scores, out=scores)
+        sums: NDArray[np.float32] = scores.sum(axis=1)
+    far = np.nonzero(~((sums > 1 / FAR) & (sums < FAR)))[0]  # NaN among them
+    if len(far):
+        again = logits(far)
+        scores[far] = np.exp(again - again.max(axis=1, keepdims=True))
+        sums[far] = scores[far].sum(axis=1)
+    return sums
 
 
 def _faint(logits: Matrix, weights: NDArray[np.floating]) -> tuple[Matrix, NDArray[np.float64]]:
