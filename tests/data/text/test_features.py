@@ -215,3 +215,39 @@ def test_embeddings(encoder, tmp_path):
     TfidfFeatures.fit(TEXTS).save(tmp_path / "t.json")
     with pytest.raises(InputError, match="holds no sentence embeddings"):
         EmbeddingFeatures.load(tmp_path / "t.json")
+
+
+def sklearn_features(texts, new, grams, few):
+    """Family by family: the terms, and the weights of texts and of new ones."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    for family in grams:
+        vectorizer = TfidfVectorizer(
+            analyzer=family.analyzer,
+            ngram_range=(family.low, family.high),
+            token_pattern=r"(?u)\b\w+\b" if family.analyzer == "word" else None,
+            sublinear_tf=True,
+            dtype=np.float32,
+            min_df=1 if few else family.min_texts,
+            max_features=family.most,
+        )
+        fitted = vectorizer.fit_transform(texts)
+        yield vectorizer.get_feature_names_out().tolist(), fitted, vectorizer.transform(new)
+
+
+@pytest.mark.parametrize("most", [20_000, 300])
+def test_terms_and_weights_are_those_of_scikit_learn(most):
+    rng = np.random.default_rng(3)
+    letters = np.array(list("aabcdeéßİ’'-_.,?!1  \t\n\u2028½Ωж"))
+    texts = ["".join(rng.choice(letters, rng.integers(0, 60))) for _ in range(1200)] + ["I", "", " ", "a" * 80, "ab-cd"]
+    new = ["".join(rng.choice(letters, 40)) for _ in range(100)] + ["", "unknown ☃ snowman"]
+    grams = [Grams("word", 1, 2, 2, most), Grams("char_wb", 2, 4, 5, most), Grams("word", 2, 3, 1, most)]
+    features, x = TfidfFeatures.fit_transform(texts, grams)
+    made, start = features.transform(new), 0
+    for family, (terms, fitted, transformed) in zip(
+        features._families, sklearn_features(texts, new, grams, few=False), strict=True
+    ):
+        assert list(family.terms) == terms
+        own = slice(start, start := start + len(terms))
+        assert (x[:, own] != fitted).nnz == 0
+        assert (made[:, own] != transformed).nnz == 0

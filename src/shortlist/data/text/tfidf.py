@@ -18,29 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.text.saved import check_texts, read_saved, write_saved
+from shortlist.data.text.terms import Grams, count_all, count_known, weigh
 from shortlist.errors import InputError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-
-@dataclass(frozen=True)
-class Grams:
-    """One family of terms: word or character n-grams.
-
-    Attributes:
-        analyzer: "word", or "char_wb" for characters inside words.
-        low: the shortest n.
-        high: the longest n.
-        min_texts: a term must occur in as many texts to count (in one where there are few texts).
-        most: at most as many terms are kept, the most frequent.
-    """
-
-    analyzer: str
-    low: int
-    high: int
-    min_texts: int = 1
-    most: int = 20_000
 
 
 # Chosen on 2,000 held-out training questions of BANKING77 (a linear model, full labels, 8 epochs of Adam): words alone
@@ -58,10 +40,11 @@ class _FittedGrams:
     idf: NDArray[np.float64]
 
     @cached_property
-    def vectorizer(self) -> Any:
-        vectorizer = _vectorizer(self.grams, vocabulary=self.terms)
-        vectorizer.idf_ = self.idf
-        return vectorizer
+    def numbers(self) -> dict[str, int]:
+        return {term: k for k, term in enumerate(self.terms)}
+
+    def transform(self, texts: Sequence[str]) -> csr_matrix:
+        return weigh(count_known(self.grams, texts, self.numbers), self.idf)
 
 
 class TfidfFeatures:
@@ -92,14 +75,10 @@ class TfidfFeatures:
         texts = check_texts(texts)
         families, blocks = [], []
         for family in grams:
-            few = len(texts) < _FEW_TEXTS
-            vectorizer = _vectorizer(family, min_df=1 if few else family.min_texts, max_features=family.most)
-            try:
-                blocks.append(vectorizer.fit_transform(texts))
-            except ValueError:  # scikit-learn's word for no terms; another family may have some
-                continue
-            terms = tuple(str(term) for term in vectorizer.get_feature_names_out())
-            families.append(_FittedGrams(family, terms, np.asarray(vectorizer.idf_, np.float64)))
+            fitted = _fit(family, texts)
+            if fitted is not None:
+                families.append(fitted[0])
+                blocks.append(fitted[1])
         if not families:
             raise InputError(f"the {len(texts)} texts hold no word to make features of")
         return cls(families), csr_matrix(hstack(blocks, format="csr"), dtype=np.float32)
@@ -111,7 +90,7 @@ class TfidfFeatures:
         texts = check_texts(texts)
         if not texts:
             return csr_matrix((0, self.size), dtype=np.float32)
-        blocks = [family.vectorizer.transform(texts) for family in self._families]
+        blocks = [family.transform(texts) for family in self._families]
         return csr_matrix(hstack(blocks, format="csr"), dtype=np.float32)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -133,17 +112,21 @@ class TfidfFeatures:
             raise InputError(f"{path} is not a saved feature transform: {error!r}") from error
 
 
-def _vectorizer(grams: Grams, **options: Any) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    return TfidfVectorizer(
-        analyzer=grams.analyzer,
-        ngram_range=(grams.low, grams.high),
-        token_pattern=r"(?u)\b\w+\b" if grams.analyzer == "word" else None,  # "I" and "a" are words too
-        sublinear_tf=True,
-        dtype=np.float32,
-        **options,
-    )
+def _fit(grams: Grams, texts: Sequence[str]) -> tuple[_FittedGrams, csr_matrix] | None:
+    """The terms of a family and the weights in each text; None where not one term counts."""
+    found, counts = count_all(grams, texts)
+    in_texts = np.bincount(counts.indices, minlength=len(found))
+    least = 1 if len(texts) < _FEW_TEXTS else grams.min_texts
+    kept = np.array(sorted(np.nonzero(in_texts >= least)[0].tolist(), key=found.__getitem__), np.int64)
+    if len(kept) > grams.most:
+        often = np.bincount(counts.indices, counts.data, len(found))[kept].astype(np.float32)
+        kept = kept[np.sort((-often).argsort()[: grams.most])]
+    if not len(kept):
+        return None
+    shares = np.float32(len(texts) + 1) / (in_texts[kept] + 1).astype(np.float32)
+    idf = np.log(shares) + np.float32(1)
+    family = _FittedGrams(grams, tuple(found[k] for k in kept.tolist()), idf.astype(np.float64))
+    return family, weigh(counts[:, kept], idf)
 
 
 def _family(saved: dict[str, Any]) -> _FittedGrams:
