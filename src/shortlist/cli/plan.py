@@ -1,18 +1,24 @@
 """`shortlist plan`: what labelling would cost, before any of it is done."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shortlist.cli.options import AsJson, LabelColumn, TextColumn, print_json, print_table
+from shortlist.cli.progress import progress
+
+if TYPE_CHECKING:
+    from shortlist.data import Dataset
+    from shortlist.policies import TimeModel
 
 
 def plan(
     classes: Annotated[int | None, typer.Option(help="K.")] = None,
     items: Annotated[int | None, typer.Option(help="Items to label.")] = None,
     data: Annotated[
-        str | None, typer.Option(help="The texts themselves, a table or a known dataset: say whether class names help.")
+        str | None,
+        typer.Option(help="The items themselves: those with a class are played through, and names of classes tried."),
     ] = None,
     names: Annotated[Path | None, typer.Option(help="The class names, one per line, where --data has none.")] = None,
     text_column: TextColumn = None,
@@ -26,23 +32,27 @@ def plan(
 
     With full labels, with random shortlists and with model-chosen ones.
 
-    Example: shortlist plan --classes 77 --items 10000, or shortlist plan --data mine.csv --names classes.txt
+    With --data of which a hundred items or more have a class, the model-chosen rows come from these: the loop is
+    played on parts of them, and what an item cost is carried on to all --items.
+
+    Example: shortlist plan --classes 77 --items 10000, or shortlist plan --data mine.csv --items 50000
     """
     from dataclasses import asdict
 
     from shortlist.errors import InputError
-    from shortlist.policies import TimeModel, plan_labelling, plan_limits, read_time_log
+    from shortlist.policies import TimeModel, plan_labelling, plan_limits
 
-    clear = None
+    time = TimeModel(*seconds) if log is None else TimeModel.read(log)
+    clear = own = None
     if data is not None:
-        found, count, clear = _look_at(data, names, text_column, label_column)
-        classes, items = classes or found, items or count
+        dataset, found, clear = _look_at(data, names, text_column, label_column)
+        classes, items = classes or found, items or len(dataset.train)
+        own = _play(dataset, items, time)
     elif names is not None:
         raise InputError("--names without --data: give the texts, too")
     if classes is None or items is None:
         raise InputError("give --classes and --items, or --data")
-    time = TimeModel(*seconds) if log is None else read_time_log(log)
-    rows = plan_labelling(classes, items, time, tuple(size or ()), clear)
+    rows = plan_labelling(classes, items, time, tuple(size or ()), clear, own)
     source = "stated" if log is None else f"fitted to {log}"
     if as_json:
         result = {
@@ -72,8 +82,8 @@ def plan(
 
 def _look_at(
     data: str, names: Path | None, text_column: str | None, label_column: str | None
-) -> tuple[int, int, float]:
-    """How many classes and items there are, and how clear the names of the classes are."""
+) -> tuple["Dataset", int, float]:
+    """The items, how many classes there are, and how clear the names of the classes are."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies import clarity
@@ -87,7 +97,15 @@ def _look_at(
     if len(found) < 2:
         raise InputError(f"{names or data}: {len(found)} class names, expected at least 2: give --names")
     texts = list(dataset.train.x) if dataset.kind == "text" else []  # names say nothing about anything else
-    return len(found), len(dataset.train), clarity(texts, found)
+    return dataset, len(found), clarity(texts, found)
+
+
+def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
+    """What the items that have a class say of the cost of all."""
+    from shortlist.policies.simulation import project_cost
+
+    with progress(9, "playing", lines=True) as bar:
+        return project_cost(dataset, items, time, tick=bar.advance)
 
 
 def _about_names(clear: float) -> str:

@@ -11,7 +11,7 @@ from shortlist.policies.given import read_known
 from shortlist.policies.loop import Loop
 from shortlist.policies.names import clarity, names_expert
 from shortlist.policies.noise import Log, Mistakes, rectangle
-from shortlist.policies.plan import plan_labelling, plan_limits, read_time_log
+from shortlist.policies.plan import plan_labelling, plan_limits
 from shortlist.policies.saved.snapshot import Snapshot
 from shortlist.policies.scores import read_scores
 from shortlist.policies.settings import LoopSettings
@@ -36,6 +36,5 @@ __all__ = [
     "plan_limits",
     "read_known",
     "read_scores",
-    "read_time_log",
     "rectangle",
 ]

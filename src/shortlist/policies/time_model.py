@@ -1,12 +1,18 @@
 """How long a question takes: a base time, a time for every class name looked at, and one for typing. numpy only."""
 
+import csv
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
+from shortlist.internal.cells import plain_cell
+from shortlist.internal.names import split_names
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +47,15 @@ class TimeModel:
                 "time model: expected a base and a time per class of at least 0, and as much to type, "
                 f"got {self.base}, {self.per_class} and {self.typing}"
             )
+
+    @staticmethod
+    def read(path: str | Path) -> "TimeModel":
+        """Fitted to an annotation export: columns shortlist (names separated by |), answer, seconds, maybe typed.
+
+        Raises:
+            InputError: the file lacks a column, or has too few timed answers.
+        """
+        return _read_log(Path(path))
 
     def seconds(self, looked_at: ArrayLike) -> FloatArray:
         """Seconds a question takes when this many names are looked at."""
@@ -134,3 +149,35 @@ def fit_time(
     kept = typing <= np.quantile(typing, quantile)
     beyond = typing[kept] - time.seconds(whole[kept] + MATCHES)
     return replace(time, typing=max(float(beyond.mean()), 0.0))
+
+
+def _read_log(file: Path) -> TimeModel:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        if file.suffix.lower() == ".jsonl":
+            records = [json.loads(line) for line in text.split("\n") if line.strip()]
+        else:
+            rows = csv.DictReader(io.StringIO(text, newline=""))
+            records = [{key: plain_cell(value or "") for key, value in row.items()} for row in rows]
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{file} is not a log of answers: {error}") from error
+    needed = ("shortlist", "answer", "seconds")
+    missing = [name for name in needed if not records or name not in records[0]]
+    if missing:
+        raise InputError(f"{file} has no column {missing[0]!r}: a log has shortlist, answer and seconds")
+    lists, answers, seconds, typed = [], [], [], []
+    for number, record in enumerate(records, 1):
+        if record["seconds"] in ("", None):
+            continue
+        try:
+            seconds.append(float(record["seconds"]))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{file}, row {number}: seconds is {record['seconds']!r}, not a number") from error
+        shown = record["shortlist"]
+        lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(str(shown)))
+        answers.append("" if record["answer"] is None else str(record["answer"]))
+        typed.append(bool(record.get("typed")))
+    return fit_time(lists, answers, seconds, typed=typed)

@@ -16,7 +16,7 @@ from shortlist.annotate.project.project import Settings
 from shortlist.annotate.queue.chooser import UniformChooser
 from shortlist.annotate.queue.ways import WAYS, Comparing
 from shortlist.errors import InputError
-from shortlist.policies import read_time_log
+from shortlist.policies import TimeModel
 
 from ..conftest import people
 from .test_typed import AsksAgain
@@ -78,7 +78,7 @@ def test_status_export_and_learning_know_the_ways(compared, tmp_path):
     assert EXPORTS["answers.csv"](compared, tmp_path / "answers.csv") > 40
     labels = StochasticLabels.read(tmp_path / "answers.csv")
     assert set(labels.answer.tolist()) == {3, -1}
-    assert read_time_log(tmp_path / "answers.csv").typing == pytest.approx(4.0 - 1.0 - 0.25 * 3, abs=0.05)
+    assert TimeModel.read(tmp_path / "answers.csv").typing == pytest.approx(4.0 - 1.0 - 0.25 * 3, abs=0.05)
     with compared.store.read() as connection:
         given, _ = AnswerLog().read(connection)
     log, _ = gold_log(given, 6)
