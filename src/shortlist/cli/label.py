@@ -56,6 +56,9 @@ def label(
     ] = None,
     rivals: Annotated[bool, typer.Option(help="Run random shortlists beside it.")] = True,
     jobs: Annotated[int, typer.Option(help="Runs at a time, each in a process of its own.")] = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
+    ] = None,
     names: Annotated[
         bool, typer.Option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
     ] = True,
@@ -113,7 +116,7 @@ def label(
         item_column=item_column,
         image_size=image_size,
     )
-    items = loop_data(dataset, features=features)
+    items = loop_data(dataset, features=features, ray=ray)
     if size >= items.num_classes:
         raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
     start = _start(items, dataset, names, known, scores, features)
@@ -121,7 +124,7 @@ def label(
     runs = len(wanted.runs(items))
     try:
         with progress(runs, "labelling") as bar:
-            curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs)
+            curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs, ray)
     except KeyboardInterrupt:
         note("interrupted" if folder is None else f"interrupted: the same command goes on from {folder}")
         raise

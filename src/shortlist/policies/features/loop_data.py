@@ -32,7 +32,9 @@ class LoopData:
         return len(self.class_names)
 
 
-def loop_data(dataset: Dataset, *, features: str | None = None, size: int = 400, seed: int = 0) -> LoopData:
+def loop_data(
+    dataset: Dataset, *, features: str | None = None, size: int = 400, seed: int = 0, ray: str | None = None
+) -> LoopData:
     """Features of a labelled dataset with a test part (a fifth of the items, where it has none).
 
     Args:
@@ -40,6 +42,7 @@ def loop_data(dataset: Dataset, *, features: str | None = None, size: int = 400,
         features: the word for them (`make_features`); what does best for the kind, unless stated.
         size: how many features, at most.
         seed: of what is drawn.
+        ray: the address of a Ray cluster to make them (`make_features`).
 
     Raises:
         InputError: there are no labels to simulate answers from.
@@ -50,7 +53,7 @@ def loop_data(dataset: Dataset, *, features: str | None = None, size: int = 400,
         own, own_test = _splits(brought, seed)
         x, x_test = narrow(own.x, own_test.x, size, seed)
     else:
-        x, x_test = make_features(dataset.kind, train.x, test.x, word=features, size=size, seed=seed)
+        x, x_test = make_features(dataset.kind, train.x, test.x, word=features, size=size, seed=seed, ray=ray)
     assert train.y is not None
     assert test.y is not None
     texts = tuple(train.x) if isinstance(train.x, list) else ()

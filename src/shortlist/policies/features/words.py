@@ -1,12 +1,13 @@
 """Features by the word that `--features` takes: the same in `label`, in the live app and in `train`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from shortlist.data import fit_features, read_features
 from shortlist.errors import InputError
+from shortlist.internal.cluster import spread_rows
 from shortlist.policies.features.fourier import fourier
 from shortlist.policies.features.patches import LEAST_SIDE, Patches
 from shortlist.policies.features.rows import Matrix, unit
@@ -25,6 +26,7 @@ def make_features(
     items: tuple[Names, Names] = ((), ()),
     size: int = 400,
     seed: int = 0,
+    ray: str | None = None,
 ) -> tuple[Matrix, Matrix]:
     """The features of items of one kind, and of others (or none) in the same way; every row has length 1.
 
@@ -38,24 +40,32 @@ def make_features(
         items: the names of the items and of the others, by which a file is joined.
         size: how many features, at most.
         seed: of what is drawn.
+        ray: the address of a Ray cluster (`internal.cluster`) that makes patches and embeddings.
     """
     brought = None if word is None else read_features(word, *items)
     if brought is not None:
         return narrow(*brought, size, seed)
     if kind == "text" and word not in IMAGE_WORDS:
-        return _text(x, x_test, word or "tfidf", size, seed)
+        return _text(x, x_test, word or "tfidf", size, seed, ray)
     if word is not None and not (kind == "image" and word in IMAGE_WORDS):
         here = {"text": "tfidf, embeddings or ", "image": "patches, pixels or "}.get(kind, "")
         raise InputError(f"features: {word!r} are not for {kind} items, expected {here}a file of features by item")
     if kind == "image" and word != "pixels" and min(np.shape(x)[2:]) >= LEAST_SIDE:
         learned = Patches.fit(x, size, seed)
-        return learned.transform(x), learned.transform(x_test)
+        return _spread(ray, learned.transform, x), _spread(ray, learned.transform, x_test)
     return fourier(x, x_test, size, seed)
 
 
-def _text(texts: list[str], others: list[str], word: str, size: int, seed: int) -> tuple[Matrix, Matrix]:
+def _spread(ray: str | None, transform: Callable[[Any], Any], rows: Any) -> Any:
+    return transform(rows) if ray is None else spread_rows(ray, transform, rows)
+
+
+def _text(
+    texts: list[str], others: list[str], word: str, size: int, seed: int, ray: str | None
+) -> tuple[Matrix, Matrix]:
     fitted = fit_features(word, texts)
-    x, x_test = (fitted.transform(part) for part in (texts, others))
+    ray = None if word == "tfidf" else ray  # quick, and the texts are needed here anyway
+    x, x_test = (_spread(ray, fitted.transform, part) for part in (texts, others))
     if not hasattr(x, "tocsr"):
         return narrow(x, x_test, size, seed)
     from sklearn.decomposition import TruncatedSVD

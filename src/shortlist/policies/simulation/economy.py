@@ -60,7 +60,12 @@ class Comparison:
             raise InputError(f"typed: expected a share from 0 to 1, got {self.typed}")
 
     def run(
-        self, data: LoopData, progress: Progress | None = None, folder: Path | None = None, jobs: int = 1
+        self,
+        data: LoopData,
+        progress: Progress | None = None,
+        folder: Path | None = None,
+        jobs: int = 1,
+        ray: str | None = None,
     ) -> list[Curve]:
         """Every way on every seed.
 
@@ -69,6 +74,7 @@ class Comparison:
             progress: told after every training.
             folder: where rows are kept as they come, and runs that have ended: those are not run again.
             jobs: runs at a time, each in a process of its own.
+            ray: the address of a Ray cluster that does the runs instead (`internal.cluster`).
         """
         runs = self.runs(data)
         journal = None if folder is None else Journal(folder, self._stated(data))
@@ -80,7 +86,7 @@ class Comparison:
             if progress is not None:
                 progress(run.way, run.seed, point.reads)
 
-        for run, curve in play([run for run in runs if found[run] is None], self, data, tick, jobs):
+        for run, curve in play([run for run in runs if found[run] is None], self, data, tick, jobs, ray):
             found[run] = curve
             if journal is not None:
                 journal.run(curve)

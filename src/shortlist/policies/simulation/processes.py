@@ -1,4 +1,4 @@
-"""Runs of a comparison one after another, or several at a time, each in a process of its own."""
+"""Runs of a comparison one after another, or several at a time: in processes of their own, or on a Ray cluster."""
 
 import multiprocessing
 import os
@@ -8,6 +8,7 @@ from functools import partial
 from queue import Empty
 from typing import Any, NamedTuple, Protocol
 
+from shortlist.internal.cluster import RETRIES, cluster
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.simulation.simulate import Curve, Point, Tick
 
@@ -33,8 +34,13 @@ SECONDS = 0.2
 """Between two looks at what the processes tell."""
 
 
-def play(runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int) -> Iterator[tuple[Run, Curve]]:
-    """Each run with its curve, as they end."""
+def play(
+    runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int, ray: str | None = None
+) -> Iterator[tuple[Run, Curve]]:
+    """Each run with its curve, as they end; on the Ray cluster at an address, where one is given."""
+    if ray is not None:
+        yield from _play_on_ray(runs, player, data, tick, ray)
+        return
     if jobs == 1 or len(runs) < 2:
         for run in runs:
             yield run, player.play(run, data, partial(tick, run))
@@ -56,6 +62,27 @@ def play(runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: 
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list((pool._processes or {}).values()):
                 process.terminate()
+
+
+def _play_on_ray(
+    runs: Sequence[Run], player: Player, data: LoopData, tick: Told, address: str
+) -> Iterator[tuple[Run, Curve]]:
+    """As many at a time as the cluster has cores; what a run has to tell comes when it has ended."""
+    with cluster(address) as ray:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_play_alone)
+        shared = ray.put((player, data))
+        left = {task.remote(shared, run): run for run in runs}
+        while left:
+            ended, _ = ray.wait(list(left), num_returns=1)
+            run, curve = left.pop(ended[0]), ray.get(ended[0])
+            for point in curve.points:
+                tick(run, point)
+            yield run, curve
+
+
+def _play_alone(shared: tuple[Player, LoopData], run: Run) -> Curve:
+    player, data = shared
+    return player.play(run, data, lambda _: None)
 
 
 def _tell(told: Any, tick: Told) -> None:
