@@ -1,5 +1,6 @@
 """What the command line does with a project: make it, add to it, invite, rename, export."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import live_plan
-from shortlist.annotate.project.additions import Additions, add_read
+from shortlist.annotate.project.additions import Additions, Read, add_read
 from shortlist.annotate.project.audit import CommandLine, audit_alone
 from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.importing import ImportOutcome, Progress
@@ -35,6 +36,7 @@ def init_project(
     names: bool = True,
     score: bool = True,
     features: str | None = None,
+    pinned: str | None = None,
     progress: Progress = lambda done, total: None,
     **settings: Any,
 ) -> tuple[Settings, ImportOutcome]:
@@ -51,27 +53,19 @@ def init_project(
         names: texts: let the names of the classes choose the first lists.
         score: keep a sample of the items out of training, to score the model by it.
         features: the word for what the model sees (`policies.make_features`).
+        pinned: the class that is on every list.
         progress: called with how many items are done, and of how many.
         settings: overlap, gold_every, database, typing and compare, as in `Settings`.
     """
     read = additions.read()
-    if len(read.classes) < 2:
-        raise InputError(f"{additions.classes}: {len(read.classes)} classes, expected at least two, one per line")
-    if size is not None and size > len(read.classes):
-        raise InputError(f"size {size}: expected at most the {len(read.classes)} classes of {additions.classes}")
-    if not read.items:
-        raise InputError(f"{additions.items}: no items found")
-    if settings.get("compare") and len(read.classes) > MOST_LISTED:
-        raise InputError(
-            f"{additions.classes}: {len(read.classes)} classes: full lists are compared with at most {MOST_LISTED}"
-        )
+    _check(additions, read, size, bool(settings.get("compare")))
     # more classes may come later, so the usual size may be more than there are now
-    chosen = Settings(title or _readable(folder), USUAL_SIZE if size is None else size, **settings)
+    size = USUAL_SIZE if size is None else size
+    chosen = Settings(title or _readable(folder), size, pinned=_number(pinned, read.classes), **settings)
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
-    sources = read.items
-    contents = [source.content for source in sources]
-    given = additions.read_given([source.name for source in sources], list(read.classes), contents)
+    contents = [source.content for source in read.items]
+    given = additions.read_given([source.name for source in read.items], list(read.classes), contents)
     with unfinished(folder):
         project = Project.create(folder, chosen)
         try:
@@ -87,6 +81,27 @@ def init_project(
             raise
         project.close()
     return chosen, outcome
+
+
+def _check(additions: Additions, read: Read, size: int | None, compare: bool) -> None:
+    """Refuse what makes no project."""
+    count = len(read.classes)
+    if count < 2:
+        raise InputError(f"{additions.classes}: {count} classes, expected at least two, one per line")
+    if size is not None and size > count:
+        raise InputError(f"size {size}: expected at most the {count} classes of {additions.classes}")
+    if not read.items:
+        raise InputError(f"{additions.items}: no items found")
+    if compare and count > MOST_LISTED:
+        raise InputError(f"{additions.classes}: {count} classes: full lists are compared with at most {MOST_LISTED}")
+
+
+def _number(pinned: str | None, classes: Collection[str]) -> int | None:
+    if pinned is None:
+        return None
+    if pinned not in classes:
+        raise InputError(f"pinned: no class is named {pinned!r}; a class that is on every list is a line of its own")
+    return list(classes).index(pinned)
 
 
 def _readable(folder: Path) -> str:

@@ -24,6 +24,7 @@ from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.score import read_score
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import Chooser, UniformChooser
+from shortlist.annotate.queue.pinned import Pinned
 from shortlist.annotate.queue.queue import Queue
 from shortlist.annotate.queue.ways import Comparing
 from shortlist.errors import InputError
@@ -40,7 +41,7 @@ class Settings:
 
     `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
     is not on the list, None: where a model chooses the lists; `compare`: a third of the questions each
-    by the full list, by a search and by a shortlist.
+    by the full list, by a search and by a shortlist; `pinned`: the number of a class that is on every list.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Settings:
     live: dict[str, Any] | None = None
     typing: bool | None = None
     compare: bool = False
+    pinned: int | None = None
 
     def __post_init__(self) -> None:
         if not self.title.strip():
@@ -119,6 +121,8 @@ class Project:
         """The queue, with uniform shortlists unless another chooser is given."""
         typing = chooser is not None if self.settings.typing is None else self.settings.typing
         chooser = chooser or UniformChooser(self.settings.size)
+        if self.settings.pinned is not None:
+            chooser = Pinned(chooser, self.settings.pinned)
         if self.settings.compare:
             chooser, typing = Comparing(chooser), True
         return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)

@@ -24,6 +24,8 @@ class Choice:
     policy_version: str
     way: str | None = None
     """Where ways to ask are compared (`ways`), which one this is."""
+    pinned: int | None = None
+    """The class that is last on the list because it is on every one (`pinned`)."""
 
 
 class Front:

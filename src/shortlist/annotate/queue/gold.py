@@ -15,7 +15,14 @@ def gold_like(choice: Choice, truth: int, num_classes: int, ended: Sequence[int]
     """A gold question in place of another one, from which nobody can tell it: of the same length and way."""
     if choice.way not in (None, SHORTLIST):
         return replace(choice, policy="gold")  # all classes or none, whatever the item is
-    return replace(choose_gold(truth, len(choice.shortlist), num_classes, seed, ended), way=choice.way)
+    if choice.pinned is None:
+        return replace(choose_gold(truth, len(choice.shortlist), num_classes, seed, ended), way=choice.way)
+    own, size = choice.pinned, len(choice.shortlist) - 1
+    if truth == own:  # it is there at any rate: the others are any
+        return replace(choice, policy="gold", policy_version="1")
+    drawn = choose_gold(truth, size, num_classes, seed, [*ended, own])
+    shown, chances = (*drawn.shortlist, own), (*drawn.inclusion, 1.0)
+    return replace(drawn, shortlist=shown, inclusion=chances, way=choice.way, pinned=own)
 
 
 def choose_gold(truth: int, size: int, num_classes: int, seed: int, ended: Sequence[int] = ()) -> Choice:

@@ -1,0 +1,205 @@
+"""`shortlist annotate init`, `add` and `import`: what comes into a project from files."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shortlist.cli.annotate_backup import Folder
+from shortlist.cli.options import AsJson, Features
+
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
+TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
+ItemColumn = Annotated[
+    str | None, typer.Option(help="The column that names the item (item, or else row numbers from 0).")
+]
+Policy = Annotated[
+    str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
+]
+Epsilon = Annotated[float | None, typer.Option(help="Share of uniform lists mixed in with the model's.")]
+Test = Annotated[str | None, typer.Option(help="Labelled data to score the model on, for the curve of the admin page.")]
+Instructions = Annotated[
+    Path | None, typer.Option(help="Plain text (UTF-8) that annotators read before they begin and can open again.")
+]
+Known = Annotated[
+    Path | None, typer.Option(help="A table with item and class: labels you have. Learned from, and not asked about.")
+]
+Scores = Annotated[
+    Path | None,
+    typer.Option(
+        help="What another model thinks: a table with item and one column per class, .npz, Label Studio's tasks with "
+        "predictions, what `shortlist predict` wrote, or a folder of `shortlist train`."
+    ),
+]
+Gold = Annotated[Path | None, typer.Option(help="A table with item and gold: known answers, to measure annotators.")]
+
+
+def init(
+    project: Folder,
+    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
+    classes: Annotated[
+        Path, typer.Option(help="classes.txt: one class name per line; or a table with class and description.")
+    ],
+    size: Annotated[int | None, typer.Option(help="Classes on a shortlist (5 if not given).")] = None,
+    overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
+    gold: Gold = None,
+    gold_every: Annotated[
+        int, typer.Option(help="On average one question in N is about a gold item.", metavar="N")
+    ] = 10,
+    instructions: Instructions = None,
+    title: Annotated[
+        str | None, typer.Option(help="Shown on the pages; the folder's name, as words, if not given.")
+    ] = None,
+    database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
+    policy: Policy = None,
+    epsilon: Epsilon = None,
+    test: Test = None,
+    features: Features = None,
+    names: Annotated[
+        bool, typer.Option(help="Texts: the names of the classes choose the first lists, as long as they help.")
+    ] = True,
+    score: Annotated[
+        bool, typer.Option(help="Score the model by a sample of the items: asked about, not learned from.")
+    ] = True,
+    known: Known = None,
+    scores: Scores = None,
+    typing: Annotated[
+        bool | None,
+        typer.Option(help="People may type a class that is not on the list (if not said: where a model chooses it)."),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Ask by full lists, by search and by shortlists, to see what each costs.")
+    ] = False,
+    pinned: Annotated[
+        str | None, typer.Option(help="A class that is on every list, such as 'out of scope'.", metavar="CLASS")
+    ] = None,
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
+    strict: Strict = False,
+) -> None:
+    """Make a project.
+
+    Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5
+    """
+    from shortlist.annotate import Additions, init_project
+
+    additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
+    with _progress("importing") as progress:
+        settings, outcome = init_project(
+            project,
+            additions,
+            title=title,
+            size=size,
+            overlap=overlap,
+            gold_every=gold_every,
+            database=database,
+            policy=policy,
+            epsilon=epsilon,
+            test=test,
+            names=names,
+            score=score,
+            features=features,
+            typing=typing,
+            compare=compare,
+            pinned=pinned,
+            progress=progress,
+        )
+    _print_outcome(outcome.added, outcome.skipped)
+    _print_given(outcome.known, outcome.scored)
+    share = settings.size / outcome.classes
+    rarely = settings.live is None and 4 * share < 1  # people who mostly say None get used to saying it
+    if rarely:
+        lists = f"Random lists of {settings.size} of {outcome.classes} classes"
+        typer.echo(f"{lists}: about {1 - share:.0%} of answers will be None.", err=True)
+    typer.echo(f"Next: shortlist annotate serve {project}{' --policy adaptive' if rarely else ''}", err=True)
+
+
+def add(
+    project: Folder,
+    items: Annotated[Path | None, typer.Option(help="More items: a folder or a table.")] = None,
+    classes: Annotated[
+        Path | None, typer.Option(help="More classes, as for init; existing classes get the descriptions given.")
+    ] = None,
+    gold: Gold = None,
+    instructions: Instructions = None,
+    known: Known = None,
+    scores: Scores = None,
+    text_column: TextColumn = None,
+    item_column: ItemColumn = None,
+    strict: Strict = False,
+) -> None:
+    """Add items, classes and what you know while the server runs.
+
+    Without --items, --gold is for existing items that nobody was asked about yet. Instructions and scores replace the
+    existing ones.
+
+    Example: shortlist annotate add birds --items more/ --classes more.txt
+    """
+    from shortlist.annotate import Additions, Project, add_to_project
+
+    additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
+    with Project.open(project) as opened, _progress("importing") as progress:
+        outcome = add_to_project(opened, additions, progress)
+    if classes is not None:
+        typer.echo(f"{outcome.classes} classes now", err=True)
+    if items is not None or gold is not None:
+        _print_outcome(outcome.added, outcome.skipped, "gold answers" if items is None else "items")
+    else:
+        _print_skipped(outcome.skipped)
+    _print_given(outcome.known, outcome.scored)
+
+
+def import_answers(
+    project: Folder,
+    file: Annotated[Path, typer.Argument(help="Label Studio's export: JSON, JSON_MIN (.json) or CSV (.csv).")],
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import answers from Label Studio; safe to run twice.
+
+    Example: shortlist annotate import birds project-1.json
+    """
+    from shortlist.annotate import Project, import_file
+
+    with Project.open(project) as opened:
+        outcome = import_file(opened, file, strict=strict)
+    if as_json:
+        typer.echo(json.dumps({"added": outcome.added, "known": outcome.known, "skipped": outcome.skipped}))
+        return
+    known = f", {outcome.known} known already" if outcome.known else ""
+    _print_outcome(outcome.added, outcome.skipped, "answers", known)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print_given(known: int, scored: int) -> None:
+    if known:
+        typer.echo(f"{known} items of known class: learned from, not asked about", err=True)
+    if scored:
+        typer.echo(f"scores of {scored} items", err=True)
+
+
+def _print_outcome(added: int, skipped: list[tuple[str, str]], what: str = "items", known: str = "") -> None:
+    _print_skipped(skipped)
+    typer.echo(f"{added} {what} added{known}, {len(skipped)} skipped", err=True)
+
+
+def _print_skipped(skipped: list[tuple[str, str]]) -> None:
+    for item, reason in skipped[:20]:
+        typer.echo(f"skipped {item}: {reason}", err=True)
+    if len(skipped) > 20:
+        typer.echo(f"... and {len(skipped) - 20} more", err=True)
