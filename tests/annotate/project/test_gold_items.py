@@ -41,7 +41,7 @@ def test_everybody_is_asked_about_the_new_ones_and_about_none_twice(make_project
         (q,) = queue.next(ada)
         queue.answer(ada, q.id, 0, None, 1.0)
     before = gold_asked(project, ada)
-    assert before == ["gold 0", "gold 1", "gold 2"]
+    assert sorted(before) == ["gold 0", "gold 1", "gold 2"]
     with project.store.read() as connection:
         old = shape(connection)
     report = mark_gold(project, {f"item {i}": f"class {i % 4}" for i in range(25, 30)})
@@ -50,16 +50,18 @@ def test_everybody_is_asked_about_the_new_ones_and_about_none_twice(make_project
         assert shape(connection) != old, "a live model begins anew"
     assert Stats(project.store).status()["progress"]["total"] == 25 * 2
     answer_all(project, ada, bob)
-    fresh = [f"item {i}" for i in range(25, 30)]
-    assert gold_asked(project, ada) == [*before, *fresh][: len(gold_asked(project, ada))]
-    assert len(gold_asked(project, ada)) > 3
-    assert gold_asked(project, bob) == [*fresh, *before][: len(gold_asked(project, bob))]
+    fresh = {f"item {i}" for i in range(25, 30)}
+    assert gold_asked(project, ada)[:3] == before
+    for one in (ada, bob):
+        asked = gold_asked(project, one)
+        assert len(set(asked)) == len(asked) > 3
+        assert {*before, *fresh} >= set(asked)
     status = Stats(project.store).status()
     assert status["progress"] == {"done": 50, "total": 50}
     assert status["items"] == 25
     export_file(project, tmp_path / "a.csv", None)
     with (tmp_path / "a.csv").open(newline="") as file:
-        assert not {row["item"] for row in csv.DictReader(file)} & set(fresh)
+        assert not {row["item"] for row in csv.DictReader(file)} & fresh
     assert project.store.check() == []
 
 

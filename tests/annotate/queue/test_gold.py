@@ -1,19 +1,24 @@
 """Gold lists show the right class as often as not, are uniform otherwise, and nothing is trained on their answers."""
 
 import csv
-from itertools import combinations
+from collections import defaultdict
+from functools import partial
+from itertools import combinations, count
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 from sqlalchemy import select
 
+from shortlist.annotate.db.quick import Quick
 from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.gold import choose_gold
 from shortlist.annotate.setup import export_file
 
 from ..conftest import people
+
+ALL_GOLD = partial(count, 0, 2)  # seeds with which every question is gold, where every second one is
 
 
 def even(counts) -> bool:
@@ -113,6 +118,74 @@ def test_the_answers_on_gold_items_have_a_file_of_their_own(make_site, tmp_path)
     assert all(row["item"].startswith("gold ") and row["policy"] == "gold/1" for row in rows)
     assert all(row["answer"] in ("", row["gold"]) for row in rows)
     assert site.admin().get("/api/v1/export/gold-answers.csv").content == path.read_bytes()
+
+
+def gold_of(project, who: int) -> list[int]:
+    """The gold items that somebody was asked about, in that order."""
+    statement = select(Question.item_id).join(Slot, Slot.id == Question.slot_id)
+    with project.store.read() as connection:
+        asked = statement.where(Slot.gold, Question.annotator_id == who).order_by(Question.id)
+        return list(connection.execute(asked).scalars())
+
+
+def test_everybody_gets_the_gold_items_in_an_order_of_their_own(make_project, database):
+    """In one order for all, the classes on a list and its place in the session tell that it is gold."""
+    project = make_project(database, items=3, gold=12, gold_every=2)
+    somebody = people(project, *"abcd")
+    queue, orders = project.queue(seeds=ALL_GOLD().__next__), []
+    for who in somebody:
+        for _ in range(12):
+            (q,) = queue.next(who)
+            queue.answer(who, q.id, 0, None, 1.0)
+        orders.append(tuple(gold_of(project, who)))
+    assert len({frozenset(order) for order in orders}) == 1, "all of them"
+    assert len(orders[0]) == 12
+    assert len(set(orders)) == 4
+
+
+def test_of_many_gold_items_any_may_come_first_and_nearly_all_come(make_project, database):
+    project = make_project(database, items=3, gold=150, gold_every=2)
+    somebody = people(project, *map(str, range(40)))
+    queue = project.queue(seeds=ALL_GOLD().__next__)
+    first = {queue.next(who)[0].item_id for who in somebody}
+    assert len(first) > 20
+    with project.store.read() as connection:
+        ids = connection.execute(select(Item.id).where(Item.gold.is_not(None)).order_by(Item.id)).scalars().all()
+    assert {ids.index(item) // 50 for item in first} == {0, 1, 2}
+    ada = somebody[0]
+    for _ in range(140):
+        (q,) = queue.next(ada)
+        queue.answer(ada, q.id, 0, None, 1.0)
+    asked = gold_of(project, ada)
+    assert len(asked) == len(set(asked)) > 130
+
+
+def test_a_gold_question_takes_the_same_statements_as_another(make_project, database, monkeypatch):
+    """Time tells as well: what is asked of the database for one kind is asked for the other."""
+    project = make_project(database, items=60, gold=20, gold_every=2)
+    (ada,) = people(project, "ada")
+    with project.store.read() as connection:
+        gold = set(connection.execute(select(Item.id).where(Item.gold.is_not(None))).scalars())
+    run, ran = Quick.execute, []
+
+    def noting(self, *given):
+        ran.append(given)
+        return run(self, *given)
+
+    queue, counts = project.queue(), defaultdict(set)
+    (held,) = queue.next(ada)
+    monkeypatch.setattr(Quick, "execute", noting)
+    for way in ("answer", "skip"):
+        for _ in range(15):
+            ran.clear()
+            act = queue.skip if way == "skip" else partial(queue.answer, answer=None)
+            _, (after,) = act(ada, held.id, 0, seconds=1.0, hold=1)
+            counts[way, held.item_id in gold, after.item_id in gold].add(len(ran))
+            held = after
+    for way in ("answer", "skip"):
+        seen = [counts[way, before, after] for before in (True, False) for after in (True, False)]
+        assert len(set().union(*seen)) == 1, counts
+    assert len(counts) > 5, "of nearly every kind"
 
 
 def test_nothing_that_is_sent_to_an_annotator_says_which_question_is_gold(make_site):

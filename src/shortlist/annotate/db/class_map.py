@@ -8,7 +8,7 @@ that was the part's. A retired class is of no item: an answer that picked it say
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
@@ -16,7 +16,7 @@ from shortlist.annotate.db.quick import Runs
 from shortlist.annotate.db.schema import classes
 
 _ENDED = select(classes.c.id, classes.c.merged_into, classes.c.ended_at).where(classes.c.ended_at.is_not(None))
-_ENDED_IDS = select(classes.c.id).where(classes.c.ended_at.is_not(None))
+ENDED_IDS = select(classes.c.id).where(classes.c.ended_at.is_not(None))
 
 
 class Seen(NamedTuple):
@@ -93,5 +93,9 @@ def read_class_map(connection: Runs) -> ClassMap:
 
 
 def ended_classes(connection: Runs) -> list[int]:
-    """The ids that are on no list any more."""
-    return sorted(connection.execute(_ENDED_IDS).scalars())
+    """The ids that are on no list any more; within a `Quick` transaction, at its first look."""
+    memo: dict[str, Any] = getattr(connection, "memo", {})
+    if "ended" not in memo:
+        memo["ended"] = sorted(connection.execute(ENDED_IDS).scalars())
+    found: list[int] = memo["ended"]
+    return found

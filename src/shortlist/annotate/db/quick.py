@@ -5,7 +5,7 @@ once per database; after that the driver is given the text and the values, and r
 On PostgreSQL statements are sent without waiting for one another (libpq's pipeline): only reading a result waits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
@@ -62,12 +62,15 @@ class Quick:
         self._raw: Any = connection.connection.driver_connection
         self._dialect = connection.dialect
         self._plans = _PLANS.setdefault(connection.dialect, WeakKeyDictionary())
+        self._expected: dict[Executable, Rows] = {}
         self.wrote = False
         """Whether anything was written since this was last set to False."""
         self.complete = False
         """Whether everything was run and only the commit is left."""
         self.memo: dict[str, Any] = {}
         """What was read already and stays true within this transaction."""
+        self.together_with: Collection[int] = ()
+        """The annotators whose steps are run in turn in this transaction."""
         self.after: list[Callable[[], None]] = []
         """What to do in memory once all is committed."""
 
@@ -86,8 +89,15 @@ class Quick:
         if self._dialect.name != "sqlite":
             self._raw.execute("SET LOCAL lock_timeout = '100ms'")
 
+    def expect(self, statement: Executable, parameters: Values | None = None) -> None:
+        """Send a statement whose rows will be asked for: the next `execute` of it returns these."""
+        if self.folds and statement not in self._expected:
+            self._expected[statement] = self.execute(statement, parameters)
+
     def execute(self, statement: Executable, parameters: Values | None = None, /) -> "Rows":
         """Run a statement; on PostgreSQL it is only sent, and waited for when its rows are asked for."""
+        if statement in self._expected:
+            return self._expected.pop(statement)
         values = parameters or {}
         plan = self._plan(statement, values)
         self.wrote = self.wrote or plan.writes

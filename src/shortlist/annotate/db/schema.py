@@ -79,7 +79,7 @@ class Annotator(Base):
     answers: Mapped[int] = mapped_column(Integer)
     nones: Mapped[int] = mapped_column(Integer)
     skips: Mapped[int] = mapped_column(Integer)
-    gold_seen: Mapped[int] = mapped_column(BigInteger)  # the last one: gold items are given in the order of their ids
+    gold_seen: Mapped[int] = mapped_column(BigInteger)  # of no use any more: gold items came in the order of their ids
 
 
 class Slot(Base):

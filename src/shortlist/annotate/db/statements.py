@@ -1,11 +1,11 @@
 """Small reads and writes on the tables that the queue, the importer and the formats share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Table, Update, bindparam, case, exists, func, insert, select, update
+from sqlalchemy import BindParameter, Integer, Table, Update, bindparam, case, exists, func, insert, or_, select, update
 
-from shortlist.annotate.db.class_map import ended_classes, read_class_map
+from shortlist.annotate.db.class_map import ENDED_IDS, ended_classes, read_class_map
 from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, answers, classes, items, questions, slots
 
@@ -24,13 +24,16 @@ _REFUSED = (
     .join(answers, answers.c.question_id == questions.c.id)
     .where(questions.c.slot_id == bindparam("slot"), *STANDING)
 )
-_PENDING = items.c.pending + bindparam("change")
+_CHANGE = bindparam("change", type_=Integer)
+_PENDING, _STATE = items.c.pending + _CHANGE, items.c.state
 _SETTLE = (
     update(items)
     .where(items.c.id == bindparam("item"))
     .values(
         pending=_PENDING,
-        state=case((items.c.state == "closed", "closed"), (_PENDING == 0, "done"), else_="open"),
+        state=case(
+            (or_(items.c.state == "closed", _CHANGE == 0), items.c.state), (_PENDING == 0, "done"), else_="open"
+        ),
     )
 )
 _COUNT = (
@@ -73,6 +76,14 @@ def count_classes(connection: Runs) -> int:
     return int(memo["classes"])
 
 
+def expect_classes(connection: Quick) -> None:
+    """Send what `count_classes` and `ended_classes` will ask for."""
+    if "classes" not in connection.memo:
+        connection.expect(_LAST_CLASS)
+    if "ended" not in connection.memo:
+        connection.expect(ENDED_IDS)
+
+
 def class_names(connection: Runs) -> list[str]:
     """Every class name, in the order of the ids."""
     return list(connection.execute(_CLASS_NAMES).scalars())
@@ -110,6 +121,10 @@ def next_rank(connection: Runs) -> int:
     return 0 if last is None else int(last) + 1
 
 
+Later = Callable[[], int]
+"""The id of a row that was sent to the database: to be asked for when all else is sent as well."""
+
+
 class Together:
     """An insert and the updates that go with it: one statement on PostgreSQL, one after another on SQLite.
 
@@ -117,20 +132,44 @@ class Together:
     """
 
     def __init__(self, table: Table, columns: Sequence[str], *updates: Update) -> None:
-        given = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in columns}
-        self._insert, self._updates = insert(table).values(given).returning(table.c.id), updates
+        self._insert, self._updates = insert(table).values(_new(table, columns)).returning(table.c.id), updates
         made = self._insert.cte("made")
         parts = [one.cte(f"part{k}") for k, one in enumerate(updates)]
         self._folded = select(made.c.id).add_cte(*parts)
 
-    def run(self, connection: Quick, values: dict[str, Any]) -> int:
-        """All of it; returns the id of the new row."""
+    def run(self, connection: Quick, values: dict[str, Any]) -> Later:
+        """All of it; the id is that of the new row."""
         if connection.folds:
-            return int(connection.execute(self._folded, values).scalar_one())
+            return connection.execute(self._folded, values).scalar_one
         made = connection.execute(self._insert, values).scalar_one()
         for statement in self._updates:
             connection.execute(statement, values)
-        return int(made)
+        return lambda: int(made)
+
+
+class OwnSlot:
+    """A slot and the question in it, in the same way as `Together`."""
+
+    def __init__(self) -> None:
+        self._slot = insert(slots).values(_new(slots, _SLOT, "slot_")).returning(slots.c.id)
+        given = _new(questions, _ASKED)
+        self._question = insert(questions).values(given).returning(questions.c.id)
+        slot, others = self._slot.cte("slot"), [name for name in _ASKED if name != "slot_id"]
+        row = select(slot.c.id, *(given[name].label(name) for name in others))
+        made = insert(questions).from_select(["slot_id", *others], row).returning(questions.c.id).cte("made")
+        self._folded = select(made.c.id).add_cte(made)
+
+    def run(self, connection: Quick, values: dict[str, Any]) -> Later:
+        """Both; the id is that of the question."""
+        if connection.folds:
+            return connection.execute(self._folded, values).scalar_one
+        slot = connection.execute(self._slot, values).scalar_one()
+        made = connection.execute(self._question, {**values, "new_slot_id": slot}).scalar_one()
+        return lambda: int(made)
+
+
+def _new(table: Table, columns: Sequence[str], before: str = "new_") -> dict[str, BindParameter[Any]]:
+    return {name: bindparam(before + name, type_=table.c[name].type) for name in columns}
 
 
 _ANSWERED = ("question_id", "attempt", "kind", "class_id", "seconds", "answered_at", "supersedes")
@@ -138,16 +177,17 @@ _ASKED = (
     *("slot_id", "item_id", "annotator_id", "turn", "shortlist", "policy", "policy_version", "probabilities"),
     *("seed", "state", "attempt", "served_at", "way"),
 )
+_SLOT = ("item_id", "number", "annotator_id", "gold", "state", "rank", "turn", "lease_until")
 SET_QUESTION = (
     update(questions)
     .where(questions.c.id == bindparam("question"))
     .values(state=bindparam("to_state_of_question"), attempt=bindparam("to_attempt"))
 )
 SETTLE_ANSWER = Together(answers, _ANSWERED, SET_QUESTION, _COUNT, SET_SLOT, _SETTLE)
-"""An answer that ends its slot."""
-SETTLE_GOLD_ANSWER = Together(answers, _ANSWERED, SET_QUESTION, _COUNT, SET_SLOT)
+"""An answer that ends its slot; to a gold item the change is 0, so that it takes as long as any other."""
 LEASE = Together(questions, _ASKED, SET_SLOT)
 """A question and the lease of its slot."""
+LEASE_GOLD = OwnSlot()
 
 
 _INSERTS: dict[tuple[str, ...], Any] = {}
@@ -176,11 +216,12 @@ def free_slot(connection: Runs, slot: Row, turn: int) -> None:
 
     A gold slot belongs to one annotator and is not passed on; one of an item whose class became known is closed.
     """
+    last = next_rank(connection)  # looked up for both, as the time would tell
     if slot["gold"]:
         set_slot(connection, slot["slot_id"], "closed", turn, slot["annotator_id"])
         return
     values = {"slot": slot["slot_id"], "to_turn": turn, "holder": None, "until": None}
-    connection.execute(_FREE_SLOT, values | {"to_rank": next_rank(connection)})
+    connection.execute(_FREE_SLOT, values | {"to_rank": last})
 
 
 def settle_item(connection: Runs, item_id: int, change: int) -> None:

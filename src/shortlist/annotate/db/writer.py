@@ -1,7 +1,8 @@
-"""One writer for all requests: those that wait are run one after another in one transaction and share its commit.
+"""One writer for all requests: those that wait are run in one transaction and share its commit.
 
 Everybody is acknowledged after a durable commit, as if alone. A refusal takes nobody with it, because it comes before
-anything is written; after any other error the batch is rolled back, and each of its parts is run alone.
+anything is written; after any other error the batch is rolled back, and each of its parts is run alone. On SQLite the
+parts are run one after another, on PostgreSQL step by step together; what one person asks for twice is never together.
 """
 
 import asyncio
@@ -12,23 +13,43 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from shortlist.annotate.db.quick import Quick
+from shortlist.annotate.db.steps import Steps
 from shortlist.annotate.db.store import Store
 from shortlist.annotate.problems import Problem
 
 MAX_PARTS = 64
 
 Value = TypeVar("Value")
+Call = Callable[[Quick], Steps[Value]]
 
 
 class _Part:
     """What one request asks for, and what came of it."""
 
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self.call = call
+    def __init__(self, key: int, call: Call[Any]) -> None:
+        self.key, self.call = key, call
         self.loop = asyncio.get_running_loop()
         self.future = self.loop.create_future()
         self.value: Any = None
         self.error: BaseException | None = None
+        self.steps: Steps[Any] | None = None
+
+    def begin(self, quick: Quick) -> None:
+        """From the start, also after a batch that failed."""
+        self.error, self.steps = None, self.call(quick)
+
+    def step(self, quick: Quick) -> None:
+        """Go on to the next stop, or to the end."""
+        quick.wrote = False
+        try:
+            next(self.steps or iter(()))
+        except StopIteration as end:
+            self.value, self.steps = end.value, None
+        except Problem as problem:
+            if quick.wrote:
+                raise
+            self.error, self.steps = problem, None
 
     def deliver(self) -> None:
         """Wake the request; it may have gone in the meantime."""
@@ -41,7 +62,7 @@ class _Part:
 
 
 class Writer:
-    """Runs calls that use `store.quick` in a thread of its own."""
+    """Runs what people ask for in a thread of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -50,9 +71,9 @@ class Writer:
         self._busy = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
-    def ask(self, call: Callable[[], Value]) -> "asyncio.Future[Value]":
-        """What `call` returns, once it is on the disk."""
-        part = _Part(call)
+    def ask(self, key: int, call: Call[Value]) -> "asyncio.Future[Value]":
+        """What `call` returns, once it is on the disk. `key`: whoever asks; of these, one is served at a time."""
+        part = _Part(key, call)
         with self._lock:
             self._waiting.append(part)
             idle, self._busy = not self._busy, True
@@ -64,7 +85,7 @@ class Writer:
         """Until nobody waits."""
         while True:
             with self._lock:
-                parts = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_PARTS))]
+                parts = self._next()
                 if not parts:
                     self._busy = False
                     return
@@ -73,14 +94,28 @@ class Writer:
                 with suppress(RuntimeError):  # the loop was closed
                     loop.call_soon_threadsafe(_deliver, [part for part in parts if part.loop is loop])
 
+    def _next(self) -> list[_Part]:
+        """Those who have waited for longest, but nobody twice."""
+        found: dict[int, _Part] = {}
+        others: list[_Part] = []
+        while self._waiting and len(found) < MAX_PARTS:
+            part = self._waiting.popleft()
+            if part.key in found:
+                others.append(part)
+            else:
+                found[part.key] = part
+        self._waiting.extendleft(reversed(others))
+        return list(found.values())
+
     def _run(self, parts: list[_Part]) -> None:
         quick = None
         try:
             with self._store.quick() as quick:
                 if len(parts) > 1:
                     quick.hurry()
-                for part in parts:
-                    self._run_one(part, quick)
+                quick.together_with = {part.key for part in parts}
+                for group in [parts] if quick.folds else [[part] for part in parts]:
+                    _run_together(group, quick)
         except BaseException as error:
             if len(parts) > 1 and not (quick is not None and quick.complete):
                 for part in parts:
@@ -89,15 +124,14 @@ class Writer:
             for part in parts:  # a commit that failed may yet have been stored: they must ask again
                 part.error = error
 
-    @staticmethod
-    def _run_one(part: _Part, quick: Any) -> None:
-        part.error, quick.wrote = None, False
-        try:
-            part.value = part.call()
-        except Problem as problem:
-            if quick.wrote:
-                raise
-            part.error = problem
+
+def _run_together(parts: list[_Part], quick: Quick) -> None:
+    for part in parts:
+        part.begin(quick)
+    while parts:
+        for part in parts:
+            part.step(quick)
+        parts = [part for part in parts if part.steps is not None]
 
 
 def _deliver(parts: list[_Part]) -> None:

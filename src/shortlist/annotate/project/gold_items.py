@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, case, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
-from shortlist.annotate.db.schema import Annotator, Item, Question, Slot
+from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.db.statements import batches, class_ids
 from shortlist.annotate.project.classes import Names, insert_classes
 from shortlist.annotate.project.importing import ImportOutcome
@@ -29,7 +29,6 @@ def mark_gold(
         for batch in batches(list(known), AT_ONCE):
             names = [name for name in batch if "\x00" not in name]  # PostgreSQL cannot store it
             items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(names)))}
-            _look_back(connection, min((row.id for row in items.values()), default=None))
             ids = [row.id for row in items.values()]
             # locked first, so that nobody is asked about them from here on
             connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
@@ -57,13 +56,6 @@ def mark_gold(
 
 _ITEMS = select(Item.id, Item.name, Item.gold, Item.known)
 _ASKED = select(Slot.item_id).join(Question, Question.slot_id == Slot.id).distinct()
-
-
-def _look_back(connection: Connection, first: int | None) -> None:
-    """Gold items are given by rising id: people go back to before the first of these, and skip what they have seen."""
-    if first is not None:
-        seen = case((Annotator.gold_seen < first, Annotator.gold_seen), else_=first - 1)
-        connection.execute(update(Annotator).values(gold_seen=seen))
 
 
 def _mark(connection: Connection, item_id: int, gold: int) -> None:

@@ -1,25 +1,28 @@
 """Who gets which question next. No step costs more where there are more items or answers."""
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import bindparam, exists, false, or_, select, update
+from sqlalchemy import BigInteger, Float, bindparam, cast, exists, false, func, or_, select, union_all, update
 
 from shortlist.annotate.db.class_map import ended_classes
-from shortlist.annotate.db.quick import Quick, Row, Runs
-from shortlist.annotate.db.schema import annotators, items, questions, slots
+from shortlist.annotate.db.quick import Quick, Row, Rows, Runs
+from shortlist.annotate.db.schema import items, questions, slots
 from shortlist.annotate.db.statements import (
     ASKABLE,
     LEASE,
+    LEASE_GOLD,
     count_classes,
+    expect_classes,
     free_slot,
-    insert_id,
     next_rank,
     refused_classes,
     shown_classes,
 )
+from shortlist.annotate.db.steps import Steps
 from shortlist.annotate.db.store import Store
 from shortlist.annotate.queue.chooser import Choice, Chooser
 from shortlist.annotate.queue.gold import gold_like
@@ -28,11 +31,12 @@ RECLAIM_AT_ONCE = 16
 HINT_SECONDS = 60.0
 LOWEST = -(1 << 62)  # before every rank
 WANTED_AT_ONCE, LOOKS = 32, 8  # of a policy's front: items looked up together, and lookups per request
+GOLD_AT_ONCE = 16  # gold items looked at on each side
+PRIME = (1 << 31) - 1
 
 _Q, _S, _I = questions.c, slots.c, items.c
 _MINE = (_Q.annotator_id == bindparam("annotator"), _Q.state == "open")
 _SHOWN = (_I.kind, _I.text, _I.media_type)
-_LOCK_HELD = select(_S.id).join(questions, _Q.slot_id == _S.id).where(*_MINE).with_for_update(of=slots)
 _HELD = (
     select(_Q.id, _Q.slot_id, _Q.item_id, _Q.attempt, _Q.shortlist, _Q.served_at, *_SHOWN)
     .add_columns(_S.gold, _S.turn, _S.annotator_id)
@@ -84,16 +88,24 @@ _EXPIRED = (
     .limit(RECLAIM_AT_ONCE)
 )
 _EXPIRE = update(questions).where(_Q.slot_id == bindparam("slot"), _Q.state == "open").values(state="expired")
-_GOLD_SEEN = select(annotators.c.gold_seen).where(annotators.c.id == bindparam("annotator"))
+# one of the gold items around a place drawn by chance, in an order drawn by chance: in one order for all, the place in
+# a session would tell gold items from others
+_GOLD = _I.gold.is_not(None)
+_LOW, _HIGH = (select(end(_I.id)).where(_GOLD).scalar_subquery() for end in (func.min, func.max))
+_PLACE = _LOW + cast((_HIGH - _LOW) * bindparam("place", type_=Float), BigInteger)
+_AROUND = union_all(
+    *(
+        select(select(_I.id).where(_GOLD, side).order_by(order).limit(GOLD_AT_ONCE).subquery().c.id)
+        for side, order in ((_I.id >= _PLACE, _I.id), (_I.id < _PLACE, _I.id.desc()))
+    )
+)
 _NEXT_GOLD = (
     select(_I.id.label("item_id"), _I.gold.label("truth"), *_SHOWN)
-    .where(_I.gold.is_not(None), _I.id > bindparam("seen"))
-    # items may become gold later: some with a higher id may have been seen already
+    .where(_I.id.in_(_AROUND))
     .where(~exists().where(_S.item_id == _I.id, _S.annotator_id == bindparam("annotator")))
-    .order_by(_I.id)
+    .order_by(_I.id % PRIME * bindparam("factor", type_=BigInteger) % PRIME)
     .limit(1)
 )
-_SEE_GOLD = update(annotators).where(annotators.c.id == bindparam("annotator")).values(gold_seen=bindparam("item"))
 
 
 @dataclass(frozen=True)
@@ -122,9 +134,18 @@ class Ask:
     annotator_id: int
     now: float
     seeds: Callable[[], int]
-    num_classes: int
-    ended: list[int]
-    """Classes that were merged or retired: on no list any more."""
+    held: Rows
+    """Their open questions, oldest first: sent, not yet waited for."""
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are now."""
+        return count_classes(self.connection)
+
+    @property
+    def ended(self) -> list[int]:
+        """Classes that were merged or retired: on no list any more."""
+        return ended_classes(self.connection)
 
 
 class Leases:
@@ -135,6 +156,8 @@ class Leases:
         self.chooser = chooser
         self.gold_every = gold_every
         self.lease_seconds = lease_seconds
+        # all rows that are read are locked: of one read before the wait for its lock, PostgreSQL would show the past
+        self._held = store.locked(_HELD, of=[slots, questions])
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
@@ -143,50 +166,55 @@ class Leases:
         # rank may become visible after a higher one.
         self._hints: dict[int, tuple[int, float]] = {}
 
-    def held(self, connection: Runs, annotator_id: int) -> Sequence[Row]:
+    def held(self, connection: Quick, annotator_id: int) -> Rows:
         """The annotator's open questions with their slots, oldest first, the slots locked."""
-        mine = {"annotator": annotator_id}
-        if not self.store.is_sqlite:
-            # First lock, then read: a row read before the wait for its lock would show the past.
-            connection.execute(_LOCK_HELD, mine)
-        return connection.execute(_HELD, mine).mappings().all()
+        return connection.execute(self._held, {"annotator": annotator_id})
 
-    def top_up(
-        self, connection: Quick, annotator_id: int, hold: int, now: float, seeds: Callable[[], int]
-    ) -> list[Served]:
+    def look(self, connection: Quick, annotator_id: int, now: float, seeds: Callable[[], int]) -> Ask:
+        """Send what `top_up` will need first."""
+        if "expired" not in connection.memo:
+            connection.expect(self._find_expired, {"now": now})
+        expect_classes(connection)
+        return Ask(connection, annotator_id, now, seeds, self.held(connection, annotator_id))
+
+    def top_up(self, ask: Ask, hold: int) -> Steps[list[Served]]:
         """Renew what the annotator holds and lease more until there are `hold` (or no more to be had)."""
-        until = now + self.lease_seconds
-        ask = Ask(connection, annotator_id, now, seeds, count_classes(connection), ended_classes(connection))
-        rows: list[Row] = list(self.held(connection, annotator_id))
+        connection, until = ask.connection, ask.now + self.lease_seconds
+        rows: list[Row] = list(ask.held.all())
         if rows:
-            connection.execute(_RENEW, {"annotator": annotator_id, "until": until})
+            connection.execute(_RENEW, {"annotator": ask.annotator_id, "until": until})
         hold = min(hold, self.chooser.most_held)
         while len(rows) < hold and (row := self._lease(ask)) is not None:
             rows.append(row)
-        shown = shown_classes(connection, {k for row in rows for k in row["shortlist"]}) if rows else {}
+        named = connection.memo.setdefault("named", set())
+        named.update(k for row in rows for k in row["shortlist"])
+        yield
+        shown = shown_classes(connection, named)
         return [_served(row, [shown[k] for k in row["shortlist"]], until) for row in rows]
 
     def _lease(self, ask: Ask) -> Row | None:
         while True:
-            freed = self._reclaim(ask)
+            freed, seed = self._reclaim(ask), ask.seeds()
+            golden = self._find_gold(ask, seed)
             wanted = self._find_wanted(ask)
             slot = wanted or self._find(ask)
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
                     return None
                 continue
-            seed = ask.seeds()
             refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
             choice = self.chooser.choose(slot["item_id"], ask.num_classes, [*refused, *ask.ended], seed)
             if choice is None:
                 self._close(ask.connection, slot["item_id"])
                 continue
-            gold = self._lease_gold(ask, choice, seed) if seed % self.gold_every == 0 else None
-            if gold is not None:
-                if wanted is not None:
-                    self.chooser.front.put(wanted["item_id"])
-                return gold
-            return {**slot, **_lease_question(ask, slot, choice, seed, ask.now + self.lease_seconds)}
+            gold = golden.first()
+            # drawn for every question as well
+            other = None if gold is None else gold_like(choice, gold["truth"], ask.num_classes, ask.ended, seed)
+            if gold is None or other is None or seed % self.gold_every != 0:
+                return self._ask(ask, slot, choice, seed)
+            if wanted is not None:
+                self.chooser.front.put(wanted["item_id"])
+            return self._ask_gold(ask, gold, other, seed)
 
     def _find_wanted(self, ask: Ask) -> Row | None:
         """A slot of the first item at the policy's front that this annotator may have."""
@@ -225,15 +253,17 @@ class Leases:
         return found
 
     def _reclaim(self, ask: Ask) -> int:
-        """Take back some leases that have run out; returns how many."""
+        """Take back some leases that have run out; returns how many. Those who are being served now keep theirs."""
         memo = ask.connection.memo
         if memo.get("expired", RECLAIM_AT_ONCE) < RECLAIM_AT_ONCE:
             return 0  # in this transaction there are no more
         rows = ask.connection.execute(self._find_expired, {"now": ask.now}).mappings().all()
         memo["expired"] = len(rows)
-        for row in rows:
+        served = {ask.annotator_id, *ask.connection.together_with}
+        lost = [row for row in rows if row["annotator_id"] not in served]
+        for row in lost:
             self.expire(ask.connection, row)
-        return len(rows)
+        return len(lost)
 
     def expire(self, connection: Runs, slot: Row) -> None:
         """End a slot's open question and put the slot back."""
@@ -247,19 +277,26 @@ class Leases:
         for statement in _REOPEN:
             connection.execute(statement, {"item": item_id})
 
-    def _lease_gold(self, ask: Ask, choice: Choice, seed: int) -> Row | None:
-        """Ask about the annotator's next gold item instead of what was chosen, in a slot made for them alone."""
-        seen = ask.connection.execute(_GOLD_SEEN, {"annotator": ask.annotator_id}).scalar_one()
-        item = ask.connection.execute(_NEXT_GOLD, {"seen": seen, "annotator": ask.annotator_id}).mappings().first()
-        if item is None:
-            return None
-        choice = gold_like(choice, item["truth"], ask.num_classes, ask.ended, seed)
+    def _find_gold(self, ask: Ask, seed: int) -> Rows:
+        """A gold item for this annotator, drawn by the seed. Looked for at every question, as the time would tell."""
+        dice = random.Random(seed)
+        drawn = {"annotator": ask.annotator_id, "place": dice.random(), "factor": dice.randrange(1, PRIME)}
+        return ask.connection.execute(_NEXT_GOLD, drawn)
+
+    def _ask(self, ask: Ask, slot: Row, choice: Choice, seed: int) -> Row:
+        """Lease the slot."""
+        values = _question(ask, slot, choice, seed)
+        lease = {"slot": slot["slot_id"], "to_state": "leased", "to_turn": slot["turn"], "holder": ask.annotator_id}
+        lease |= {"until": ask.now + self.lease_seconds, **_with("new_", values)}
+        return {**slot, **values, "id": LEASE.run(ask.connection, lease)}
+
+    def _ask_gold(self, ask: Ask, item: Row, choice: Choice, seed: int) -> Row:
+        """Ask about a gold item instead, in a slot made for this annotator alone."""
+        values = _question(ask, {**item, "slot_id": None, "turn": 0}, choice, seed)
         slot = {"item_id": item["item_id"], "number": ask.annotator_id, "annotator_id": ask.annotator_id}
         slot |= {"gold": True, "state": "leased", "rank": -1, "turn": 0, "lease_until": ask.now + self.lease_seconds}
-        slot["slot_id"] = insert_id(ask.connection, slots, slot)
-        ask.connection.execute(_SEE_GOLD, {"annotator": ask.annotator_id, "item": item["item_id"]})
-        values = _question(ask, slot, choice, seed)
-        return {**item, **values, "id": insert_id(ask.connection, questions, values)}
+        given = {**_with("slot_", slot), **_with("new_", values)}
+        return {**item, **values, "id": LEASE_GOLD.run(ask.connection, given)}
 
     def _close(self, connection: Runs, item_id: int) -> None:
         """The policy does not ask about this item any more: its free slots leave the queue."""
@@ -267,11 +304,8 @@ class Leases:
             connection.execute(statement, {"item": item_id})
 
 
-def _lease_question(ask: Ask, slot: Row, choice: Choice, seed: int, until: float) -> dict[str, Any]:
-    values = _question(ask, slot, choice, seed)
-    lease = {"slot": slot["slot_id"], "to_state": "leased", "to_turn": slot["turn"]}
-    lease |= {"holder": ask.annotator_id, "until": until, **{f"new_{name}": value for name, value in values.items()}}
-    return {**values, "id": LEASE.run(ask.connection, lease)}
+def _with(before: str, values: Row) -> dict[str, Any]:
+    return {before + name: value for name, value in values.items()}
 
 
 def _question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str, Any]:
@@ -294,7 +328,7 @@ def _question(ask: Ask, slot: Row, choice: Choice, seed: int) -> dict[str, Any]:
 
 def _served(row: Row, shown: Sequence[Row], until: float) -> Served:
     return Served(
-        id=row["id"],
+        id=row["id"]() if callable(row["id"]) else row["id"],  # a new one is waited for only now
         attempt=row["attempt"],
         item_id=row["item_id"],
         kind=row["kind"],

@@ -1,14 +1,13 @@
 """What an annotator does: ask, answer, skip, undo, keep the lease. Each may be sent again without harm."""
 
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 
 from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
 
+from shortlist.annotate.db.writer import Call
 from shortlist.annotate.queue.leases import Served
-from shortlist.annotate.queue.queue import Stored
+from shortlist.annotate.queue.stored import Given, Stored
 from shortlist.annotate.web.api.access import App, Services, Submitter, refusals
 from shortlist.annotate.web.api.models import (
     AnswerIn,
@@ -31,7 +30,7 @@ _CONFLICT = refusals(409)
 @router.post("/next", response_model=Questions)
 async def next_questions(app: App, annotator: Submitter, body: NextIn) -> Response:
     """The open questions, topped up to `hold`; the same ones until they are answered. Renews their leases."""
-    asked = app.writer.ask(partial(app.queue.next, annotator, body.hold))
+    asked = app.writer.ask(annotator, lambda connection: app.queue.asking(connection, annotator, body.hold))
     progress = await _progress(app)  # meanwhile: for the first request all slots are counted
     return _reply(Questions(questions=_shown(app, await asked), progress=progress))
 
@@ -39,20 +38,21 @@ async def next_questions(app: App, annotator: Submitter, body: NextIn) -> Respon
 @router.post("/answers", response_model=Saved, responses=_CONFLICT)
 async def answer(app: App, annotator: Submitter, body: AnswerIn) -> Response:
     """Store an answer. It is on disk when this returns; a different answer to the same attempt is refused (409)."""
-    given = (body.question, body.attempt, body.answer, body.seconds, body.hold)
-    return await _saved(app, partial(app.queue.answer, annotator, *given, typed=body.typed))
+    given = Given("typed" if body.typed else "answer", body.answer, body.seconds)
+    return await _submit(app, annotator, body, given)
 
 
 @router.post("/skips", response_model=Saved, responses=_CONFLICT)
 async def skip(app: App, annotator: Submitter, body: SkipIn) -> Response:
     """Leave a question to somebody else. Not the same as None."""
-    return await _saved(app, partial(app.queue.skip, annotator, body.question, body.attempt, body.seconds, body.hold))
+    return await _submit(app, annotator, body, Given("skip", None, body.seconds))
 
 
 @router.post("/undos", response_model=Saved, responses=_CONFLICT)
 async def undo(app: App, annotator: Submitter, body: UndoIn) -> Response:
     """Take back an answer or a skip; the question is open again, at the next attempt."""
-    return await _saved(app, partial(app.queue.undo, annotator, body.question, body.attempt, body.hold))
+    taken = (annotator, body.question, body.attempt, body.hold)
+    return await _saved(app, annotator, lambda connection: app.queue.undoing(connection, *taken))
 
 
 HOT = (next_questions, answer, skip, undo)
@@ -65,8 +65,13 @@ async def _progress(app: Services) -> Progress:
     return Progress(**(await run_in_threadpool(app.stats.progress, settled) if found is None else found))
 
 
-async def _saved(app: Services, submit: Callable[[], tuple[Stored, list[Served]]]) -> Response:
-    stored, held = await app.writer.ask(submit)
+async def _submit(app: Services, annotator: int, body: AnswerIn | SkipIn, given: Given) -> Response:
+    sent = (annotator, body.question, body.attempt, given, body.hold)
+    return await _saved(app, annotator, lambda connection: app.queue.submitting(connection, *sent))
+
+
+async def _saved(app: Services, annotator: int, submit: Call[tuple[Stored, list[Served]]]) -> Response:
+    stored, held = await app.writer.ask(annotator, submit)
     saved = StoredOut(**asdict(stored))
     return _reply(Saved(saved=saved, questions=_shown(app, held), progress=await _progress(app)))
 
