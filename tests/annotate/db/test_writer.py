@@ -6,12 +6,14 @@ import threading
 import pytest
 from sqlalchemy import func, select
 
+from shortlist.annotate.db import store
+from shortlist.annotate.db.quick import Quick
 from shortlist.annotate.db.schema import Answer, Question
 from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.problems import Conflict, NotFound
 from shortlist.annotate.queue.stored import Given
 
-from ..conftest import Clock, people
+from ..conftest import Clock, new_database, people
 
 NONE = Given("answer", None, 1.0)
 
@@ -25,7 +27,7 @@ def together(project, *calls):
         yield
 
     run = writer._run
-    writer._run = lambda parts: (batches.append(len(parts)), run(parts))[1]
+    writer._run = lambda parts, again=False: (batches.append(len(parts)), run(parts, again))[1]
 
     async def ask():
         first = writer.ask(-1, wait)
@@ -54,7 +56,10 @@ def test_a_batch_is_as_good_as_one_after_another(make_project, database):
     assert sizes == [30]
     assert len({q.id for (q,) in held}) == 30
     wrong = held[0][0].id
-    calls = [says(queue, who, wrong if k % 5 == 1 else q.id, hold=1) for k, (who, (q,)) in enumerate(zip(crowd, held))]
+    calls = [
+        says(queue, who, wrong if k % 5 == 1 else q.id, hold=1)
+        for k, (who, (q,)) in enumerate(zip(crowd, held, strict=True))
+    ]
     found, sizes = together(project, *calls)
     assert sizes == [30]
     for k, one in enumerate(found):
@@ -110,4 +115,65 @@ def test_a_late_answer_counts_only_if_nobody_was_given_the_slot_in_the_same_batc
     assert sizes == [2]
     said, held = found if first == "ada" else reversed(found)
     assert isinstance(said, Conflict) == bool(held), "one of the two has it"
+    assert project.check() == []
+
+
+def end_connections(url: str) -> None:
+    """As when PostgreSQL was started anew."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+@pytest.mark.postgres
+def test_a_connection_that_died_meanwhile_is_replaced(make_project, postgres, monkeypatch):
+    monkeypatch.setattr(store, "TRUSTED_SECONDS", 0.0)
+    url = new_database(postgres)
+    project = make_project(url, items=9)
+    (ada,) = people(project, "ada")
+    end_connections(url)
+    assert len(project.queue().next(ada)) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("others", [[], ["bob", "cem"]])
+def test_what_was_lost_with_its_connection_is_run_again(make_project, postgres, others):
+    url = new_database(postgres)
+    project = make_project(url, items=9)
+    queue, crowd = project.queue(), people(project, "ada", *others)
+    ends = iter([end_connections])
+
+    def asks_and_loses(connection):
+        next(ends, str)(url)
+        return (yield from queue.asking(connection, crowd[0], 1))
+
+    found, _ = together(project, (crowd[0], asks_and_loses), *(asks(queue, who) for who in crowd[1:]))
+    assert all(len(held) == 1 for held in found), found
+    assert project.check() == []
+
+
+@pytest.mark.postgres
+def test_a_commit_that_was_not_heard_of_is_not_repeated(make_project, postgres, monkeypatch):
+    """It may have been done: everybody in the batch is told, and asks again."""
+    url = new_database(postgres)
+    project = make_project(url, items=9)
+    queue, (ada, bob) = project.queue(), people(project, "ada", "bob")
+    commit = Quick.commit
+
+    def lose(quick):
+        commit(quick)
+        if len(quick.together_with) > 1:
+            monkeypatch.undo()
+            end_connections(url)
+
+    monkeypatch.setattr(Quick, "commit", lose)
+    found, sizes = together(project, asks(queue, ada), asks(queue, bob))
+    assert sizes == [2], "not run again"
+    assert all(isinstance(one, Exception) for one in found)
+    (again,) = queue.next(ada)
+    assert queue.next(ada)[0].id == again.id
     assert project.check() == []

@@ -65,8 +65,7 @@ class Quick:
         self._expected: dict[Executable, Rows] = {}
         self.wrote = False
         """Whether anything was written since this was last set to False."""
-        self.complete = False
-        """Whether everything was run and only the commit is left."""
+        self._committing = False
         self.memo: dict[str, Any] = {}
         """What was read already and stays true within this transaction."""
         self.together_with: Collection[int] = ()
@@ -76,7 +75,7 @@ class Quick:
 
     def together(self) -> AbstractContextManager[Any]:
         """Within this, PostgreSQL is sent statements without waiting for one another."""
-        found: AbstractContextManager[Any] = nullcontext() if self._dialect.name == "sqlite" else self._raw.pipeline()
+        found: AbstractContextManager[Any] = self._raw.pipeline() if self.folds else nullcontext()
         return found
 
     @property
@@ -84,9 +83,25 @@ class Quick:
         """Whether several writes are better sent as one statement: PostgreSQL takes a while for each."""
         return self._dialect.name != "sqlite"
 
+    def commit(self) -> None:
+        """Everything was run. PostgreSQL is sent the commit along with what it has not answered yet."""
+        self._committing = True
+        if self.folds:
+            self._raw.execute("COMMIT")
+
+    @property
+    def unsure(self) -> bool:
+        """After an error: whether all may have been committed. PostgreSQL's own errors come instead of a commit."""
+        return self._committing and (self.lost or not self.folds)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection to PostgreSQL is."""
+        return self.folds and bool(self._raw.closed)
+
     def hurry(self) -> None:
         """Rather fail than wait for another process's locks: two batches may wait for each other."""
-        if self._dialect.name != "sqlite":
+        if self.folds:
             self._raw.execute("SET LOCAL lock_timeout = '100ms'")
 
     def expect(self, statement: Executable, parameters: Values | None = None) -> None:

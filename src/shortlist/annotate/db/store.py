@@ -2,20 +2,24 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVarTuple
 
-from sqlalchemy import Connection, Engine, Select, create_engine, event, inspect, text
+from sqlalchemy import Connection, Dialect, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from shortlist.annotate.db.group_commit import GroupCommit
 from shortlist.annotate.db.quick import Quick
 from shortlist.annotate.db.schema import REVISION
 from shortlist.errors import InputError
 
+TRUSTED_SECONDS = 1.0  # a connection used that recently is taken to be alive
 BUSY_SECONDS = 30  # how long a writer waits for another process's write (`annotate add` while the server runs)
 
 
@@ -64,7 +68,7 @@ class Store:
             try:
                 with quick.together():
                     yield quick
-                quick.complete = True
+                    quick.commit()
             finally:
                 self._open.quick = None
         for effect in quick.after:
@@ -122,7 +126,24 @@ def _engine(url: str, share: int) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_size=-(-16 // share), max_overflow=24 // share, pool_pre_ping=True)
+    engine = create_engine(parsed, pool_size=-(-16 // share), max_overflow=24 // share)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", partial(_check_alive, engine.dialect))
+    return engine
+
+
+def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _check_alive(dialect: Dialect, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """PostgreSQL may have been started anew since a connection was used; asking costs as much as a small statement."""
+    if time.monotonic() - record.info.get("used", 0.0) < TRUSTED_SECONDS:
+        return
+    try:
+        dialect.do_ping(connection)
+    except dialect.loaded_dbapi.Error as error:
+        raise DisconnectionError from error
 
 
 def _parse(url: str) -> URL:

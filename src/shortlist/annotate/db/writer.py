@@ -107,7 +107,7 @@ class Writer:
         self._waiting.extendleft(reversed(others))
         return list(found.values())
 
-    def _run(self, parts: list[_Part]) -> None:
+    def _run(self, parts: list[_Part], again: bool = False) -> None:
         quick = None
         try:
             with self._store.quick() as quick:
@@ -117,9 +117,9 @@ class Writer:
                 for group in [parts] if quick.folds else [[part] for part in parts]:
                     _run_together(group, quick)
         except BaseException as error:
-            if len(parts) > 1 and not (quick is not None and quick.complete):
+            if quick is not None and not quick.unsure and not again and (len(parts) > 1 or quick.lost):
                 for part in parts:
-                    self._run([part])
+                    self._run([part], again=True)
                 return
             for part in parts:  # a commit that failed may yet have been stored: they must ask again
                 part.error = error
