@@ -1,7 +1,7 @@
 """For all tests: no deadlines, and which tests `make quick` leaves out.
 
-Files are marked by the words in their path, so that a test that moves keeps its mark; a single test that takes long in
-another file is marked where it stands (`@pytest.mark.slow`).
+Files are marked by the words in their path, so that a test that moves keeps its mark; a single test is marked by its
+name (`_killed_`) or, if it takes long in another file, where it stands (`@pytest.mark.slow`).
 """
 
 import re
@@ -23,7 +23,8 @@ MARKS = {
     "docs": r"docs|readme|pages|tutorial",
     # whole servers with trainers, pools of processes, commands from end to end, and what a fuzzer makes of the API
     "slow": r"/live/|engines|run_locks|test_gold|distributed|real_data|fuzz|machine|study/test_commands|study/report"
-    r"|test_import|test_sklearn|test_facade|test_demo",
+    r"|test_import|test_sklearn|test_facade|test_demo|test_connections|test_workers|test_whole_or_nothing|test_serve"
+    r"|test_first_steps|test_packaging|fleet/test_fleet",
 }
 """Mark -> what in the path of a test file earns it."""
 
@@ -34,6 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, words in MARKS.items():
             if re.search(words, place):
                 item.add_marker(mark)
+        if "_killed_" in item.name:
+            item.add_marker("kill")
         if "page" in getattr(item, "fixturenames", ()):  # a page of a browser, in whatever file
             item.add_marker("browser")
     # the longest first: at the end everybody would wait for them
