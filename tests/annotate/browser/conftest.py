@@ -50,7 +50,7 @@ class Running:
 
     def start(self) -> None:
         self.server = ForkedServer(self.project.folder, self.port)
-        said = self.server.process.stdout.readline()
+        said = self.server.stdout.readline()
         self.port = self.port or int(said.partition("http://127.0.0.1:")[2].partition("/")[0])
         self.admin_link = said.split()[-1]
 

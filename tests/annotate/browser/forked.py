@@ -3,17 +3,15 @@
 Imports are most of a start, and nearly every test here starts a server.
 """
 
-import io
 import multiprocessing
 import os
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
 
-from ..running import Server
-
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pytest", __name__, "shortlist.cli.annotate", "shortlist.annotate.web.connections"])
+_LOADED = ["pytest", "uvicorn.protocols.http.auto", "uvicorn.loops.auto", "shortlist.cli.annotate"]
+_CONTEXT.set_forkserver_preload([*_LOADED, "shortlist.annotate.web.serve"])
 
 
 def _serve(words: list[str], environment: dict[str, str], out: Any, errors: Any) -> None:
@@ -26,31 +24,19 @@ def _serve(words: list[str], environment: dict[str, str], out: Any, errors: Any)
     app(words)
 
 
-class Forked:
-    """As much of `subprocess.Popen` as a server's tests use."""
+class ForkedServer:
+    """To be ended by kill -9; what it says is in `stdout`."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         reading, writing = os.pipe()
-        self.stdout: io.TextIOWrapper = os.fdopen(reading)
-        given = (words, dict(os.environ), DupFd(writing), DupFd(2))
+        self.stdout = os.fdopen(reading)
+        given = (["serve", str(folder), "--port", str(port)], dict(os.environ), DupFd(writing), DupFd(2))
         self._process = _CONTEXT.Process(target=_serve, args=given, daemon=True)
         self._process.start()
         os.close(writing)
 
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def send_signal(self, number: int) -> None:
-        os.kill(self._process.pid, number)
-
-    def wait(self) -> None:
+    def kill(self) -> None:
+        self._process.kill()
         self._process.join()
         self._process.close()
-
-
-class ForkedServer(Server):
-    """To be ended by kill -9, as any server."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.port = port
-        self.process = Forked(["serve", str(folder), "--port", str(port)])
+        self.stdout.close()

@@ -12,8 +12,9 @@ pytestmark = pytest.mark.browser
 def check(who, only=None) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     rules = {"runOnly": only} if only else {}
-    # what fades in has other colours on the way
-    who.page.wait_for_function("() => document.getAnimations().every((one) => one.playState !== 'running')")
+    # what fades in or out has other colours on the way
+    who.page.evaluate("() => document.getAnimations().forEach((one) => one.finish())")
+    who.settle()
     found = axe.Axe().run(who.page, options={"resultTypes": ["violations"], **rules})
     assert found.violations_count == 0, found.generate_report()
 

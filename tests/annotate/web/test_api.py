@@ -1,4 +1,5 @@
 import io
+import re
 import time
 
 import pytest
@@ -111,6 +112,21 @@ def test_a_browser_asks_whether_a_page_is_still_the_same(make_site, path):
     assert got.headers["cache-control"] == "no-cache"
     if path.startswith("/static/"):
         assert client.get(path, headers={"if-none-match": got.headers["etag"]}).status_code == 304
+        assert client.post(path, headers={"X-Shortlist": "1"}).status_code == 405
+
+
+def test_what_a_page_names_is_kept_for_good_and_packed(make_site):
+    client = make_site().client()
+    named = re.search(r'src="(/static/[0-9a-f]+)/annotate.js"', client.get("/").text)[1]
+    packed, plain = ({"accept-encoding": way} for way in ("gzip", "identity"))
+    for name in ("annotate.js", "dom.js", "icon.svg"):
+        kept, other = (client.get(f"{place}/{name}", headers=packed) for place in (named, "/static/old"))
+        assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert other.headers["cache-control"] == "no-cache", "that of another version, which a page open since has"
+        assert kept.content == other.content == client.get(f"/static/{name}", headers=plain).content
+        assert ("content-encoding" in kept.headers) == (len(kept.content) >= 500)
+    for path in ("/static/a/b/dom.js", "/static/dom.txt", "/static/", "/static"):
+        assert client.get(path).status_code == 404
 
 
 def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database):

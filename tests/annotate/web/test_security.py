@@ -113,7 +113,7 @@ def test_the_pages_need_nothing_the_policy_forbids():
         content = template.read_text()
         assert "style=" not in content
         assert not re.search(r"<[^>]*\son\w+\s*=", content), "a handler in the page"
-        assert content.count("<script") == content.count('<script type="module" src="/static/')
+        assert content.count("<script") == content.count('<script type="module" src="{{ static }}/')
 
 
 # -- SSRF by URL import

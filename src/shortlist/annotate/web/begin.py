@@ -25,6 +25,7 @@ from shortlist.annotate.web.api.begin_models import Wishes
 from shortlist.annotate.web.dispatch import invalid, refusal
 from shortlist.annotate.web.guard import HEADERS
 from shortlist.annotate.web.received import MEDIA, place_of, top, unpack
+from shortlist.annotate.web.static import PLACE, static_files
 from shortlist.errors import InputError
 
 MAX_UPLOAD = 256 * 1024 * 1024
@@ -62,7 +63,7 @@ class Beginning:
             Route("/api/begin/file", self._guarded(self._upload), methods=["POST"]),
             Route("/api/begin/look", self._guarded(self._preview), methods=["POST"]),
             Route("/api/begin/make", self._guarded(self._begin), methods=["POST"]),
-            Mount("/static", views.static_files()),
+            Mount(PLACE, static_files()),
         ]
         missing = views.page(views.render(views.MISSING), 404)
         return _Local(Starlette(routes=[*routes, Route("/{path:path}", missing)]), port)

@@ -11,9 +11,8 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+
+from shortlist.annotate.web.static import PLACE, static_files
 
 PAGES = Path(__file__).parent / "pages"
 HOMES = {"/": "annotate.html", "/join": "join.html", "/admin": "admin.html"}
@@ -48,6 +47,7 @@ def render(name: str) -> Rendered:
             words={**words, "language": language},
             spoken=json.dumps({key[3:]: text for key, text in words.items() if key.startswith("js_")}),
             languages=names,
+            static=static_files().address,
         )
         for language, words in all_words.items()
     }
@@ -82,9 +82,4 @@ def add_pages(app: FastAPI) -> None:
     """The pages and what they load."""
     for path, name in HOMES.items():
         app.add_api_route(path, page(render(name)), include_in_schema=False, response_model=None)
-    app.mount("/static", static_files(), name="static")
-
-
-def static_files() -> ASGIApp:
-    """Scripts and styles, packed for the way."""
-    return GZipMiddleware(StaticFiles(directory=PAGES / "static"))
+    app.mount(PLACE, static_files())
