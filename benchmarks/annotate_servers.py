@@ -30,6 +30,8 @@ from shortlist.internal.provenance import provenance
 
 CLASSES = 20
 ROOT = Path(__file__).parents[1]
+# compiled once, as where it is installed
+COMPILED = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"shortlist-pycache-{os.getuid()}")}
 
 
 def make_project(folder: Path, database: str | None, items: int, overlap: int = 1) -> Project:
@@ -64,7 +66,8 @@ class Version:
 
     def __init__(self, root: Path = ROOT, bare: bool = False) -> None:
         paths = [str(root / "src"), str(root / "benchmarks")]
-        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        self.environment = {**os.environ, **COMPILED, "PYTHONPATH": os.pathsep.join(paths)}
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.command = [sys.executable, *(["-c", BARE] if bare else ["-m", "shortlist"])]
 
     def make(self, folder: Path, database: str | None, items: int, overlap: int, people: int) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from shortlist.annotate.project.project import Project
 
-from .forked import ForkedServer
+from .forked import ForkedServer, prepare
 from .person import Person
 from .projects import make_project
 
@@ -29,6 +29,7 @@ def chromium() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
+    prepare()
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments())
         yield browser

@@ -5,6 +5,7 @@ Imports are most of a start, and nearly every test here starts a server.
 
 import multiprocessing
 import os
+from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from typing import Any
 _CONTEXT = multiprocessing.get_context("forkserver")
 _LOADED = ["pytest", "uvicorn.protocols.http.auto", "uvicorn.loops.auto", "shortlist.cli.annotate"]
 _CONTEXT.set_forkserver_preload([*_LOADED, "shortlist.annotate.web.serve"])
+
+
+def prepare() -> None:
+    """Begin to import, beside whatever else is begun."""
+    forkserver.ensure_running()
 
 
 def _serve(words: list[str], environment: dict[str, str], out: Any, errors: Any) -> None:

@@ -9,14 +9,18 @@ from shortlist.annotate.project.sources import Source
 pytestmark = pytest.mark.browser
 
 
+LOOK = """rules => axe.run({ resultTypes: ["violations"], ...rules }).then(({ violations }) =>
+  violations.flatMap(({ id, help, nodes }) => nodes.map((one) => [id, help, one.html, one.failureSummary])))"""
+
+
 def check(who, only=None) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    rules = {"runOnly": only} if only else {}
     # what fades in or out has other colours on the way
     who.page.evaluate("() => document.getAnimations().forEach((one) => one.finish())")
     who.settle()
-    found = axe.Axe().run(who.page, options={"resultTypes": ["violations"], **rules})
-    assert found.violations_count == 0, found.generate_report()
+    if not who.page.evaluate("'axe' in window"):
+        who.page.evaluate(axe.Axe().axe_script)
+    assert who.page.evaluate(LOOK, {"runOnly": only} if only else {}) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -48,7 +52,7 @@ def test_no_violation(run_project, person, scheme):
     ada.wait_saved()
     check(ada)
 
-    admin = person(color_scheme=scheme).go(site.admin_link)
+    admin = person(color_scheme=scheme).hurry(3000).go(site.admin_link)
     admin.page.wait_for_selector("#figures div")
     client = admin.context.request
     header = {"X-Shortlist": "1"}

@@ -22,13 +22,13 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["message"])
-        rows.writerows([f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(36))
+        rows.writerows([f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(24))
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
         owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
         check(owner)
         owner.page.set_input_files("#file", path)
-        owner.page.locator("#read", has_text="36 rows").wait_for()
+        owner.page.locator("#read", has_text="24 rows").wait_for()
         assert "#" not in owner.page.url
         assert owner.page.locator("#title").input_value() == "customer messages"
         owner.page.fill("#classes", "\n".join(WORDS))
@@ -49,7 +49,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
         page.wait_for_url("**/admin*")
         page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=3 * PATIENCE)
-        assert answered >= 36
+        assert answered >= 24
         reply = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/status").json()
         assert reply["score"]["accuracy"] > 0.8
         labels = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/export/labels.csv").text()
@@ -58,7 +58,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         process.wait(60)
         process.stdout.close()
     right = list(csv.DictReader(labels.splitlines()))
-    assert len(right) == 36
+    assert len(right) == 24
     for row in right:
         assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"]) % 3]
     assert Path(tmp_path / "customer-messages" / "project.json").is_file()

@@ -52,7 +52,7 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     ada.page.wait_for_selector("#instructions[open]")
     for key in ("0", "1", "s", "z", "?"):
         ada.press(key)
-    ada.elapse(1500)
+    ada.elapse(700)
     ada.press("Escape")
     ada.page.wait_for_selector("#instructions:not([open])", state="attached")
     assert ada.ready() == before, "no key reached the question behind"
@@ -61,7 +61,7 @@ def test_before_the_first_question_and_on_demand(run_project, person, scheme):
     ada.ready(before)
     ada.wait_saved()
     (row,) = stored(site.project)
-    assert 0 < row["seconds"] < all_of_it - 1.5, "reading is not answering"
+    assert 0 < row["seconds"] < all_of_it - 0.7, "reading is not answering"
 
     ada.page.reload()
     ada.ready()

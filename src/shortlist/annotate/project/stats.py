@@ -66,6 +66,10 @@ class Stats:
         """Everything on the admin page."""
         return self._keep("status", _status)
 
+    def forget(self) -> None:
+        """Somebody has changed something and wants to see it: the next status is a new one."""
+        self._kept.pop("status", None)
+
     def class_counts(self) -> dict[int | None, int]:
         """How many answers picked each class, without gold items; the key None is for None."""
         return self._keep("counts", _class_counts, KEEP_COUNTS_SECONDS)

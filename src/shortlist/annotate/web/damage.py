@@ -11,7 +11,7 @@ import threading
 from shortlist.annotate.db.store import Store
 from shortlist.errors import InputError
 
-WAIT_SECONDS = 0.25
+WAIT_SECONDS = 0.1
 
 
 class DamageSearch:

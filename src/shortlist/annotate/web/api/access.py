@@ -57,8 +57,9 @@ class Services:
         LOGGER.error(message, extra={"fields": fields})
 
     def audit(self, who: Principal, action: str, subject: str = "", **detail: Any) -> None:
-        """Note what an owner or a reviewer did."""
+        """Note what an owner or a reviewer did, and let them see it."""
         audit_alone(self.project.store, who, action, subject, **detail)
+        self.stats.forget()
 
 
 # Coroutines, because FastAPI runs a plain `def` in a thread, which costs more than most of these do.

@@ -105,3 +105,4 @@ def measure(app: App, who: Owner, body: MeasureIn) -> None:
         given = connection.execute(select(func.coalesce(func.sum(Annotator.answers), 0))).scalar_one()
         row = {"at": app.auth.clock(), "name": body.name, "value": body.value, "answers": given}
         connection.execute(insert(Measure).values(row))
+    app.stats.forget()

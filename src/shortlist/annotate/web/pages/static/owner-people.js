@@ -10,7 +10,7 @@ let agreed = new Map();
 let looked = 0;
 
 export function start({ refresh }) {
-  watchPeople();
+  watchPeople(refresh);
   at("invite").addEventListener("submit", (event) => {
     event.preventDefault();
     const name = at("name").value.trim();

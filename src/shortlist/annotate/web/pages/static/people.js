@@ -5,6 +5,7 @@ import { at, element } from "./dom.js";
 import { count, outOf, percent, seconds } from "./figures.js";
 
 const rows = new Map();
+let renew = () => {};
 
 export function showPeople(people, link, agreed = new Map()) {
   for (const who of people) {
@@ -25,7 +26,8 @@ export function showPeople(people, link, agreed = new Map()) {
 }
 
 // Every heading but the last, that of the buttons, sorts by its column: figures from the most, names from A.
-export function watchPeople() {
+export function watchPeople(refresh) {
+  renew = refresh;
   at("people-search").addEventListener("input", search);
   const heads = [...at("people-head").children].slice(0, -1);
   heads.forEach((head, place) => {
@@ -108,6 +110,7 @@ function makeRow(who, link) {
 async function act(request, done) {
   try {
     done(await request());
+    await renew();
   } catch (error) {
     at("link").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
   }
