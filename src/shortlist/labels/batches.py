@@ -17,6 +17,8 @@ from shortlist.labels.formats import COLUMNS, OPTIONAL
 ROWS = 1 << 16
 BYTES = 1 << 24
 """Of a CSV file, at a time."""
+FEW = 4
+"""Texts that occur that many times on average are looked at once each."""
 
 
 class UnusualError(Exception):
@@ -139,11 +141,35 @@ def _chances(column: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | Non
 
     if column is None or not pc.any(pc.not_equal(column, "")).as_py():
         return None
+    encoded = column.dictionary_encode()
+    if len(encoded.dictionary) * FEW < len(column):
+        found = _repeated(encoded, sizes)
+        if found is not None:
+            return found
     flat, own = _split(column)
     if not np.array_equal(own, sizes):
         raise UnusualError
-    numbers = pc.if_else(pc.equal(flat, ""), "nan", flat).cast("float64")
-    found: NDArray[np.float64] = numbers.to_numpy(zero_copy_only=False)
+    return _numbers(flat)
+
+
+def _repeated(encoded: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """The same from the few texts that occur, all of one length: lists drawn alike have the same probabilities."""
+    flat, own = _split(encoded.dictionary)
+    size = int(own[0])
+    if (own != size).any() or (sizes != size).any():
+        return None
+    table = _numbers(flat).reshape(-1, size)
+    repeated: NDArray[np.float64] = table[encoded.indices.to_numpy(zero_copy_only=False)].ravel()
+    return repeated
+
+
+def _numbers(texts: Any) -> NDArray[np.float64]:
+    """NaN where there is nothing."""
+    import pyarrow.compute as pc
+
+    found: NDArray[np.float64] = (
+        pc.if_else(pc.equal(texts, ""), "nan", texts).cast("float64").to_numpy(zero_copy_only=False)
+    )
     return found
 
 

@@ -18,6 +18,8 @@ MOST_CLASSES = 2**31 - 1
 """Classes are kept as int32."""
 BLOCK = 1 << 16
 """Rows that are checked at a time: what is sorted and compared stays small, however many there are."""
+MOST_MARKS = 1 << 26
+"""Bytes for one mark per row of a block and class: with more, what occurs twice is found by sorting."""
 ROUNDING = 1e-9
 """A probability of 1 that was added up from parts may be this much too large."""
 
@@ -63,9 +65,7 @@ def _problem(
     """The first bad row and what is wrong with it."""
     sizes = np.diff(offsets)
     rows = np.repeat(np.arange(len(answer)), sizes)
-    # two equal (row, class) pairs side by side after sorting are a class listed twice
-    keys = np.sort(rows * num_classes + classes)
-    twice = keys[1:][keys[1:] == keys[:-1]] // num_classes
+    twice = _listed_twice(rows * num_classes + classes, len(answer) * num_classes) // num_classes
     on_list = np.zeros(len(answer), np.bool_)
     on_list[rows[classes == answer[rows]]] = True
     answered = answer != NONE
@@ -87,6 +87,17 @@ def _problem(
         return None
     row, say = min(found, key=lambda problem: problem[0])
     return row, say(row)
+
+
+def _listed_twice(keys: IntArray, count: int) -> IntArray:
+    """Which (row, class) pairs, as numbers below `count`, occur more than once."""
+    if count <= MOST_MARKS:  # mostly there are none, and to see that nothing needs to be sorted
+        marks = np.zeros(count, np.bool_)
+        marks[keys] = True
+        if np.count_nonzero(marks) == len(keys):
+            return keys[:0]
+    keys = np.sort(keys)
+    return keys[1:][keys[1:] == keys[:-1]]
 
 
 def checked_count(num_classes: int) -> int:
