@@ -100,6 +100,14 @@ def test_the_projection_starts_from_what_was_measured():
     assert pytest.approx(way["questions"] / items, abs=0.01) == MODEL_QUESTIONS
 
 
+def test_what_labelled_items_told_is_near_what_all_items_took():
+    rows = json.loads((ROOT / "results" / "plan_items.json").read_text())["own"]
+    assert {row["data"] for row in rows} == {"banking77", "digits", "letter"}
+    for row in rows:
+        assert row["told"]["reads"] == pytest.approx(row["reached"]["reads"], rel=0.15)
+        assert row["told"]["seconds"] == pytest.approx(row["reached"]["seconds"], rel=0.07)
+
+
 def test_the_99_percent_line_is_what_was_measured():
     result = json.loads((ROOT / "results" / "label_economy_banking77.json").read_text())
     full, items = result["full_labels"], result["items"]

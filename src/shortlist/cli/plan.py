@@ -33,7 +33,7 @@ def plan(
     With full labels, with random shortlists and with model-chosen ones.
 
     With --data of which a hundred items or more have a class, the model-chosen rows come from these: the loop is
-    played on parts of them, and what an item cost is carried on to all --items.
+    played on them, and what an item cost is carried on to all --items.
 
     Example: shortlist plan --classes 77 --items 10000, or shortlist plan --data mine.csv --items 50000
     """
@@ -104,7 +104,7 @@ def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
     """What the items that have a class say of the cost of all."""
     from shortlist.policies.simulation import project_cost
 
-    with progress(9, "playing", lines=True) as bar:
+    with progress(3, "playing", lines=True) as bar:
         return project_cost(dataset, items, time, tick=bar.advance)
 
 

@@ -29,14 +29,14 @@ def blobs(count, seed=0, labelled=None):
 def test_the_cost_of_many_is_told_by_few(monkeypatch):
     monkeypatch.setattr(projecting, "SEEDS", 2)
     ticks = []
-    told = project_cost(blobs(240), 1600, TimeModel(), tick=lambda: ticks.append(1))
-    assert len(ticks) == 6
-    count, real = projecting._play(blobs(2000, seed=1), TimeModel(), True, 0)
-    assert count == 1600
+    told = project_cost(blobs(160), 640, TimeModel(), tick=lambda: ticks.append(1))
+    assert len(ticks) == 2
+    count, real = projecting._play(blobs(800, seed=1), TimeModel(), 0)
+    assert count == 640
     assert (told.questions, told.reads, told.seconds) == pytest.approx(real, rel=0.25)
-    few = project_cost(blobs(240), 240, TimeModel())
+    few = project_cost(blobs(160), 128, TimeModel())
     assert few.reads > 1.3 * told.reads
-    assert told.basis == "from 240 of your items"
+    assert told.basis == "from 160 of your items"
 
 
 def test_no_items_to_tell_no_projection():
