@@ -82,7 +82,8 @@ def _note(found: dict[str, Any], what: str, scores: dict[int, float]) -> None:
 
 
 def choose_patches() -> dict[str, Any]:
-    settings, found = LoopSettings(), {}
+    settings = LoopSettings()
+    found: dict[str, dict[str, float]] = {}
     changes: list[tuple[str, Any]] = [("default", None), *((name, v) for name, vs in OTHERS.items() for v in vs)]
     for name, counts in IMAGES.items():
         data = held_out(name, *counts, seed=0)

@@ -57,10 +57,9 @@ def fill(folder: Path, items: int, answered: int, num_classes: int) -> None:
             ]
             connection.execute(insert(Item), [text | end for text, end in zip(texts, ends, strict=True)])
             common = {"number": 0, "gold": False, "turn": 0, "annotator_id": None, "lease_until": None}
+            states = ["done" if key <= answered else "free" for key in keys]
             rows = [{"id": key, "item_id": key, "rank": key, **common} for key in keys]
-            connection.execute(
-                insert(slots), [row | {"state": "done" if row["id"] <= answered else "free"} for row in rows]
-            )
+            connection.execute(insert(slots), [row | {"state": state} for row, state in zip(rows, states, strict=True)])
 
 
 def serve(folder: Path) -> None:

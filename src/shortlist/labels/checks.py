@@ -95,9 +95,10 @@ def _listed_twice(keys: IntArray, count: int) -> IntArray:
         marks = np.zeros(count, np.bool_)
         marks[keys] = True
         if np.count_nonzero(marks) == len(keys):
-            return keys[:0]
+            return np.empty(0, np.int64)
     keys = np.sort(keys)
-    return keys[1:][keys[1:] == keys[:-1]]
+    twice: IntArray = keys[1:][keys[1:] == keys[:-1]]
+    return twice
 
 
 def checked_count(num_classes: int) -> int:

@@ -54,7 +54,7 @@ def project_cost(
         costs.append(cost)
         tick()
     least = np.array([1.0, 1.0, time.base + time.per_class])
-    fewer = max(items / np.mean(counts), 1.0) ** -POWER
+    fewer = max(items * SEEDS / sum(counts), 1.0) ** -POWER
     questions, reads, seconds = least + (np.mean(costs, axis=0) - least) * fewer
     return ItemCost(float(questions), float(reads), float(seconds), f"from {min(len(labelled), MOST)} of your items")
 
