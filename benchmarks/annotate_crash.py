@@ -252,8 +252,10 @@ def plan(rounds: int, has_postgres: bool) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="begin no batch after these; run it again")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "annotate_crash.json")
     options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
     batches: list[dict[str, Any]] = known.get("batches", [])
     launcher = Launcher()
@@ -264,6 +266,8 @@ def main() -> None:
             if key in left:
                 left.remove(key)
         for database, kind in left:
+            if time.monotonic() > end:
+                break
             with tempfile.TemporaryDirectory(prefix="annotate-crash-") as folder:
                 place = cluster if database == "postgresql" else None
                 batches.append(Batch(kind, place, launcher, Path(folder) / "project").run())
