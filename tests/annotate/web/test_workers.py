@@ -5,12 +5,15 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from shortlist.annotate.db.schema import Question
 from shortlist.annotate.project.people import People
 from shortlist.annotate.web.serve import Address, serve_project
 from shortlist.errors import InputError
@@ -111,6 +114,50 @@ def test_workers_stop_when_their_parent_is_killed(served):
     server.process.kill()
     server.process.wait()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+@pytest.mark.postgres
+def test_all_workers_choose_by_the_model_and_stop_though_bodies_are_half_sent(make_project, postgres):
+    project = make_project(new_database(postgres), items=60, classes=4)
+    token = People(project).make_token("program", People(project).invite("ada")[0])
+    server = Server(project.folder, free_port(), "--workers", "2", "--policy", "adaptive")
+    try:
+        server.wait()
+        until(lambda: len(workers_of(server)) == 2, 60)
+        # what was published is read where it is stored, by every worker
+        until(lambda: all(str(project.live) in Path(f"/proc/{pid}/maps").read_text() for pid in workers_of(server)), 60)
+        for _ in range(8):
+            assert answer_one(server.port, token)
+        with project.store.read() as connection:
+            lists = connection.execute(select(Question.policy, Question.policy_version)).all()
+        assert {policy for policy, _ in lists} == {"adaptive"}, "from both, for each connection is a new one"
+        held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+        for sock in held:
+            sock.sendall(b"POST /api/v1/session HTTP/1.1\r\nHost: a\r\nX-Shortlist: 1\r\nContent-Length: 500\r\n\r\n{")
+        assert answer_one(server.port, token)
+        now = children(server.process.pid)
+        begun = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) in (0, 143)
+        assert time.monotonic() - begun < 10
+        assert not any(Path(f"/proc/{pid}").exists() for pid in now)
+        for sock in held:
+            sock.close()
+    finally:
+        server.kill()
+
+
+def workers_of(server: Server) -> list[int]:
+    """Without the trainer."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in children(server.process.pid)}
+    return [pid for pid, command in commands.items() if "shortlist.annotate.web.worker" in command]
+
+
+def answer_one(port: int, token: str) -> bool:
+    """Ask and answer, on connections of their own."""
+    question = json.loads(ask(port, "POST", "/api/v1/next", token, {"hold": 1})[1])["questions"][0]
+    body = {"question": question["id"], "attempt": 0, "answer": question["shortlist"][0]["class"], "seconds": 1.0}
+    return ask(port, "POST", "/api/v1/answers", token, body)[0] == 200
 
 
 CADDY = """

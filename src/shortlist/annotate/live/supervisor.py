@@ -1,7 +1,7 @@
 """A thread of the server that keeps the trainer running, takes in what it publishes and stores its figures.
 
 All writing to the database is done here, in the server's process and in small transactions, so that the trainer keeps
-nobody waiting.
+nobody waiting. Of several servers on one PostgreSQL project one trains, and the others take in what it publishes.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
+from shortlist.annotate.db.claim import Claim
 from shortlist.annotate.db.schema import Measure
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.items import kind_of
@@ -45,8 +46,10 @@ class Supervisor:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="live", daemon=True)
         self._again_at, self._backoff = 0.0, BACKOFF[0]
-        history = self.folder / HISTORY
-        self._read_up_to = history.stat().st_size if history.exists() else 0
+        self._claim = Claim(project.store)
+        self.trains: bool | None = None
+        """Whether this one trains; None: not known yet."""
+        self._read_up_to = 0
 
     def start(self) -> None:
         """Start the thread, which starts the trainer."""
@@ -59,19 +62,34 @@ class Supervisor:
             self._thread.join(PATIENCE)
         if self.trainer is not None:
             _end(self.trainer)
+        self._claim.end()
 
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
-                self._supervise()
-                fresh = self.chooser.refresh()
-                self._report()
-                if fresh:
+                self._look(self._claim.ours())
+                if self.trains:
+                    self._supervise()
+                    self._report()
+                if self.chooser.refresh():
                     self._backoff = BACKOFF[0]
             except Exception as error:  # a full disk or a database that is away for a while must not end the loop
                 print(f"live: {type(error).__name__}: {error}".splitlines()[0][:300], file=sys.stderr)
                 self._stop.wait(1.0)
             self._stop.wait(POLL_SECONDS)
+
+    def _look(self, trains: bool) -> None:
+        """Begin to train, or leave it to another server."""
+        if trains == self.trains:
+            return
+        self.trains = trains
+        if trains:
+            history = self.folder / HISTORY
+            self._read_up_to = history.stat().st_size if history.exists() else 0
+            return
+        print("live: another server trains this project's model; this one takes in what it publishes", file=sys.stderr)
+        if self.trainer is not None:
+            _end(self.trainer)
 
     def _supervise(self) -> None:
         """Start the trainer, and again when it has died: at first soon, then ever later."""
