@@ -81,6 +81,13 @@ class Store:
         with engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def look(self) -> Iterator[Quick]:
+        """For one small statement that reads: it needs no transaction around it."""
+        engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            yield Quick(connection)
+
     def locked(self, statement: "Select[*Columns]", of: Any, skip: bool = False) -> "Select[*Columns]":
         """`statement` with its rows locked where the database locks rows; SQLite's writer has the whole database."""
         return statement if self.is_sqlite else statement.with_for_update(of=of, skip_locked=skip)

@@ -4,9 +4,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import Connection, bindparam, delete, func, or_, select
 
-from shortlist.annotate.db.schema import Annotator, Credential
+from shortlist.annotate.db.schema import Annotator, Credential, annotators, credentials
 from shortlist.annotate.problems import Conflict, Unauthorized
 from shortlist.annotate.project.people import DAY, People, digest
 from shortlist.annotate.project.project import Project
@@ -15,6 +15,14 @@ from shortlist.annotate.web.board import ENDED, Board
 SESSION_SECONDS = 30 * DAY
 REMEMBER_SECONDS = 5.0
 MANY_REMEMBERED = 10_000
+
+_C, _A = credentials.c, annotators.c
+_HOLDER = (
+    select(_C.id, _C.role, _C.annotator_id, _C.expires_at, func.coalesce(_A.name, _C.label).label("name"))
+    .join_from(credentials, annotators, _A.id == _C.annotator_id, isouter=True)
+    .where(_C.digest == bindparam("secret"), _C.kind == bindparam("of_kind"))
+    .where(or_(_C.expires_at.is_(None), _C.expires_at > bindparam("now")), or_(_A.active, _C.annotator_id.is_(None)))
+)
 
 
 @dataclass(frozen=True)
@@ -99,24 +107,14 @@ class Auth:
         if known is not None:
             return known
         ended, now = self.board.total(ENDED), self.clock()
-        with self.store.read() as connection:
-            row = connection.execute(
-                select(Credential.id, Credential.role, Credential.annotator_id, Credential.expires_at)
-                .add_columns(func.coalesce(Annotator.name, Credential.label).label("name"))
-                .join_from(Credential, Annotator, Annotator.id == Credential.annotator_id, isouter=True)
-                .where(
-                    Credential.digest == digest(secret),
-                    Credential.kind == kind,
-                    or_(Credential.expires_at.is_(None), Credential.expires_at > now),
-                    or_(Annotator.active, Credential.annotator_id.is_(None)),
-                )
-            ).first()
+        with self.store.look() as connection:
+            row = connection.execute(_HOLDER, {"secret": digest(secret), "of_kind": kind, "now": now}).first()
         if row is None:
             raise Unauthorized("signed_out", "sign in with your link (it may have ended)")
-        found = Principal(row.role, row.annotator_id, row.name, row.id)
+        found = Principal(row["role"], row["annotator_id"], row["name"], row["id"])
         if len(self._remembered) >= MANY_REMEMBERED:
             self._remembered.clear()
-        until = min(now + REMEMBER_SECONDS, row.expires_at or now + REMEMBER_SECONDS)
+        until = min(now + REMEMBER_SECONDS, row["expires_at"] or now + REMEMBER_SECONDS)
         self._remembered[digest(secret), kind] = (found, until, ended)
         return found
 
