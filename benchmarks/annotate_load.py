@@ -1,6 +1,7 @@
 """How the annotation server bears load, this version and an earlier one side by side.
 
-    python benchmarks/annotate_load.py           # about nine minutes; writes results/annotate_load.json
+    python benchmarks/annotate_load.py           # about eleven minutes; writes results/annotate_load.json
+    python benchmarks/annotate_load.py --table   # what docs/annotate.md says of it
 
 On SQLite and PostgreSQL, 100,000 questions, each run on a project made by the version that serves it:
 
@@ -8,7 +9,7 @@ On SQLite and PostgreSQL, 100,000 questions, each run on a project made by the v
   pair of the server and of PostgreSQL. Marks: three times the pairs, a third of the server's processor;
 - `calm`: 200 annotators who think 2 s: p99 of a pair below 25 ms on SQLite and 50 ms on PostgreSQL;
 - `many`: 2,000 connected annotators who think 20 s: no error, p99 below 200 ms, memory below 400 MB;
-- `workers`: `fastest` with --workers 2 on PostgreSQL;
+- `workers`: the same three with --workers 2, which is how one would serve from PostgreSQL on two cores;
 - start to the first question painted in a browser.
 
 The client (annotate_crowd.py) is a process of its own and cheap: on two cores a heavy client takes from the
@@ -81,11 +82,12 @@ def on(cluster: Postgres | None, old: Version, scale: float) -> dict[str, Any]:
     result |= {"fastest": {BEFORE: earlier[0], "now": ours[0]}, "calm": {BEFORE: earlier[1], "now": ours[1]}}
     result["many"] = one(now, cluster, [many])[0]
     if cluster is not None:
-        result["workers"] = one(now, cluster, [fastest], workers=2)[0]
+        two = [*one(now, cluster, [fastest, calm], workers=2), *one(now, cluster, [many], workers=2)]
+        result["workers"] = dict(zip(("fastest", "calm", "many"), two, strict=True))
     result["times_as_many_pairs"] = round(ours[0]["pairs_per_second"] / earlier[0]["pairs_per_second"], 2)
     share = ours[0]["server_cpu_ms_per_pair"] / earlier[0]["server_cpu_ms_per_pair"]
     result["share_of_server_cpu_per_pair"] = round(share, 3)
-    print("\n".join(lines(result)), file=sys.stderr)
+    print("\n".join([*rows(result), sentence(result)]), file=sys.stderr)
     return result
 
 
@@ -128,7 +130,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--scale", type=float, default=1.0, help="of the seconds of each run")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "annotate_load.json")
+    parser.add_argument("--table", action="store_true", help="print the figures of --out")
     options = parser.parse_args()
+    if options.table:
+        runs = json.loads(options.out.read_text())["runs"]
+        print("\n".join([*(row for run in runs for row in rows(run)), "", *map(sentence, runs)]))
+        return
     result: dict[str, Any] = {**about(), "start_to_first_question_shown": shown_in_a_browser(), "runs": []}
     with checkout(BEFORE) as files, postgres() as cluster:
         old = Version(files, bare=True)
@@ -137,17 +144,35 @@ def main() -> None:
     options.out.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def lines(run: dict[str, Any]) -> list[str]:
-    """The rows for docs/annotate.md."""
-    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[run["database"]]
-    rows = [(f"{version}, {kind}", run[kind][version]) for kind in ("fastest", "calm") for version in (BEFORE, "now")]
-    rows += [(kind, run[kind]) for kind in ("many", "workers") if kind in run]
-    return [
-        f"| {name} | {words} | {row['annotators']} | {row['pairs_per_second']:.0f} | {row['pair']['p50_ms']:.0f} "
-        f"| {row['pair']['p99_ms']:.0f} | {row['server_cpu_ms_per_pair']:.2f} + {row['database_cpu_ms_per_pair']:.2f} "
-        f"| {row['server_megabytes']} | {row['errors']} |"
-        for words, row in rows
-    ]
+NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+def rows(run: dict[str, Any]) -> list[str]:
+    """The rows for docs/annotate.md: this version and the earlier one in turn; then with two workers."""
+    figures = (("fastest", "pairs_per_second"), ("fastest", "server_cpu_ms_per_pair"), ("calm", "p99_ms"))
+    pairs = [_figure(run[kind][version], name) for kind, name in figures for version in ("now", BEFORE)]
+    found = [[NAMES[run["database"]], *pairs]]
+    if "workers" in run:
+        two = [_figure(run["workers"].get(kind), name) for kind, name in figures]
+        found.append([f"{NAMES[run['database']]}, `--workers 2`", *(cell for one in two for cell in (one, ""))])
+    return [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in found]
+
+
+def _figure(row: dict[str, Any] | None, name: str) -> str:
+    if row is None:
+        return ""
+    return f"{row[name]:.2f}" if name.startswith("server") else f"{(row['pair'] | row)[name]:.0f}"
+
+
+def sentence(run: dict[str, Any]) -> str:
+    """What the 2,000 saw."""
+    found = [(NAMES[run["database"]], run["many"])]
+    if "many" in run.get("workers", {}):
+        found.append((f"{found[0][0]} with `--workers 2`", run["workers"]["many"]))
+    return "\n".join(
+        f"{many['pair']['p50_ms']:.0f} and {many['pair']['p99_ms']:.0f} ms, {many['server_megabytes']} MB on {name}"
+        for name, many in found
+    )
 
 
 if __name__ == "__main__":
