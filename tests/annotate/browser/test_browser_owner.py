@@ -7,7 +7,7 @@ import random
 import pytest
 from sqlalchemy import insert, select
 
-from shortlist.annotate.db.schema import Item, LabelClass, Measure, Note
+from shortlist.annotate.db.schema import Annotator, Item, LabelClass, Measure, Note
 from shortlist.annotate.project.audit import CommandLine, audit_alone
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
@@ -226,6 +226,36 @@ def test_people_are_sorted_and_searched_when_asked(run_project, person):
     owner.renewed("/api/v1/status")
     assert rows.all_inner_texts() == ["Dae-jung Kim"]
     check(owner)
+
+
+def test_a_program_gets_a_token_and_people_and_items_are_erased(run_project, person):
+    site = bank(run_project, items=6, overlap=1)
+    answered(site, 6)
+    owner = person().go(site.admin_link)
+    owner.tab("people")
+    owner.page.on("dialog", lambda dialog: dialog.accept())
+    owner.page.fill("#staff-name", "nightly export")
+    owner.page.select_option("#staff-role", "program")
+    owner.page.get_by_role("button", name="or a token").click()
+    token = owner.page.locator("#made-token").inner_text()
+    header = {"Authorization": f"Bearer {token}"}
+    assert owner.context.request.get(f"{site.url}/api/v1/status", headers=header).json()["items"] == 6
+    owner.page.get_by_role("button", name="End: nightly export").click()
+    owner.page.get_by_role("button", name="End: nightly export").wait_for(state="detached")
+    stranger = person().context.request
+    assert stranger.get(f"{site.url}/api/v1/status", headers=header).status == 401
+    owner.page.get_by_role("button", name=f"Remove: {NAMES[0]}").click()
+    owner.page.get_by_role("button", name=f"Erase: {NAMES[0]}").click()
+    owner.page.locator("#people tr", has_text=NAMES[0]).wait_for(state="detached")
+    owner.tab("items")
+    owner.page.get_by_role("button", name="message 002", exact=True).click()
+    owner.page.get_by_role("button", name="Erase the item").click()
+    owner.page.get_by_role("button", name="message 002", exact=True).wait_for(state="detached")
+    with site.project.store.read() as connection:
+        names = connection.execute(select(Item.name)).scalars().all()
+        people = connection.execute(select(Annotator.name).where(Annotator.active)).scalars().all()
+    assert "message 002" not in names
+    assert NAMES[0] not in people
 
 
 def open_tab(owner, tab: str) -> None:

@@ -179,6 +179,7 @@ def test_a_picture_of_the_demo(person):
             "() => (document.querySelector('#curve polyline')?.getAttribute('points') ?? '').split(' ').length >= 9",
             timeout=120_000,
         )
+        me.page.wait_for_selector("#work svg")
         me.picture("demo")
     finally:
         process.send_signal(signal.SIGINT)

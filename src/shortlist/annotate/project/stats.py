@@ -76,7 +76,8 @@ class Stats:
 
     def work(self) -> dict[str, Any]:
         """Answers per day and person."""
-        return self._keep("work", _work, KEEP_AGREEMENT_SECONDS)
+        kept = self._keep("work", _work, KEEP_AGREEMENT_SECONDS)
+        return kept if kept["days"] else self._keep("work", _work)  # a project that has just begun
 
     def agreement(self) -> dict[str, Any]:
         """How far people agree (`review.agreement`)."""

@@ -6,6 +6,7 @@ import { count, hours, percent, seconds } from "./figures.js";
 
 const SLOW_MS = 30_000;
 let looked = 0;
+let worked = false;
 
 const figure = (name, value, more = "") => element("div", {}, element("dt", {}, name), element("dd", {}, value), ...(more ? [element("dd", { class: "more" }, more)] : []));
 
@@ -30,7 +31,7 @@ export function start() {
     at("sizes").hidden = !status.seconds_by_size.length;
     const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
     at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, `${size} classes`), element("meter", { min: 0, max: most, value: s, "aria-label": `${size} classes` }), element("span", {}, `${seconds(s)} s`))));
-    if (Date.now() - looked > SLOW_MS) {
+    if (Date.now() - looked > SLOW_MS || (status.answers > 0) !== worked) {
       looked = Date.now();
       await showWork(total - done);
     }
@@ -51,6 +52,7 @@ async function showWork(left) {
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
   const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
+  worked = perDay.size > 0;
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(pace)} in the last hour${eta}` : "Nobody has answered yet.";

@@ -97,6 +97,7 @@ function makeRow(who, link) {
     act(() => call("DELETE", `/annotators/${who.id}/answers`), done);
   });
   const erase = makeButton("Erase", who);
+  erase.classList.add("danger");
   erase.addEventListener("click", () => {
     if (!confirm(`Erase ${who.name} and everything they said, for good? Others will be asked instead.`)) return;
     act(() => call("DELETE", `/people/${who.id}/data`), () => (at("link").textContent = `${who.name} is erased.`));
