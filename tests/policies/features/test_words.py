@@ -67,3 +67,28 @@ def test_the_loop_takes_them_for_a_dataset_with_or_without_a_test_part(tmp_path)
     centred = x.astype(float)[[int(name) for name in data.items]]
     centred -= centred.mean(axis=0)
     np.testing.assert_allclose(data.x, centred / np.linalg.norm(centred, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_several_sets_stand_side_by_side_and_count_alike(tmp_path):
+    rng = np.random.default_rng(0)
+    items = [f"i{k}" for k in range(5)]
+    np.savez(tmp_path / "v+w.npz", x=rng.standard_normal((5, 3)).astype(np.float32), items=items)
+    np.savez(tmp_path / "v.npz", x=rng.standard_normal((5, 3)).astype(np.float32), items=items)
+    file, named = str(tmp_path / "v.npz"), (items[:4], items[4:])
+    both = make_features("text", TEXTS, TEXTS[:1], word=f"tfidf+{file}", items=named)
+    alone = [make_features("text", TEXTS, TEXTS[:1], word=word, items=named) for word in ("tfidf", file)]
+    for made, *parts in zip(both, *alone, strict=True):
+        np.testing.assert_allclose(made, np.hstack(parts) / np.sqrt(2), atol=1e-6)
+    assert make_features("text", TEXTS, TEXTS[:1], word=str(tmp_path / "v+w.npz"), items=named)[0].shape == (4, 3)
+    with pytest.raises(InputError, match="unknown features 'tfifd'"):
+        make_features("text", TEXTS, [], word="tfidf+tfifd")
+
+
+def test_the_loop_takes_several_sets(tmp_path):
+    data = load("digits")
+    names = [*data.train.items.tolist(), *(f"test {item}" for item in data.test.items.tolist())]
+    x = np.random.default_rng(0).standard_normal((len(names), 4)).astype(np.float32)
+    train = len(data.train)
+    np.savez(tmp_path / "v.npz", x=x[:train], items=names[:train], x_test=x[train:], items_test=data.test.items)
+    made = loop_data(data, features=f"pixels+{tmp_path / 'v.npz'}", size=30)
+    assert (made.x.shape, made.x_test.shape) == ((train, 34), (len(data.test), 34))

@@ -114,8 +114,9 @@ def live_plan(
     """
     if test is not None and Path(test).exists():
         test = str(Path(test).resolve())  # the server may be started from elsewhere next time
-    if features is not None and Path(features).exists():
-        features = str(Path(features).resolve())
+    if features is not None:
+        words = [features] if Path(features).exists() else features.split("+")
+        features = "+".join(str(Path(word).resolve()) if Path(word).exists() else word for word in words)
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
     told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names, "score": score, "features": features}
     wanted |= {name: value for name, value in told.items() if value is not None}

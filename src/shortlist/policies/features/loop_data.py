@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shortlist.data import UNLABELLED, Dataset, Split, read_features
 from shortlist.errors import InputError
 from shortlist.policies.features.rows import Matrix
-from shortlist.policies.features.words import make_features, narrow
+from shortlist.policies.features.words import feature_words, make_features, narrow, side_by_side
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,15 @@ def loop_data(
         InputError: there are no labels to simulate answers from.
     """
     train, test = _splits(dataset, seed)
-    brought = None if features is None else _brought(dataset, features)
-    if brought is not None:  # joined before the split: the file may have a test part of its own
-        own, own_test = _splits(brought, seed)
-        x, x_test = narrow(own.x, own_test.x, size, seed)
-    else:
-        x, x_test = make_features(dataset.kind, train.x, test.x, word=features, size=size, seed=seed, ray=ray)
+    made = []
+    for word in feature_words(features):
+        brought = None if word is None else _brought(dataset, word)
+        if brought is not None:  # joined before the split: the file may have a test part of its own
+            own, own_test = _splits(brought, seed)
+            made.append(narrow(own.x, own_test.x, size, seed))
+        else:
+            made.append(make_features(dataset.kind, train.x, test.x, word=word, size=size, seed=seed, ray=ray))
+    x, x_test = made[0] if len(made) == 1 else side_by_side(made)
     assert train.y is not None
     assert test.y is not None
     texts = tuple(train.x) if isinstance(train.x, list) else ()

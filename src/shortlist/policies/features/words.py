@@ -1,6 +1,7 @@
 """Features by the word that `--features` takes: the same in `label`, in the live app and in `train`."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,16 @@ def make_features(
         x_test: of the others.
         word: of texts `tfidf` or `embeddings` or the folder of a sentence encoder; of images `patches` or `pixels`; of
             anything a file of features by item (`data.read_features`). Unless stated, TF-IDF, patches, or, of
-            numbers, random Fourier features.
+            numbers, random Fourier features. Several side by side: joined by `+`.
         items: the names of the items and of the others, by which a file is joined.
         size: how many features, at most.
         seed: of what is drawn.
         ray: the address of a Ray cluster (`internal.cluster`) that makes patches and embeddings.
     """
+    words = feature_words(word)
+    if len(words) > 1:
+        given: dict[str, Any] = {"items": items, "size": size, "seed": seed, "ray": ray}
+        return side_by_side([make_features(kind, x, x_test, word=each, **given) for each in words])
     brought = None if word is None else read_features(word, *items)
     if brought is not None:
         return narrow(*brought, size, seed)
@@ -54,6 +59,17 @@ def make_features(
         learned = Patches.fit(x, size, seed)
         return _spread(ray, learned.transform, x), _spread(ray, learned.transform, x_test)
     return fourier(x, x_test, size, seed)
+
+
+def feature_words(word: str | None) -> list[str | None]:
+    """The words of what is joined by `+`; the name of a file may hold one."""
+    return [word] if word is None or Path(word).exists() else list(word.split("+"))
+
+
+def side_by_side(parts: Sequence[tuple[Matrix, Matrix]]) -> tuple[Matrix, Matrix]:
+    """Several sets of features of the same items and of the same others: each set counts as much as any other."""
+    x, x_test = (unit(np.hstack(sets)) for sets in zip(*parts, strict=True))
+    return x, x_test
 
 
 def _spread(ray: str | None, transform: Callable[[Any], Any], rows: Any) -> Any:
