@@ -37,6 +37,7 @@ from shortlist.annotate.project.sources import Source
 
 ROOT = Path(__file__).parents[1]
 PEOPLE, QUESTIONS, GOLD, DRAWS = 40, 100, 100, 1000
+TOOK = 5  # which of the features is the time of the reply
 
 
 def make(folder: Path) -> Project:
@@ -139,13 +140,22 @@ def areas(x: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]) -> dict[str, A
     return found
 
 
+def reply_times(x: NDArray[Any], y: NDArray[Any]) -> dict[str, float]:
+    """Milliseconds of the replies, and how well they tell by themselves."""
+    from sklearn.metrics import roc_auc_score
+
+    took = x[:, TOOK]
+    medians = {name: float(np.median(took[y == gold])) for name, gold in (("median_gold", 1), ("median_others", 0))}
+    return {name: round(value, 4) for name, value in {**medians, "area": float(roc_auc_score(y, took))}.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "annotate_gold.json")
     options = parser.parse_args()
     x, y, groups = gather()
     counts = {"annotators": PEOPLE, "questions": len(y), "gold": int(y.sum()), "features": x.shape[1]}
-    result = {**about(), **counts, "models": areas(x, y, groups)}
+    result = {**about(), **counts, "reply_ms": reply_times(x, y), "models": areas(x, y, groups)}
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps({**counts, **result["models"]}, indent=2))
 
