@@ -1,9 +1,10 @@
+import time
 from itertools import pairwise
 
 import pytest
 from sqlalchemy import insert, update
 
-from shortlist.annotate.db.schema import Item, Measure
+from shortlist.annotate.db.schema import Answer, Item, Measure
 from shortlist.annotate.project.stats import Stats, agreement, gold_quality
 
 from ..conftest import people
@@ -150,3 +151,19 @@ def test_a_long_curve_begins_at_its_beginning_and_ends_at_its_end(make_project, 
     assert shown[-1] == (5000, 1.0)
     gaps = [b - a for (a, _), (b, _) in pairwise(shown)]
     assert max(gaps) <= 25
+
+
+def test_the_pace_is_that_of_the_time_since_the_hours_first_answer(make_project):
+    project = make_project(items=12)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for _ in range(10):
+        held = queue.next(ada)
+        queue.answer(ada, held[0].id, 0, None, 1.0)
+    assert Stats(project.store).work()["pace"] is None, "seconds say nothing"
+    with project.store.write() as connection:
+        connection.execute(update(Answer).values(answered_at=time.time() - 360))
+        connection.execute(update(Answer).where(Answer.id == 1).values(answered_at=time.time() - 7200))
+    work = Stats(project.store).work()
+    assert work["last_hour"] == 9
+    assert work["pace"] == pytest.approx(90, rel=0.1)

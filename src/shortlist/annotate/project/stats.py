@@ -163,15 +163,21 @@ _PICKED = (
 
 
 def _work(connection: Connection) -> dict[str, Any]:
-    """Standing answers by day (since 1970) and person, the latest days; and all of the last hour."""
+    """Standing answers by day (since 1970) and person, the latest days; all of the last hour, and the pace of these."""
     day = cast(func.floor(Answer.answered_at / DAY), BigInteger)
     join = select(day, Question.annotator_id, func.count()).join(Question, Question.id == Answer.question_id)
     since = connection.execute(select(func.max(Answer.answered_at))).scalar() or 0.0
     recent = Answer.answered_at > since - DAYS * DAY
     rows = connection.execute(join.where(recent, *STANDING).group_by(day, Question.annotator_id).order_by(day)).all()
-    hour = select(func.count()).where(Answer.answered_at > time.time() - 3600, Answer.kind.in_(("answer", "typed")))
+    now = time.time()
+    hour = select(func.count(), func.min(Answer.answered_at)).where(
+        Answer.answered_at > now - 3600, Answer.kind.in_(("answer", "typed"))
+    )
+    count, first = connection.execute(hour).one()
+    # who began minutes ago is not slow: the hour begins with its first answer, but a minute says nothing yet
+    pace = 3600 * count / (now - first) if count and now - first > 60 else None
     days = [{"day": int(at), "person": person, "answers": count} for at, person, count in rows]
-    return {"days": days, "last_hour": connection.execute(hour).scalar_one()}
+    return {"days": days, "last_hour": count, "pace": pace}
 
 
 def _class_counts(connection: Connection) -> dict[int | None, int]:

@@ -157,10 +157,11 @@ class DayOut(BaseModel):
 
 
 class WorkOut(BaseModel):
-    """Answers by day and person, of the latest 30 days; and how many came within the last hour."""
+    """Answers by day and person, of the latest 30 days; how many came within the last hour, and how many an hour."""
 
     days: list[DayOut]
     last_hour: int
+    pace: float | None
 
 
 class TodoOut(BaseModel):

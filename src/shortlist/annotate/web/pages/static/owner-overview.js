@@ -43,19 +43,19 @@ function showCurve(status) {
   const points = status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : "No model is trained here yet: under Settings, let a model choose the lists.";
+    : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
 async function showWork(left) {
-  const [{ days, last_hour: pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
+  const [{ days, last_hour: lately, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
   const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
   worked = perDay.size > 0;
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
-  at("work-now").textContent = perDay.size ? `${count(pace)} in the last hour${eta}` : "Nobody has answered yet.";
+  at("work-now").textContent = perDay.size ? `${count(lately)} in the last hour${eta}` : "Nobody has answered yet.";
   const links = [];
   if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
   if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
