@@ -43,6 +43,8 @@ class Site:
         self.cluster, self.tokens = cluster, version.make(folder, database, ITEMS, OVERLAP, people)
         self.server = Server(folder, free_port(), version=version, workers=workers)
         self.server.wait()
+        if workers > 1:
+            self.measure(20, 0.0, 4.0)  # the port is there before the workers are
 
     def measure(self, people: int, think: float, seconds: float) -> dict[str, Any]:
         """One crowd."""

@@ -128,18 +128,26 @@ class Server:
 
 def family(pid: int) -> list[int]:
     """A process and all that it started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    return [pid, *(one for child in children.read_text().split() for one in family(int(child)))]
+    children = _read(pid, f"task/{pid}/children").split()
+    return [pid, *(one for child in children for one in family(int(child)))]
 
 
 def _megabytes(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+    lines = _read(pid, "status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0) / 1024
+
+
+def _read(pid: int, name: str) -> str:
+    """Empty where the process has just ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of one process so far, and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    fields = _read(pid, "stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
