@@ -85,15 +85,16 @@ def test_modelled_mistakes_beat_answers_taken_as_right(digits):
 
 
 def test_rates_can_be_learned_on_the_way(digits):
-    settings = replace(aware(QUICK), learn_mistakes=True, mistakes=Mistakes(0.3, 0.3), sure=0.999)
+    # no typical items first: while they are open a round is a handful of answers, and what was expected outweighs these
+    settings = replace(aware(QUICK), representatives=0, mistakes=Mistakes(0.3, 0.3), sure=0.999)
     loop = Loop(digits.x, 10, settings, seed=0)
     rng = np.random.default_rng(0)
-    for _ in range(14):
+    for _ in range(8):
         rows, questions = loop.ask(300)
         answer = simulate_answers(rng, questions.lists, questions.sizes, digits.y[rows], 10, Mistakes(0.1, 0.05))
         loop.record(rows, questions.lists, questions.sizes, answer)
         loop.retrain()
-    assert loop.state.mistakes.miss == pytest.approx(0.1, abs=0.05)
+    assert loop.state.mistakes.miss == pytest.approx(0.1, abs=0.03)
     assert loop.state.mistakes.slip < 0.1
 
 
@@ -193,9 +194,10 @@ def test_rates_come_from_gold_where_there_is_enough_and_from_all_answers_before(
     assert enough.slip == pytest.approx(0.1, abs=0.04)
 
 
-def test_a_fresh_training_does_not_start_where_the_last_one_ended(blobs):
-    def trained(fresh, bias):
-        loop = Loop(blobs.x, 12, replace(QUICK, fresh=fresh, iterations=5), seed=0)
+def test_under_mistakes_a_model_of_few_answers_does_not_start_where_the_last_one_ended(blobs):
+    def trained(trusting, bias, mistakes=Mistakes(0.05, 0.02)):
+        settings = replace(QUICK, trusting=trusting, mistakes=mistakes, iterations=5, calibrate=False)
+        loop = Loop(blobs.x, 12, settings, seed=0)
         loop.model = Linear(loop.model.weight, np.full(12, bias, np.float32) * np.arange(12))
         answer_rightly(loop, blobs, np.arange(48))
         loop.retrain()
@@ -203,6 +205,7 @@ def test_a_fresh_training_does_not_start_where_the_last_one_ended(blobs):
 
     assert trained(5, 1.0) == trained(5, 0.0), "48 items are fewer than 5 a class"
     assert trained(4, 1.0) != trained(4, 0.0)
+    assert trained(5, 1.0, Mistakes()) != trained(5, 0.0, Mistakes()), "answers are right: nothing leads astray"
 
 
 def test_a_little_gold_moves_the_rates_that_em_finds(blobs):

@@ -124,6 +124,15 @@ class Answers:
         offsets = _offsets(self.rows[kept], len(self))
         return Answers(rest, offsets, self.classes[kept], values[kept], self.num_classes), lost
 
+    def likeliest(self) -> "Answers":
+        """1 for the classes at least half as likely as the likeliest one, which must be 1, and 0 for the others.
+
+        >>> Answers.from_table(np.array([[1, 0.02, 0.003], [0.05, 1, 1]])).likeliest().table().tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]
+        """
+        rest, values = ((part >= 0.5).astype(np.float32) for part in (self.rest, self.values))
+        return Answers(rest, self.offsets, self.classes, values, self.num_classes)
+
 
 def likelihood_of(mistakes: Mistakes, log: Log, num_classes: int) -> Answers:
     """`noise.likelihood` of every question in the log, one by one."""

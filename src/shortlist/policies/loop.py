@@ -5,6 +5,7 @@ The same object is driven by the simulation and, in a process of its own, by the
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class Loop:
         self.audit = Audit(np.asarray(sample, np.int64))
         self.state.held[self.audit.rows] = True
         self.rng = np.random.Generator(np.random.PCG64(seed))
-        self.model = Linear.zeros(x.shape[1], num_classes)
+        self.model = self._trusting = Linear.zeros(x.shape[1], num_classes)
         self.pool = Pool(1.0, tuple(expert.weight for expert in self.experts))
         self.version = 0
         self.share = 0.0
@@ -300,17 +301,24 @@ class Loop:
             self._learn_share()
         rows = self.state.informative
         if len(rows):
-            everything = len(rows) == self.state.num_items  # no copy of the whole data then
-            self.model = fit(
-                self.x if everything else self.x[rows],
-                self.state.answer_likelihood.take(rows),
-                l2=self.settings.l2 / len(rows),
-                start=self.model if len(rows) >= self.settings.fresh * self.state.num_classes else None,
-                max_iterations=self.settings.iterations,
-            )
+            self._train(rows)
         self.version += 1
         if len(self.audit.rows):
             self.audit.past.append((self.state.questions, self.model.predict(self.x[self.audit.rows])))
+
+    def _train(self, rows: IntArray) -> None:
+        """Train on these items, from where the last training ended.
+
+        Under mistakes P(answers) has many optima: a model ignores what it finds hard to believe, and one of few answers
+        finds nearly all of them so. It therefore starts from a model that takes the likeliest classes as right.
+        """
+        settings, answers = self.settings, self.state.answer_likelihood.take(rows)
+        x = self.x if len(rows) == self.state.num_items else self.x[rows]  # no copy of the whole data
+        trained = partial(fit, x, l2=settings.l2 / len(rows), max_iterations=settings.iterations)
+        start = self.model
+        if self.state.mistakes and len(rows) < settings.trusting * self.state.num_classes:
+            start = self._trusting = trained(answers.likeliest(), start=self._trusting)
+        self.model = trained(answers, start=start)
 
     def score(self) -> Score | None:
         """The accuracy of the present model on items that it has not learned from; None before the sample says it."""
@@ -324,9 +332,12 @@ class Loop:
         """
         state = self.state
         own = np.random.Generator(np.random.PCG64([self.seed, 9, state.questions]))  # looking changes no question
-        rows, weights = np.sort(own.permutation(state.informative)[:MOST_JUDGED]), state.answer_likelihood
-        said = np.where(state.known[rows], NONE, state.answer[rows])
-        return hard_to_believe(self.x, weights[rows], said, rows, l2=self.settings.l2, seed=self.seed)
+        rows = np.sort(own.permutation(state.informative)[:MOST_JUDGED])
+        weights, said = (
+            state.answer_likelihood.take(rows).likeliest(),
+            np.where(state.known[rows], NONE, state.answer[rows]),
+        )
+        return hard_to_believe(self.x, weights.table(), said, rows, l2=self.settings.l2, seed=self.seed)
 
     def questions_for(self, points: float) -> float | None:
         """About how many more questions raise that accuracy by so many percentage points.

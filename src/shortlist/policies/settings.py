@@ -22,8 +22,8 @@ class LoopSettings:
         retrain_least: at least this many questions between two trainings.
         l2: the penalty on the weights, in units of one item's loss.
         iterations: of L-BFGS in one training; the next one starts where it ended.
-        fresh: a training on fewer items per class than that starts from nothing: one on a handful of answers may lead
-            far astray, and where mistakes are modelled the answers that follow may then pass for mistakes.
+        trusting: where mistakes are modelled, a training on fewer items per class than that starts from a model that
+            takes the answers as right: one of few answers would take most of those that follow for mistakes.
         mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
         learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
         sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
@@ -44,7 +44,7 @@ class LoopSettings:
     retrain_least: int = 50
     l2: float = 0.1
     iterations: int = 30
-    fresh: int = 0
+    trusting: int = 0
     mistakes: Mistakes = field(default_factory=Mistakes)
     learn_mistakes: bool = False
     sure: float = 0.95

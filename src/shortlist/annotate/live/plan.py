@@ -18,8 +18,8 @@ CALIBRATE_LEAST = 50
 """Answers after which it is decided anew what names and scores count beside the model; as `shortlist label` does."""
 PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
 """Rates that are modelled before any are measured."""
-FRESH = 5
-"""With modelled mistakes, each training starts anew until this many items per class were asked about."""
+TRUSTING = 20
+"""With modelled mistakes, trainings start from a model that takes answers as right up to so many items per class."""
 RETIRED = {"hit", "floor", "order", "retrain_every", "retrain_least", "seconds", "nice"}
 """Once written to project.json, always with their defaults; read and ignored, so that older projects open."""
 
@@ -95,7 +95,7 @@ class LivePlan:
             l2=self.l2,
             mistakes=PEOPLE if self.mistakes else Mistakes(),
             learn_mistakes=self.mistakes,
-            fresh=FRESH if self.mistakes else 0,
+            trusting=TRUSTING if self.mistakes else 0,
         )
 
 
