@@ -195,8 +195,8 @@ def test_rates_come_from_gold_where_there_is_enough_and_from_all_answers_before(
 
 
 def test_under_mistakes_a_model_of_few_answers_does_not_start_where_the_last_one_ended(blobs):
-    def trained(trusting, bias, mistakes=Mistakes(0.05, 0.02)):
-        settings = replace(QUICK, trusting=trusting, mistakes=mistakes, iterations=5, calibrate=False)
+    def trained(trusting, bias, miss=0.05):
+        settings = replace(QUICK, trusting=trusting, mistakes=Mistakes(miss), iterations=5, calibrate=False)
         loop = Loop(blobs.x, 12, settings, seed=0)
         loop.model = Linear(loop.model.weight, np.full(12, bias, np.float32) * np.arange(12))
         answer_rightly(loop, blobs, np.arange(48))
@@ -205,7 +205,7 @@ def test_under_mistakes_a_model_of_few_answers_does_not_start_where_the_last_one
 
     assert trained(5, 1.0) == trained(5, 0.0), "48 items are fewer than 5 a class"
     assert trained(4, 1.0) != trained(4, 0.0)
-    assert trained(5, 1.0, Mistakes()) != trained(5, 0.0, Mistakes()), "answers are right: nothing leads astray"
+    assert trained(5, 1.0, 0.0) != trained(5, 0.0, 0.0), "answers are right: nothing leads astray"
 
 
 def test_a_little_gold_moves_the_rates_that_em_finds(blobs):
