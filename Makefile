@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS ?= constraints.txt
 # what all but `make demo` install beside the package itself; tests of what is left out skip
 EXTRAS ?= train,annotate,dev,docs,activeml,ray
-WORKERS ?= 2
+WORKERS ?= 3
 
 comma := ,
 INSTALLED := $(VENV)/.installed
