@@ -195,7 +195,7 @@ class TestMake:
         assert "-e .[train,annotate,dev,docs,activeml,ray]" in calls[0]
         assert [call.split()[0] for call in calls[1:-2]] == ["ruff", "ruff", "mypy", "lint-imports"]
         assert calls[-2].startswith("python -m mkdocs build --strict")
-        assert calls[-1].startswith("python -m pytest -n 2")
+        assert calls[-1].startswith("python -m pytest -n 3")
         assert self.make(tree, "test") == calls[1:]
         assert self.make(tree, "demo") == ["shortlist demo"], "the larger install serves the demo too"
 

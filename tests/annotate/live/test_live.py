@@ -496,7 +496,7 @@ def test_nobody_is_shown_again_what_they_have_just_refused(words):
 def test_gold_answers_set_the_rates_of_mistakes(make_project):
     project = make_project(items=0, overlap=2, gold_every=2)
     add_items(project, [Source(f"i{i}", f"i{i}", text=WORDS[i % 6]) for i in range(60)])
-    known = [Source(f"g{i}", f"g{i}", text=WORDS[i % 6], gold=f"class {i % 6}") for i in range(150)]
+    known = [Source(f"g{i}", f"g{i}", text=WORDS[i % 6], gold=f"class {i % 6}") for i in range(300)]
     add_items(project, known)
     (ada,) = people(project, "ada")
     with project.store.read() as connection:
