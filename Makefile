@@ -1,5 +1,6 @@
 # make demo    the idea in two minutes: a table here and demo/report.html
-# make quick   most tests in a minute and a half: no browser, PostgreSQL, kernels, kill -9, docs (tests/conftest.py)
+# make quick   most tests in a minute and a half: no browser, PostgreSQL, kernels, kill -9, docs (tests/conftest.py), and
+#              fewer examples of Hypothesis's
 # make test    everything CI runs: check, docs, then every test
 # make kernels every check of the GPU kernels on the CPU (minutes); make test leaves the longest out while nothing has changed
 # make check   ruff, mypy --strict, import-linter
@@ -34,7 +35,7 @@ demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
 quick: $(INSTALLED_DEV)
-	$(PYTEST) -m "not (browser or kernels or kill or docs or slow or postgres)"
+	$(PYTEST) --hypothesis-profile quick -m "not (browser or kernels or kill or docs or slow or postgres)"
 
 test: check docs
 	$(PYTEST)

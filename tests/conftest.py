@@ -18,6 +18,7 @@ from hypothesis import settings
 
 # speed lives in benchmarks/: on a busy machine a deadline fails by chance
 settings.register_profile("shortlist", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)  # make quick
 settings.load_profile("shortlist")
 
 # many tests start programs of ours: each would compile all of it again where Python may not write beside the sources
@@ -33,7 +34,7 @@ MARKS = {
     # whole servers with trainers, pools of processes, commands from end to end, and what a fuzzer makes of the API
     "slow": r"/live/|engines|run_locks|test_gold|distributed|real_data|fuzz|machine|study/test_commands|study/report"
     r"|test_import|test_sklearn|test_facade|test_demo|test_connections|test_workers|test_whole_or_nothing|test_serve"
-    r"|test_first_steps|test_packaging|fleet/test_fleet",
+    r"|test_first_steps|test_packaging|fleet/test_fleet|test_label_command|test_patches|test_download|test_threads",
 }
 """Mark -> what in the path of a test file earns it."""
 

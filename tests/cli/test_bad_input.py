@@ -209,6 +209,7 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
     assert "config.json is damaged" in shortlist("evaluate", out, "digits").err
 
 
+@pytest.mark.slow
 def test_a_traceback_is_never_seen(tmp_path):
     """In a process of its own, as a user meets it."""
     done = command("train", tmp_path / "none.csv", "--size", "2", "--out", tmp_path / "out")

@@ -24,6 +24,7 @@ def digits() -> LoopData:
     return loop_data(load("digits"), features="pixels", size=200)
 
 
+@pytest.mark.slow
 def test_chosen_lists_reach_full_labels_for_a_fraction_of_the_reads(digits):
     full = full_labels(digits, QUICK, seed=0, shares=(1.0,)).points[-1]
     chosen = run_loop(digits, QUICK, way="adaptive", seed=0).points[-1]
@@ -76,6 +77,7 @@ def test_a_class_no_model_saw_is_found_by_the_background():
     assert loop.state.asked[rare].max() <= 4  # nine classes at two a question would be five
 
 
+@pytest.mark.slow
 def test_modelled_mistakes_beat_answers_taken_as_right(digits):
     wanted = {"seed": 0, "mistakes": Mistakes(0.15, 0.1), "budget": 6000}
     naive = run_loop(digits, QUICK, way="naive", **wanted).points[-1]
@@ -224,6 +226,7 @@ def test_a_little_gold_moves_the_rates_that_em_finds(blobs):
     assert found[1] > 0.15
 
 
+@pytest.mark.slow
 def test_the_comparison_reports_every_way(blobs):
     wanted = Comparison(replace(QUICK, retrain_every=400), budget=900, seeds=2, size=3, mistakes=Mistakes(0.05, 0.02))
     told = []

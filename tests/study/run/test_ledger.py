@@ -63,6 +63,7 @@ def test_a_run_is_there_once(tmp_path):
     assert ledger.path.read_bytes() == before
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(ROWS, st.data())
 def test_cut_off_at_any_byte(rows, data):
