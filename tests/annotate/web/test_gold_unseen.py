@@ -1,8 +1,11 @@
 """Nothing that a browser is sent tells gold items from others."""
 
+import time
+
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item, Question
+from shortlist.annotate.web.api import answering
 
 from .test_security import png
 
@@ -35,3 +38,15 @@ def test_addresses_and_headers_of_gold_pictures_are_like_others(make_site):
         assert len(connection.execute(order).all()) >= 5
     part = ada.get("/api/v1/media/1", headers={"range": "bytes=0-3", "if-range": '"question-1"'})
     assert (part.status_code, len(part.content)) == (206, 4), "sounds are played from anywhere"
+
+
+def test_how_long_a_reply_takes_is_left_to_chance(make_site, monkeypatch):
+    """Or the little that a gold question takes longer to find would tell."""
+    monkeypatch.setattr(answering, "BLUR_SECONDS", 0.1)
+    ada = make_site(items=3, classes=4).annotator("ada")
+    took = []
+    for _ in range(12):
+        begun = time.perf_counter()
+        assert ada.post("/api/v1/next", json={}).status_code == 200
+        took.append(time.perf_counter() - begun)
+    assert max(took) - min(took) > 0.02, "all within a fifth of the time by chance: once in 10 million times"
