@@ -12,7 +12,9 @@ import argparse
 import json
 import os
 import platform
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,12 @@ def project(seed: int, mistakes: Mistakes, score: int) -> Curve:
     policy = Policy("adaptive", max_size=5, deduce=not mistakes)
     settings = LoopSettings(policy=policy, mistakes=mistakes)
     return run_loop(made_up(seed), settings, way="adaptive", seed=seed, mistakes=mistakes, score=score)
+
+
+def play(projects: int, mistakes: Mistakes, score: int) -> list[Curve]:
+    """All of them, on all cores."""
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(partial(project, mistakes=mistakes, score=score), range(projects)))
 
 
 def scored_at(curves: list[Curve], moment: float) -> dict[str, Any]:
@@ -133,13 +141,13 @@ def measure(projects: int) -> dict[str, Any]:
     """Everything that is in the results."""
     ways: dict[str, dict[str, Any]] = {}
     for way, mistakes in (("answers right", Mistakes()), ("mistakes modelled", PEOPLE)):
-        scored = [project(seed, mistakes, usual_size(ITEMS)) for seed in range(projects)]
+        scored = play(projects, mistakes, usual_size(ITEMS))
         ways[way] = {
             "moments": [scored_at(scored, moment) for moment in (*MOMENTS, np.inf)],
             "projection": projected(scored),
         }
         if not mistakes:
-            ways[way]["cost"] = cost(scored, [project(seed, mistakes, 0) for seed in range(projects)])
+            ways[way]["cost"] = cost(scored, play(projects, mistakes, 0))
         print(json.dumps({way: ways[way]}, indent=1), flush=True)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
     shape = {"classes": CLASSES, "items": ITEMS, "sample": usual_size(ITEMS), "test": TEST}
