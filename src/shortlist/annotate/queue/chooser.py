@@ -106,3 +106,28 @@ class UniformChooser:
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """Never: under the paper's mechanism None is an answer like any other."""
         return False
+
+
+class Around:
+    """Leaves to another chooser what it does not do itself."""
+
+    def __init__(self, chooser: Chooser) -> None:
+        self.chooser = chooser
+
+    @property
+    def front(self) -> Front:
+        """As the other's."""
+        return self.chooser.front
+
+    @property
+    def most_held(self) -> int:
+        """As the other's."""
+        return self.chooser.most_held
+
+    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
+        """As the other's."""
+        return self.chooser.beliefs(item, num_classes, seed)
+
+    def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
+        """As the other does."""
+        return self.chooser.asks_again(num_classes, refused)

@@ -3,27 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shortlist.annotate.queue.chooser import Choice, Chooser, Front
+from shortlist.annotate.queue.chooser import Around, Choice, Chooser
 
 
-class Pinned:
+class Pinned(Around):
     """Lists of another chooser, with one class more at their end, until it was refused: then it is not asked again."""
 
     def __init__(self, chooser: Chooser, pinned: int) -> None:
-        self.chooser, self.pinned = chooser, pinned
-
-    @property
-    def front(self) -> Front:
-        """As the other's."""
-        return self.chooser.front
-
-    @property
-    def most_held(self) -> int:
-        """As the other's."""
-        return self.chooser.most_held
+        super().__init__(chooser)
+        self.pinned = pinned
 
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """The other's list of the other classes, which it draws as if this one did not exist, then this one."""
@@ -36,11 +24,3 @@ class Pinned:
         if choice is None or own in choice.shortlist:
             return choice
         return replace(choice, shortlist=(*choice.shortlist, own), inclusion=(*choice.inclusion, 1.0), pinned=own)
-
-    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
-        """As the other's."""
-        return self.chooser.beliefs(item, num_classes, seed)
-
-    def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
-        """As the other does."""
-        return self.chooser.asks_again(num_classes, refused)

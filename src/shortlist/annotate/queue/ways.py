@@ -7,10 +7,7 @@ neither in the items nor in the people.
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shortlist.annotate.queue.chooser import Choice, Chooser, Front
+from shortlist.annotate.queue.chooser import Around, Choice
 
 FULL, SEARCH, SHORTLIST = "full", "search", "shortlist"
 WAYS = (FULL, SEARCH, SHORTLIST)
@@ -18,21 +15,8 @@ MOST_LISTED = 200
 """Classes on a full list at most: nobody compares longer ones."""
 
 
-class Comparing:
+class Comparing(Around):
     """Asks in one of the three ways, a third each; shortlists, and when to stop, are those of another chooser."""
-
-    def __init__(self, chooser: Chooser) -> None:
-        self.chooser = chooser
-
-    @property
-    def front(self) -> Front:
-        """As the other's."""
-        return self.chooser.front
-
-    @property
-    def most_held(self) -> int:
-        """As the other's."""
-        return self.chooser.most_held
 
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
         """All classes in their order, none at all, or the other's shortlist; after a None it stays at shortlists."""
@@ -45,11 +29,3 @@ class Comparing:
             return replace(choice, way=way)
         shown = tuple(range(num_classes)) if way == FULL else ()
         return Choice(shown, (1.0,) * len(shown), way, "1", way)
-
-    def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
-        """As the other's."""
-        return self.chooser.beliefs(item, num_classes, seed)
-
-    def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
-        """As the other does."""
-        return self.chooser.asks_again(num_classes, refused)
