@@ -229,3 +229,11 @@ def test_clear_names_take_off_what_they_took_off_where_it_was_measured():
     assert named.reads == pytest.approx(77 * 10_003 * names["reads"], rel=0.07)
     assert named.questions == pytest.approx(names["questions"], rel=0.07)
     assert plan_labelling(77, 10_003, TimeModel(), clarity=0.0)[-2].reads == plain.reads
+
+
+def test_the_limits_say_where_the_projection_comes_from():
+    from shortlist.policies import plan_limits
+
+    assert any("projection from BANKING77" in line for line in plan_limits())
+    assert any("played on your labelled items" in line for line in plan_limits(own=True))
+    assert not any("projection from BANKING77" in line for line in plan_limits(own=True))

@@ -61,7 +61,7 @@ def plan(
             "clarity": clear,
             "time": {**asdict(time), "source": source},
             "ways": [asdict(row) for row in rows],
-            "limits": plan_limits(),
+            "limits": plan_limits(own is not None),
         }
         print_json(result)
         return
@@ -76,7 +76,7 @@ def plan(
     )
     if clear is not None:
         typer.echo(_about_names(clear))
-    for line in plan_limits():
+    for line in plan_limits(own is not None):
         typer.echo(f"- {line}")
 
 
