@@ -17,11 +17,14 @@ results/label_economy_DATA.{json,csv,svg,png}.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
+import tempfile
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +37,20 @@ from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise
-from shortlist.policies.simulation.economy import GOLD, aware
+from shortlist.policies.simulation.economy import GOLD, RIVALS, aware
+from shortlist.policies.simulation.journal import Journal
 from shortlist.policies.simulation.plot import draw_curves
-from shortlist.policies.simulation.rivals import active_learning, conformal_sets, type_ahead
-from shortlist.policies.simulation.simulate import Curve, full_labels, random_shortlists, run_loop
+from shortlist.policies.simulation.processes import Run, play
+from shortlist.policies.simulation.rivals import ACTIVE, type_ahead
+from shortlist.policies.simulation.simulate import FULL, Curve, Point, Tick, full_labels, random_shortlists, run_loop
 
 RESULTS = Path(__file__).parent.parent / "results"
 L2 = {"banking77": 0.1, "letter": 0.01, "digits": 0.03}
 SIZE = {"banking77": 8, "letter": 5, "digits": 3}
+FEATURES = {"digits": "pixels"}
+"""The simple ones of all data but texts: what saves here must not rest on a good model."""
 NOISE = Mistakes(miss=0.05, slip=0.02)
+COMPARED = ("mark_reads", "reads")
 NOISE_BUDGET = 0.12
 """Share of the full-label reads at which loops with mistakes are compared."""
 
@@ -74,27 +82,54 @@ def held_out(name: str) -> LoopData:
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(dataset.train))
     cut = len(order) // 5
     train, test = dataset.train.take(np.sort(order[cut:])), dataset.train.take(np.sort(order[:cut]))
-    return loop_data(replace(dataset, train=train, test=test))
+    return loop_data(replace(dataset, train=train, test=test), features=FEATURES.get(name))
 
 
-def run(data: LoopData, seeds: int) -> list[Curve]:
-    curves = []
-    for seed in range(seeds):
-        started = time.perf_counter()
+@dataclass(frozen=True)
+class Economy:
+    """Everything that is compared on one dataset."""
+
+    name: str
+
+    def runs(self, data: LoopData, seeds: int) -> list[Run]:
+        """All that is run, by seed; active learning where scikit-activeml is installed."""
+        rivals = [way for way in RIVALS if way != ACTIVE or find_spec("skactiveml")]
+        own = [way[0] for way in ways(data)]
+        return [Run(way, seed) for seed in range(seeds) for way in (FULL, *rivals, *own)]
+
+    def play(self, run: Run, data: LoopData, tick: Tick) -> Curve:
+        """One of the runs."""
         base = LoopSettings(l2=L2[data.name])
-        curves.append(full_labels(data, base, seed=seed))
-        curves.append(type_ahead(curves[-1], base.time))
-        for rival in (active_learning, conformal_sets):
-            curves.append(rival(data, replace(base, retrain_every=1000), seed=seed))
-        for way, settings, mistakes, gold, budget in ways(data):
-            curve = run_loop(data, settings, way=way, seed=seed, budget=budget, mistakes=mistakes, gold=gold)
-            curves.append(curve)
-            end = curve.points[-1]
-            print(
-                f"seed {seed} {way}: {end.accuracy:.4f} at {end.reads / len(data.y) / data.num_classes:.2%}, "
-                f"resolved {end.resolved:.1%} [{time.perf_counter() - started:.0f} s]",
-                flush=True,
-            )
+        if run.way == FULL:
+            return full_labels(data, base, seed=run.seed, tick=tick)
+        if run.way in RIVALS:
+            return RIVALS[run.way](data, replace(base, retrain_every=1000), seed=run.seed, tick=tick)
+        how = next(way for way in ways(data) if way[0] == run.way)
+        _, settings, mistakes, gold, budget = how
+        more: dict[str, Any] = {"budget": budget, "mistakes": mistakes, "gold": gold, "tick": tick}
+        return run_loop(data, settings, way=run.way, seed=run.seed, **more)
+
+
+def run(data: LoopData, seeds: int, folder: Path, jobs: int) -> list[Curve]:
+    """Every way on every seed; what the folder holds is not run again, so machines can share the work."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = [
+        [way, asdict(settings), asdict(mistakes), gold, budget] for way, settings, mistakes, gold, budget in ways(data)
+    ]
+    economy, journal = Economy(data.name), Journal(folder, {"data": data.name, "ways": settings})
+    wanted = economy.runs(data, seeds)
+    found = {run: curve for run in wanted if (curve := journal.of(*run)) is not None}
+    left = [run for run in wanted if run not in found]
+    for one, curve in play(left, economy, data, lambda run, point: journal.point(*run, point), jobs):
+        journal.run(curve)
+        found[one] = curve
+        end = curve.points[-1]
+        print(f"{one.way}, seed {one.seed}: {end.accuracy:.4f}, {end.reads} reads", flush=True)
+    curves: list[Curve] = []
+    for one in wanted:
+        curves.append(found[one])
+        if one.way == FULL:
+            curves.append(type_ahead(found[one], LoopSettings().time))
     return curves
 
 
@@ -149,6 +184,36 @@ def summary(data: LoopData, curves: list[Curve], seconds: float) -> dict[str, An
     return result
 
 
+def against(curves: list[Curve], earlier: list[Curve]) -> list[dict[str, Any]]:
+    """What an earlier version cost at the 99 % mark and in all, paired by seed: the mean ratio - 1 and its error."""
+    now, before, found = by_way(curves), by_way(earlier), []
+    for way in now:
+        if way == FULL or way not in before or "mistakes" in way:
+            continue
+        for figure in COMPARED:
+            pairs = [
+                (getattr(summarise([own], now[FULL]), figure), getattr(summarise([old], before[FULL]), figure))
+                for own, old in zip(now[way], before[way], strict=True)
+            ]
+            ratios = np.array([own / old - 1 for own, old in pairs if own and old])
+            if len(ratios) > 1:
+                error = float(ratios.std(ddof=1) / np.sqrt(len(ratios)))
+                found.append({"way": way, "of": figure, "ratio": float(ratios.mean()), "standard_error": error})
+    return found
+
+
+def read_curves(path: Path) -> list[Curve]:
+    """What `curves_csv` wrote."""
+    points: dict[tuple[str, int], list[Point]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = row.pop("way"), int(row.pop("seed"))
+            counts = (int(row[name]) for name in ("questions", "reads"))
+            rest = (float(row[name]) for name in ("seconds", "accuracy", "resolved", "correct"))
+            points.setdefault(key, []).append(Point(*counts, *rest))
+    return [Curve(way, seed, tuple(found)) for (way, seed), found in points.items()]
+
+
 def table(result: dict[str, Any]) -> str:
     full = result["full_labels"]
     lines = [
@@ -170,6 +235,13 @@ def table(result: dict[str, Any]) -> str:
             f"With miss {rates['miss']:.0%} and slip {rates['slip']:.0%}, at 12 % of the reads: "
             f"mistakes modelled {at['aware']}, taken as right {at['naive']}; without mistakes {at['noiseless']}."
         )
+    if "against_earlier" in result:
+        lines += ["", "Reads against an earlier version, paired by seed, with the standard error:", ""]
+        lines += ["| way | 99 % mark | all resolved |", "|---|---|---|"]
+        for way in dict.fromkeys(row["way"] for row in result["against_earlier"]):
+            own = {row["of"]: row for row in result["against_earlier"] if row["way"] == way}
+            cells = [f"{r['ratio']:+.1%} ± {r['standard_error']:.1%}" if (r := own.get(of)) else "" for of in COMPARED]
+            lines.append(f"| {way} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -177,6 +249,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("data", nargs="?", choices=sorted(L2))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a process each")
+    parser.add_argument("--runs", type=Path, help="a folder that keeps every run: what it holds is not run again")
+    parser.add_argument("--against", type=Path, help="curves of an earlier version (.csv), compared seed by seed")
     parser.add_argument("--held-out", action="store_true", help="score on held-out training data, write nothing")
     parser.add_argument("--ablations", action="store_true", help="what each part is worth, on held-out training data")
     parser.add_argument("--table", action="store_true", help="print the committed figures")
@@ -189,16 +264,24 @@ def main() -> None:
         for name in L2:
             print(table(json.loads((RESULTS / f"label_economy_{name}.json").read_text())), end="\n\n")
         return
-    data = held_out(options.data) if options.held_out else loop_data(load(options.data))
+    data = (
+        held_out(options.data)
+        if options.held_out
+        else loop_data(load(options.data), features=FEATURES.get(options.data))
+    )
     started = time.perf_counter()
-    curves = run(data, options.seeds)
+    with tempfile.TemporaryDirectory(prefix="label-economy-") as made:
+        curves = run(data, options.seeds, options.runs or Path(made), options.jobs)
     result = summary(data, curves, time.perf_counter() - started)
+    if options.against is not None:
+        result["against_earlier"] = against(curves, read_curves(options.against))
     print(table(result))
     if not options.held_out:
         stem = RESULTS / f"label_economy_{data.name}"
         atomic_write(stem.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
         atomic_write(stem.with_suffix(".csv"), curves_csv(curves))
-        draw_curves(curves, stem, title=f"{data.name}, {data.num_classes} classes")
+        if find_spec("matplotlib"):
+            draw_curves(curves, stem, title=f"{data.name}, {data.num_classes} classes")
 
 
 if __name__ == "__main__":
