@@ -71,6 +71,10 @@ GENTLE = 6
 hit (BANKING77, held-out training data: 71 % of the first 500 instead of 53 %) for little more reading in the end."""
 
 
+UNPROVEN = 4.0
+"""The temperature of a model beside experts until answers have tested it: one of 50 is far too sure."""
+
+
 class Loop:
     """One labelling project: N items with features x, K classes.
 
@@ -99,7 +103,7 @@ class Loop:
         self.state.held[self.audit.rows] = True
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.model = self._trusting = Linear.zeros(x.shape[1], num_classes)
-        self.pool = Pool(1.0, tuple(expert.weight for expert in self.experts))
+        self.pool = Pool(UNPROVEN if self.experts else 1.0, tuple(expert.weight for expert in self.experts))
         self.version = 0
         self.share = 0.0
         """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
@@ -164,11 +168,10 @@ class Loop:
 
     def batch_size(self) -> int:
         """How many questions to ask before the next training."""
-        grown = int(self.settings.grow * self.state.questions)
-        least = min(self.settings.retrain_least, self.settings.retrain_every)
-        return (
-            min(self.settings.retrain_every, max(least, grown)) if self.settings.grow else self.settings.retrain_every
-        )
+        settings = self.settings
+        if not settings.grow:
+            return settings.retrain_every
+        return min(settings.retrain_every, max(settings.retrain_least, int(settings.grow * self.state.questions)))
 
     def next_items(self, count: int) -> IntArray:
         """The rows to ask next: typical items until they are resolved, then by the order set; the sample in between."""
@@ -333,10 +336,8 @@ class Loop:
         state = self.state
         own = np.random.Generator(np.random.PCG64([self.seed, 9, state.questions]))  # looking changes no question
         rows = np.sort(own.permutation(state.informative)[:MOST_JUDGED])
-        weights, said = (
-            state.answer_likelihood.take(rows).likeliest(),
-            np.where(state.known[rows], NONE, state.answer[rows]),
-        )
+        weights = state.answer_likelihood.take(rows).likeliest()
+        said = np.where(state.known[rows], NONE, state.answer[rows])
         return hard_to_believe(self.x, weights.table(), said, rows, l2=self.settings.l2, seed=self.seed)
 
     def questions_for(self, points: float) -> float | None:
@@ -379,9 +380,8 @@ class Loop:
         log, K = self.state.log(), self.state.num_classes
         log = log[~self.state.held[log.items]]
         if len(self._gold) >= ENOUGH_GOLD:
-            counted = estimate_from_gold(
-                self._gold, self._truth, K, prior=EXPECTED_GOLD, expected=self.settings.mistakes
-            )
+            expected = self.settings.mistakes
+            counted = estimate_from_gold(self._gold, self._truth, K, prior=EXPECTED_GOLD, expected=expected)
             self.state.remodel(counted.at_least(RARE))
             return
         if len(log) + len(self._gold) < ENOUGH:
