@@ -28,7 +28,7 @@ from shortlist.training.job.defaults import PENALTY
 from shortlist.training.solver import solver
 
 OUT = Path(__file__).parent.parent / "results" / "held_out_choices.json"
-STEPS, PENALTIES, FIRST = (20, 40, 80), (0.003, 0.01, 0.03, 0.1, 0.3), (0.1, 0.3, 1.0, 3.0)
+STEPS, PENALTIES, FIRST = (10, 20, 40, 80), (0.003, 0.01, 0.03, 0.1, 0.3), (0.1, 0.3, 1.0, 3.0)
 OTHERS: dict[str, tuple[Any, ...]] = {
     "PATCH": (4, 8),
     "CENTRES": (200, 800),

@@ -1,6 +1,7 @@
 """Whatever is wrong: one clear line on stderr, exit code 2, no traceback, nothing left behind."""
 
 import csv
+import json
 import os
 import subprocess
 
@@ -97,6 +98,19 @@ def test_one_class_only(refused, tmp_path):
 def test_unlabelled_data_without_answers(refused, tmp_path):
     table = text_table(tmp_path / "t.csv", [("a", "hello"), ("b", "bye")], ("item", "text"))
     assert "2 of 2 items have no class" in refused(table, "--size", "1")
+
+
+def test_items_without_a_class_are_left_out_and_counted(shortlist, tmp_path, caplog):
+    rows = text_rows(40)
+    some = [(item, text, "" if i % 4 == 0 else label) for i, (item, text, label) in enumerate(rows)]
+    reads = []
+    for name, these in (("kept", [row for row in some if row[2]]), ("some", some)):
+        assert "left out" not in caplog.text
+        done = shortlist("train", text_table(tmp_path / f"{name}.csv", these), "--out", tmp_path / name, "--json")
+        assert done.code == 0, done.err
+        reads.append(json.loads(done.out)["reads"])
+    assert "some: 10 of 40 items have no class and are left out" in caplog.text
+    assert reads == [30 * 3, 30 * 3]
 
 
 def test_a_damaged_image(refused, tmp_path):

@@ -103,10 +103,45 @@ def test_a_sample_scores_the_model_without_test_data(table, tmp_path):
     assert [(one["way"], one["items"], one["size"]) for one in report["scores"]] == [("adaptive", 24, 24)]
 
 
+def test_with_few_classes_the_longest_list_holds_all_but_one(table):
+    columns = ("--text-column", "question", "--label-column", "intent", "--seeds", "1", "--budget", "60", "--json")
+    report = json.loads(_run(str(table), *columns).stdout)
+    assert report["settings"]["policy"]["max_size"] == 5  # of 6 classes
+    assert "random 5, once" in {way["way"] for way in report["ways"]}
+    table.write_text("question,intent\n" + "".join(f"words {i},same\n" for i in range(20)))
+    refused = _run(str(table), *columns)
+    assert str(refused.exception) == "mine: 1 classes, expected at least 2"
+
+
+def test_images_of_a_table_by_any_column_and_of_any_size(tmp_path):
+    """What is refused names options that both commands have."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    lines = ["path,label"]
+    for i in range(120):
+        pixels = rng.integers(0, 60, (8 + i % 5, 9, 3)) + 150 * (np.arange(3) == i % 3)
+        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / f"{i}.png")
+        lines.append(f"{i}.png,{'rgb'[i % 3]}")
+    path = tmp_path / "images.csv"
+    path.write_text("\n".join(lines) + "\n")
+    for command in (["label", str(path), "--seeds", "1", "--no-rivals"], ["plan", "--data", str(path)]):
+        runs = [
+            CliRunner().invoke(app, [*command, "--json", *more])
+            for more in ([], ["--image-column", "path"], ["--image-column", "path", "--image-size", "8"])
+        ]
+        assert "--image-column" in str(runs[0].exception)
+        assert "--image-size 32" in str(runs[1].exception)
+        assert json.loads(runs[2].stdout)["classes"] == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--policy", "best"), "unknown policy 'best'"),
+        (("--size", "0"), "size: expected 1 to 5 for 6 classes, got 0"),
+        (("--ray", "nonsense"), "ray: no cluster at 'nonsense', expected host:port, auto, or local"),
+        (("--ray", "127.0.0.1:1"), "ray: no cluster at '127.0.0.1:1', expected host:port, auto, or local"),
         (("--size", "6"), "size: expected 1 to 5"),
         (("--order", "none"), "unknown order"),
         (("--seeds", "0"), "seeds"),
@@ -118,6 +153,8 @@ def test_a_sample_scores_the_model_without_test_data(table, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(table, arguments, message):
+    if arguments[0] == "--ray":
+        pytest.importorskip("ray")
     base = {"--text-column": "question", "--label-column": "intent"}
     base.update(dict(zip(arguments[::2], arguments[1::2], strict=True)))
     result = _run(str(table), *[word for pair in base.items() for word in pair])

@@ -72,6 +72,29 @@ def test_no_small_move_is_better(size):
             layer.weight -= move
 
 
+def _rare(n: int = 400, features: int = 200) -> Dataset:
+    """As of words: the k-th feature is in a share 1 / k of the items."""
+    rng = np.random.default_rng(0)
+    x = (rng.random((n, features)) < 1 / np.arange(1, features + 1)).astype(np.float32)
+    y = (x @ rng.standard_normal((features, K))).argmax(axis=1)
+    return Dataset("d", Split(csr_matrix(x), y), None, tuple("abcd"), "features")
+
+
+def test_rare_features_are_as_quickly_learned_as_frequent_ones(monkeypatch):
+    config = replace(CONFIG, epochs=12, weight_decay=1e-4)
+    lengths = prepare(_rare(), config).run._lengths[:, 0]
+    share = np.append(_rare().train.x.toarray().mean(axis=0), 1)  # every item has the bias
+    np.testing.assert_allclose(lengths, (share * 3 / 16 + 1e-4) ** -0.5, rtol=1e-4)
+    scaled = fit(prepare(_rare(), config))[-1].risk
+    monkeypatch.setattr(solver, "_lengths", lambda x, *_: np.ones((x.shape[1] + 1, 1), np.float32))
+    alike = [row.risk for row in fit(prepare(_rare(), replace(config, epochs=18)))]
+    assert scaled < alike[-1], "further in 12 steps than in 18 of one length"
+
+
+def test_with_some_none_all_features_are_alike():
+    assert prepare(_rare(), replace(CONFIG, size=2)).run._lengths.tolist() == [1]
+
+
 @pytest.mark.parametrize("method", solver.SOLVED)
 def test_pieces_and_weights_change_nothing(monkeypatch, method):
     data = _data()

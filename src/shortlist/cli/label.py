@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,7 @@ from shortlist.cli.options import (
     AsJson,
     Data,
     Features,
+    ImageColumn,
     ImageSize,
     ItemColumn,
     LabelColumn,
@@ -23,6 +25,9 @@ from shortlist.cli.options import (
     print_table,
 )
 from shortlist.cli.progress import Progress, progress
+
+if TYPE_CHECKING:
+    from shortlist.data import Dataset
 
 EVERY = 30.0
 """Seconds between two lines that say how far it is, where there is no terminal for a bar."""
@@ -36,7 +41,10 @@ def label(
     budget: Annotated[
         int | None, typer.Option(help="Class names to show at most; none: until all is resolved.")
     ] = None,
-    size: Annotated[int, typer.Option(help="Classes on a list (longest, for adaptive and information).")] = 8,
+    size: Annotated[
+        int | None,
+        typer.Option(help="Classes on a list (longest, for adaptive, information); 8, or all but one, if not stated."),
+    ] = None,
     hit: Annotated[float, typer.Option(help="adaptive: the probability that the right class is on the list.")] = 0.8,
     epsilon: Annotated[float, typer.Option(help="Share of uniform lists mixed in.")] = 0.0,
     floor: Annotated[float, typer.Option(help="Least chance of each class still possible to be shown.")] = 0.0,
@@ -74,6 +82,7 @@ def label(
     ] = 0,
     test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
     text_column: TextColumn = None,
+    image_column: ImageColumn = None,
     label_column: LabelColumn = None,
     item_column: ItemColumn = None,
     image_size: ImageSize = None,
@@ -89,6 +98,7 @@ def label(
     """
     from shortlist.data import load
     from shortlist.errors import InputError
+    from shortlist.internal.cluster import cluster
     from shortlist.policies import LoopSettings, Mistakes, Policy, TimeModel, loop_data
     from shortlist.policies.simulation import Comparison
 
@@ -100,6 +110,16 @@ def label(
         raise InputError(f"budget: expected at least 1 read, got {budget}")
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, got {jobs}")
+    dataset = load(
+        data,
+        test=test,
+        text_column=text_column,
+        image_column=image_column,
+        label_column=label_column,
+        item_column=item_column,
+        image_size=image_size,
+    )
+    size = _size(size, dataset)
     time = TimeModel(*seconds)
     how, *others = (
         Policy(kind, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
@@ -108,27 +128,31 @@ def label(
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
     folder = _folder(out)
-    dataset = load(
-        data,
-        test=test,
-        text_column=text_column,
-        label_column=label_column,
-        item_column=item_column,
-        image_size=image_size,
-    )
-    items = loop_data(dataset, features=features, ray=ray)
-    if size >= items.num_classes:
-        raise InputError(f"size: expected 1 to {items.num_classes - 1} for {items.num_classes} classes, got {size}")
-    start = _start(items, dataset, names, known, scores, features)
-    wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed)
-    runs = len(wanted.runs(items))
-    try:
-        with progress(runs, "labelling") as bar:
-            curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs, ray)
-    except KeyboardInterrupt:
-        note("interrupted" if folder is None else f"interrupted: the same command goes on from {folder}")
-        raise
+    with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
+        items = loop_data(dataset, features=features, ray=ray)
+        start = _start(items, dataset, names, known, scores, features)
+        wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed)
+        runs = len(wanted.runs(items))
+        try:
+            with progress(runs, "labelling") as bar:
+                curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs, ray)
+        except KeyboardInterrupt:
+            note("interrupted" if folder is None else f"interrupted: the same command goes on from {folder}")
+            raise
     _finish(wanted.report(items, curves), curves, folder, as_json)
+
+
+def _size(stated: int | None, dataset: "Dataset") -> int:
+    """Classes on a list: fewer than all of them, which would be a full list."""
+    from shortlist.errors import InputError
+
+    most = dataset.num_classes - 1
+    if most < 1:
+        raise InputError(f"{dataset.name}: {most + 1} classes, expected at least 2")
+    size = min(8, most) if stated is None else stated
+    if not 1 <= size <= most:
+        raise InputError(f"size: expected 1 to {most} for {most + 1} classes, got {size}")
+    return size
 
 
 def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None, features: str | None) -> Any:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shortlist.cli.options import AsJson, LabelColumn, TextColumn, print_json, print_table
+from shortlist.cli.options import (
+    AsJson,
+    ImageColumn,
+    ImageSize,
+    LabelColumn,
+    TextColumn,
+    note,
+    print_json,
+    print_table,
+)
 from shortlist.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -22,7 +31,9 @@ def plan(
     ] = None,
     names: Annotated[Path | None, typer.Option(help="The class names, one per line, where --data has none.")] = None,
     text_column: TextColumn = None,
+    image_column: ImageColumn = None,
     label_column: LabelColumn = None,
+    image_size: ImageSize = None,
     size: Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")] = None,
     seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
     log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
@@ -45,8 +56,11 @@ def plan(
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
     clear = own = None
     if data is not None:
-        dataset, found, clear = _look_at(data, names, text_column, label_column)
+        columns = {"text_column": text_column, "image_column": image_column, "label_column": label_column}
+        dataset, found, clear = _look_at(data, names, {**columns, "image_size": image_size})
         classes, items = classes or found, items or len(dataset.train)
+        if classes < found:
+            raise InputError(f"classes: {classes} stated, and {names or data} has {found}")
         own = _play(dataset, items, time)
     elif names is not None:
         raise InputError("--names without --data: give the texts, too")
@@ -80,15 +94,13 @@ def plan(
         typer.echo(f"- {line}")
 
 
-def _look_at(
-    data: str, names: Path | None, text_column: str | None, label_column: str | None
-) -> tuple["Dataset", int, float]:
+def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float]:
     """The items, how many classes there are, and how clear the names of the classes are."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies import clarity
 
-    dataset = load(data, text_column=text_column, label_column=label_column)
+    dataset = load(data, **options)
     try:
         given = None if names is None else names.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -102,8 +114,12 @@ def _look_at(
 
 def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
     """What the items that have a class say of the cost of all."""
+    from shortlist.data import UNLABELLED
     from shortlist.policies.simulation import project_cost
 
+    labelled = 0 if dataset.train.y is None else int((dataset.train.y != UNLABELLED).sum())
+    if items < labelled:
+        note(f"{items:,} items to label, fewer than the {labelled:,} of {dataset.name} that have a class already")
     with progress(3, "playing", lines=True) as bar:
         return project_cost(dataset, items, time, tick=bar.advance)
 

@@ -77,9 +77,9 @@ def train(
     --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
     ordinary labels are used. Several GPUs or machines: the same command under torchrun.
 
-    Where nothing is stated: texts get TF-IDF features, a linear model, lbfgs, 40 steps (methods without such an
-    optimum, or with lr, epochs and the like stated: adam, lr 0.03, 15 epochs); grey images up to
-    32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
+    Where nothing is stated: texts get TF-IDF features, a linear model, lbfgs, 20 steps (40 where some answers are None;
+    methods without such an optimum, or with lr, epochs and the like stated: adam, lr 0.03, 15 epochs); grey images up
+    to 32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
     and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set. The choice
     is recorded in config.json.
 

@@ -1,6 +1,7 @@
 """Ray, where one machine is not enough."""
 
 import importlib
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,10 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import InputError
 from shortlist.internal.extras import named_extra
 
-LOCAL = "local"
-"""The address that stands for a cluster of this machine alone, started here and stopped in the end."""
+AUTO, LOCAL = "auto", "local"
+"""The addresses that stand for the cluster that this machine belongs to, and for one of this machine alone, started
+here and stopped in the end."""
+SECONDS = 5.0
+"""To wait for a cluster that does not answer."""
 RETRIES = 3
 """How often a task is tried again when its worker dies."""
 ROWS = 1000
@@ -20,18 +25,31 @@ ROWS = 1000
 
 @contextmanager
 def cluster(address: str) -> Iterator[Any]:
-    """Ray, connected to the cluster at `address` (`auto`: the one that this machine belongs to)."""
+    """Ray, connected to the cluster at `address`: host:port, AUTO or LOCAL."""
     with named_extra():
         ray: Any = importlib.import_module("ray")
     started = not ray.is_initialized()
     if started:
-        where = {"include_dashboard": False} if address == LOCAL else {"address": address}
-        ray.init(**where, configure_logging=False, log_to_driver=False)
+        _connect(ray, address)
     try:
         yield ray
     finally:
         if started:
             ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    where = {"include_dashboard": False} if address == LOCAL else {"address": address}
+    try:
+        host, _, port = address.rpartition(":")
+        if host and port.isdecimal():  # Ray itself waits for minutes where nobody listens
+            socket.create_connection((host.rpartition("/")[2], int(port)), timeout=SECONDS).close()
+        ray.init(**where, configure_logging=False, log_to_driver=False)
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"ray: no cluster at {address!r}, expected host:port, {AUTO}, or {LOCAL} (this machine alone): {reason}"
+        ) from error
 
 
 def spread_rows(address: str, make: Callable[[Any], NDArray[Any]], rows: Any) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +84,15 @@ def draw_labels(
 
 
 def simulated(dataset: Dataset, size: int | None, seed: int, miss: float, slip: float) -> Answers:
-    """Answers of every training item, made of the true classes by `draw_labels`."""
+    """Answers of the training items whose class is known, made of these by `draw_labels`."""
+    y = dataset.train.y
+    rows = np.arange(len(dataset.train)) if y is None else np.nonzero(y != UNLABELLED)[0]
+    if 0 < len(rows) < len(dataset.train):
+        left_out = len(dataset.train) - len(rows)
+        _LOG.warning("%s: %d of %d items have no class and are left out", dataset.name, left_out, len(dataset.train))
+        dataset = replace(dataset, train=dataset.train.take(rows))
     labels = draw_labels(dataset, size, seed, miss=miss, slip=slip)
-    return Answers(labels, np.arange(len(labels)), "ordinary" if size is None else "simulated")
+    return Answers(labels, rows, "ordinary" if size is None else "simulated")
 
 
 def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:

@@ -79,12 +79,22 @@ def test_a_folder_of_hugging_faces_datasets(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "mark", "words"), [("t.csv", ";", "semicolons"), ("t.csv", "\t", "tabs"), ("t.tsv", ",", "commas")]
+    ("name", "mark", "words"),
+    [("t.csv", ";", "semicolons"), ("t.csv", "\t", "tabs"), ("t.tsv", ",", "commas"), ("t.csv", "|", "bars")],
 )
 def test_another_separator_is_named(tmp_path, name, mark, words):
     (tmp_path / name).write_text(f"text{mark}label\na{mark}x\n")
     with pytest.raises(InputError, match=f"separated by {words}, expected"):
         load(tmp_path / name)
+
+
+def test_what_is_nearly_right_is_told_what_would_be(tmp_path):
+    (tmp_path / "lines.json").write_text('{"text": "a", "label": "x"}\n{"text": "b", "label": "y"}\n')
+    with pytest.raises(InputError, match="line 2 is not JSON: Extra data, an object on each line belongs"):
+        load(tmp_path / "lines.json")
+    (tmp_path / "latin.csv").write_bytes("text,label\ncaf\u00e9,x\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"not UTF-8 text: .* at byte 14 \(in Excel: save it as CSV UTF-8\)"):
+        load(tmp_path / "latin.csv")
 
 
 def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):

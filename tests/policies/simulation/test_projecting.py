@@ -39,6 +39,14 @@ def test_the_cost_of_many_is_told_by_few(monkeypatch):
     assert told.basis == "from 160 of your items"
 
 
+def test_fewer_items_than_have_a_class_cost_what_so_few_cost(monkeypatch):
+    """As many are played as are to be labelled, and not all that there are: few cost more each."""
+    monkeypatch.setattr(projecting, "SEEDS", 1)
+    few, all_of_them = (project_cost(blobs(900), items, TimeModel()) for items in (150, 900))
+    assert (few.basis, all_of_them.basis) == ("from 150 of your items", "from 900 of your items")
+    assert few.reads > 1.3 * all_of_them.reads
+
+
 def test_no_items_to_tell_no_projection():
     assert project_cost(blobs(300, labelled=99), 1000, TimeModel()) is None
     unlabelled = blobs(300)
@@ -59,6 +67,11 @@ def test_the_command_projects_from_labelled_items(tmp_path, monkeypatch):
     assert resolved["basis"] == mark["basis"] == "from 120 of your items"
     assert 5000 <= resolved["reads"] < 5500  # each class has words of its own
     assert mark["reads"] < resolved["reads"]
+    fewer = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--items", "110", "--json"])
+    assert "110 items to label, fewer than the 120 of mine that have a class already" in fewer.stderr
+    contradicted = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--classes", "5"])
+    assert "classes: 5 stated, and" in str(contradicted.exception)
+    assert "mine.csv has 6" in str(contradicted.exception)
     (tmp_path / "one.csv").write_text("\n".join(["item,text,label", *(f"{i},word {i},same" for i in range(200))]))
     refused = CliRunner().invoke(app, ["--data", str(tmp_path / "one.csv")])
     assert isinstance(refused.exception, InputError)

@@ -93,7 +93,9 @@ def read_table(path: Path) -> Table:
             return read_excel(path)
         return _read_parquet(path)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise InputError(
+            f"{path} is not UTF-8 text: {error.reason} at byte {error.start} (in Excel: save it as CSV UTF-8)"
+        ) from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -106,7 +108,7 @@ def _read_csv(path: Path, delimiter: str) -> Table:
             header = next(reader, None)
             if not header:
                 raise InputError(f"{path} is empty, expected a line of column names")
-            for name, mark in (("semicolons", ";"), ("tabs", "\t"), ("commas", ",")):
+            for name, mark in (("semicolons", ";"), ("tabs", "\t"), ("commas", ","), ("bars", "|")):
                 if len(header) == 1 and mark != delimiter and mark in header[0]:
                     expected = "tabs, as in every .tsv" if delimiter == "\t" else "commas (tabs in a file named .tsv)"
                     raise InputError(f"{path}: its columns are separated by {name}, expected {expected}")
@@ -152,7 +154,8 @@ def _read_json(path: Path) -> Table:
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno} is not JSON: {error.msg}") from error
+        hint = ", an object on each line belongs into a .jsonl file" if error.msg == "Extra data" else ""
+        raise InputError(f"{path}, line {error.lineno} is not JSON: {error.msg}{hint}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path}: expected a JSON array of objects, one per item")
     if not rows:

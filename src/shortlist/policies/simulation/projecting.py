@@ -46,9 +46,10 @@ def project_cost(
     labelled = np.empty(0, np.int64) if y is None else np.nonzero(y != UNLABELLED)[0]
     if len(labelled) < LEAST:
         return None
+    most = min(MOST, max(items, LEAST))
     counts, costs = [], []
     for seed in range(SEEDS):
-        drawn = np.sort(np.random.Generator(np.random.PCG64([seed, 5])).permutation(labelled)[:MOST])
+        drawn = np.sort(np.random.Generator(np.random.PCG64([seed, 5])).permutation(labelled)[:most])
         count, cost = _play(replace(dataset, train=dataset.train.take(drawn), test=None), time, seed)
         counts.append(count)
         costs.append(cost)
@@ -56,7 +57,7 @@ def project_cost(
     least = np.array([1.0, 1.0, time.base + time.per_class])
     fewer = max(items * SEEDS / sum(counts), 1.0) ** -POWER
     questions, reads, seconds = least + (np.mean(costs, axis=0) - least) * fewer
-    return ItemCost(float(questions), float(reads), float(seconds), f"from {min(len(labelled), MOST)} of your items")
+    return ItemCost(float(questions), float(reads), float(seconds), f"from {min(len(labelled), most)} of your items")
 
 
 def _play(dataset: Dataset, time: TimeModel, seed: int) -> tuple[int, tuple[float, float, float]]:

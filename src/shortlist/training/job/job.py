@@ -153,7 +153,8 @@ def _read(job: Job) -> tuple[Dataset, Answers]:
 def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
     """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
     stated = {*job.settings, *(() if job.tune is None else grid_of(job.tune))}
-    defaults = defaults_for(dataset, len(answers.labels), stated, job.settings.get("method", "likelihood"))
+    method, known = job.settings.get("method", "likelihood"), bool(answers.labels.answered.all())
+    defaults = defaults_for(dataset, len(answers.labels), stated, method, known=known)
     if job.settings.get("keep") == "best":
         defaults["holdout"] = HOLDOUT
     config = RunConfig(**{**defaults, **job.settings})

@@ -1,4 +1,4 @@
-"""A linear model trained on all items at once by L-BFGS: near the optimum in some forty passes over sparse features.
+"""A linear model trained on all items at once by L-BFGS: near the optimum in 20 to 40 passes over sparse features.
 
 Adam takes steps of a few items, each of which touches every weight, and turns sparse features into dense ones: on texts
 that is nearly all of its time. The objective is the same: the method's, plus the weight decay as an L2 term.
@@ -69,6 +69,8 @@ class SolverRun(Run):
         shape = (self._x.shape[1] + 1, feed.num_classes)
         self._table = torch.zeros(shape)
         """Weights, and the biases as the last row."""
+        known = bool((feed.answer != NONE).all())
+        self._lengths = _lengths(self._x, feed.num_classes, config.weight_decay) if known else np.ones(1, np.float32)
         self._steps, self._turns = torch.zeros(MEMORY, *shape), torch.zeros(MEMORY, *shape)
         self._known = torch.zeros((), dtype=torch.int64)
         self._ended = torch.zeros((), dtype=torch.bool)
@@ -108,6 +110,7 @@ class SolverRun(Run):
         )
         config = replace(self.config, weight_decay=FIRST_PENALTY / len(index))
         first = SolverRun(config, copy.deepcopy(self.model), self.method, answered, self.inputs, self.engine)
+        first._lengths = self._lengths
         for _ in range(FIRST_STEPS):
             first.train_epoch()
         self._table.copy_(first._table)
@@ -134,7 +137,7 @@ class SolverRun(Run):
         self._ended.fill_(bool(value - found[0] <= GAIN * max(abs(value), 1e-6)))
 
     def _direction(self, slope: Matrix) -> Matrix:
-        """Down, turned by what is known of the curvature (the two loops of L-BFGS)."""
+        """Down, each feature by its own length, turned by what is known of the curvature (L-BFGS's two loops)."""
         count = int(self._known)
         newest = [k % MEMORY for k in range(count - 1, max(count - MEMORY, 0) - 1, -1)]
         steps, turns = self._steps.numpy(), self._turns.numpy()
@@ -142,9 +145,10 @@ class SolverRun(Run):
         for k in newest:
             shares[k] = float(np.vdot(steps[k], direction)) / float(np.vdot(steps[k], turns[k]))
             direction -= np.float32(shares[k]) * turns[k]
+        direction *= self._lengths
         if newest:
-            last = newest[0]
-            direction *= np.float32(np.vdot(steps[last], turns[last]) / np.vdot(turns[last], turns[last]))
+            step, turn = steps[newest[0]], turns[newest[0]]
+            direction *= np.float32(np.vdot(step, turn) / np.vdot(turn, self._lengths * turn))
         for k in reversed(newest):
             back = float(np.vdot(turns[k], direction)) / float(np.vdot(steps[k], turns[k]))
             direction += np.float32(shares[k] - back) * steps[k]
@@ -205,6 +209,19 @@ def _check(config: RunConfig, model: nn.Module, method: Method) -> None:
         raise InputError(f"optimiser lbfgs: method {method.name!r} changes as it is trained, expected adam or sgd")
     if config.ema or config.augment or config.strong:
         raise InputError("optimiser lbfgs: expected no averaged weights and no augmentation")
+
+
+def _lengths(x: Any, num_classes: int, decay: float) -> Matrix:
+    """(D + 1, 1): how far to go along each feature before anything is known: the rarer it is, the further.
+
+    One over the root of the curvature at equal probabilities. One over the curvature itself would be Newton's step, but
+    sends rare terms too far: on BANKING77 20 steps of this lead as low as 40 without it, or 26 of Newton's. Where some
+    answers are None it leads to worse minima (75.2 % of held-out questions after 20 steps, 74.5 % after 40; without it
+    75.4 % after 40), so there all features are alike.
+    """
+    squares = np.asarray((x.multiply(x) if hasattr(x, "multiply") else np.square(x)).mean(axis=0)).ravel()
+    curvature = np.append(squares, 1) * (num_classes - 1) / num_classes**2 + decay
+    return np.asarray(curvature[:, None] ** -0.5, np.float32)
 
 
 @torch.no_grad()
