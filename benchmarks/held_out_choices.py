@@ -1,12 +1,13 @@
 """Whether the defaults of the linear solver and of the patches are those that held-out training data would choose.
 
-    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/held_out_choices.py full lists first     # a minute each
+    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/held_out_choices.py full lists first lengths  # a minute each
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/held_out_choices.py digits fashion cifar10     # 8 minutes
 
 Test sets are not looked at. Solver: BANKING77, 2,000 of the 10,003 training questions held out; penalty and steps with
-full labels (`full`) and lists of 8 (`lists`), and the penalty of the first steps there (`first`). Patches: 4,000
-training images of Fashion and of CIFAR10 and 1,000 more held out (digits: 1,100 and the other 337); each setting
-changed alone; accuracy of the loop's linear model on all true classes. Writes results/held_out_choices.json.
+full labels (`full`) and lists of 8 (`lists`), and there the penalty of the first steps (`first`) and whether rare
+features are gone further along (`lengths`: five draws of questions and lists, in pairs). Patches: 4,000 training images
+of Fashion and of CIFAR10 and 1,000 more held out (digits: 1,100 and the other 337); each setting changed alone;
+accuracy of the loop's linear model on all true classes. Writes results/held_out_choices.json.
 """
 
 import argparse
@@ -75,6 +76,27 @@ def choose_solver(what: str, seed: int = 0) -> dict[str, float]:
     return found
 
 
+def compare_lengths(seeds: int = 5) -> dict[str, float]:
+    """With lists: features all alike, and rare ones gone further along; means, and of the differences in pairs."""
+    own, rows = solver.lengths, []
+    for seed in range(seeds):
+        data, _ = as_features(held_out("banking77", 8003, 2000, seed))
+        alike = solve(data, 8, PENALTY, seed)
+        solver.lengths = lambda x, num_classes, decay, known=True: own(x, num_classes, decay)
+        rows.append([alike, solve(data, 8, PENALTY, seed)])
+        solver.lengths = own
+        print("lengths", seed, rows[-1], flush=True)
+    found: dict[str, float] = {}
+    for steps in STEPS:
+        scores = np.array([[way[steps] for way in row] for row in rows])
+        gain = scores[:, 1] - scores[:, 0]
+        found |= {f"alike, {steps} steps": round(float(scores[:, 0].mean()), 4)}
+        found |= {f"rare further, {steps} steps": round(float(scores[:, 1].mean()), 4)}
+        found |= {f"gain, {steps} steps": round(float(gain.mean()), 4)}
+        found |= {f"its standard error, {steps} steps": round(float(gain.std(ddof=1) / seeds**0.5), 4)}
+    return found
+
+
 def choose_patches(name: str) -> dict[str, float]:
     """Each setting changed alone."""
     settings, found = LoopSettings(), dict[str, float]()
@@ -93,9 +115,12 @@ def choose_patches(name: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", choices=("full", "lists", "first", *IMAGES))
+    parser.add_argument("what", nargs="+", choices=("full", "lists", "first", "lengths", *IMAGES))
     for what in parser.parse_args().what:
-        made = choose_patches(what) if what in IMAGES else choose_solver(what)
+        if what == "lengths":
+            made = compare_lengths()
+        else:
+            made = choose_patches(what) if what in IMAGES else choose_solver(what)
         stored = json.loads(OUT.read_text()) if OUT.exists() else {}
         atomic_write(OUT, json.dumps({**stored, what: made}, indent=1) + "\n")
 

@@ -13,7 +13,7 @@ that Hugging Face's `datasets` saved, or an .npz file.
 from shortlist.data.brought import read_features
 from shortlist.data.dataset import UNLABELLED, Dataset, Split, as_inputs
 from shortlist.data.formats.images import IMAGE_SUFFIXES, read_images
-from shortlist.data.formats.table import TABLE_SUFFIXES, item_names, read_table
+from shortlist.data.formats.table import TABLE_SUFFIXES, is_table, item_names, read_table
 from shortlist.data.registry import describe, load, names
 from shortlist.data.sources.kuzushiji import load_kuzushiji_test
 from shortlist.data.text.features import as_features, fit_features, load_features
@@ -32,6 +32,7 @@ __all__ = [
     "as_inputs",
     "describe",
     "fit_features",
+    "is_table",
     "item_names",
     "load",
     "load_features",

@@ -117,7 +117,7 @@ def test_texts_from_a_file(make_project, tmp_path, ending):
     assert counted(project, Slot) == 2, "gold has slots only when it is asked"
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "saved"])
 @pytest.mark.parametrize("named", [False, True])
 def test_items_are_named_as_training_names_them(make_project, tmp_path, ending, named):
     """Or answers are joined to other items than those they were given for."""
@@ -125,7 +125,15 @@ def test_items_are_named_as_training_names_them(make_project, tmp_path, ending, 
     rows = [{"text": f"text {i}"} | ({"item": f" {i + 7}"} if named else {}) for i in range(4)]
     if ending == "parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == "saved":  # a folder of Hugging Face's datasets
+        path.mkdir()
+        table = pa.Table.from_pylist(rows)
+        with pa.OSFile(str(path / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}]}))
+        (path / "dataset_info.json").write_text("{}")
     elif ending == "jsonl":
+        rows[2]["text"] = 42
         path.write_text("\n\n".join(map(json.dumps, rows)))
     else:
         between = "\t" if ending == "tsv" else ","

@@ -224,7 +224,7 @@ def test_a_table_of_images(tmp_path):
         ("t.jsonl", b"", "holds no items"),
         ("t.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON"),
         ("t.jsonl", b"[1]\n", "line 1 must be a JSON object, got list"),
-        ("t.jsonl", b'{"text": "a"}\n{"label": "b"}\n', "row 2 has no text, got None"),
+        ("t.jsonl", b'{"text": "a"}\n{"text": ["b"]}\n', r"row 2 has no text, got \['b'\]"),
         ("t.jsonl", b'{"text": "a", "label": ["b"]}\n', r"row 1 has the label \['b'\]"),
         ("t.parquet", b"PAR1 no", "is not a Parquet file, or is damaged"),
         ("t.npz", b"no", "cannot be read as an .npz archive"),

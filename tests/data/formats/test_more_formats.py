@@ -1,10 +1,14 @@
 """JSON arrays, Excel workbooks, folders of Hugging Face's datasets; and what is said of doubtful tables."""
 
+import io
 import json
 import zipfile
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from shortlist.data import load
 from shortlist.errors import InputError
@@ -45,6 +49,8 @@ def test_an_excel_workbook(tmp_path):
     assert data.train.x == ["my card", "lost card"]
     assert data.train.y.tolist() == [0, -1]
     assert data.class_names == ("3",)
+    number = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3"><v>42</v></c>')
+    assert load(_workbook(tmp_path / "t.xlsx", number)).train.x == ["my card", "42"]
     (tmp_path / "bad.xlsx").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not an Excel workbook, or is damaged"):
         load(tmp_path / "bad.xlsx")
@@ -52,9 +58,9 @@ def test_an_excel_workbook(tmp_path):
         load(_workbook(tmp_path / "t.xlsx", "<!DOCTYPE x>" + SHEET))
 
 
-def _saved(folder, texts, labels):
+def _saved(folder, values, labels, column="text"):
     folder.mkdir(parents=True)
-    table = pa.table({"text": texts, "label": labels})
+    table = pa.table({column: values, "label": labels})
     with pa.OSFile(str(folder / "data.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
@@ -76,6 +82,31 @@ def test_a_folder_of_hugging_faces_datasets(tmp_path):
     (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["validation"]}))
     with pytest.raises(InputError, match="has the parts validation, expected one named train"):
         load(tmp_path / "both")
+
+
+def test_images_inside_a_table(tmp_path):
+    """Hugging Face's tables hold the bytes of an image and the name it had, or the name alone."""
+    inside = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
+    Image.fromarray(pixels[0]).save(inside, "PNG")
+    Image.fromarray(pixels[1]).save(tmp_path / "beside.png")
+    values = [{"bytes": inside.getvalue(), "path": "gone.png"}, {"bytes": None, "path": str(tmp_path / "beside.png")}]
+    _saved(tmp_path / "saved", values, [0, 1], "image")
+    pq.write_table(pa.table({"image": values, "label": ["lost", "found"]}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"image": [value["bytes"] for value in values[:1]]}), tmp_path / "bytes.parquet")
+    for name in ("saved", "t.parquet"):
+        data = load(tmp_path / name)
+        np.testing.assert_array_equal(data.train.x, pixels.transpose(0, 3, 1, 2))
+        assert [data.class_names[k] for k in data.train.y] == ["lost", "found"]
+    np.testing.assert_array_equal(load(tmp_path / "bytes.parquet").train.x, pixels[:1].transpose(0, 3, 1, 2))
+    for value, words in (
+        ({"bytes": b"no image", "path": None}, "t.parquet, row 2 is not an image, or is damaged"),
+        ({"bytes": None, "path": "none.png"}, "no such image: .*none.png"),
+        ({"bytes": None, "path": None}, "row 2 has no image, expected the path of one, or its bytes"),
+    ):
+        pq.write_table(pa.table({"image": [values[0], value]}), tmp_path / "t.parquet")
+        with pytest.raises(InputError, match=words):
+            load(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize(
@@ -104,6 +135,10 @@ def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     assert "'Card lost' and 'card  lost' differ by capitals or spaces only" in caplog.text
     assert "'nan' is taken for a class: leave the cell empty" in caplog.text
     assert "2 texts are empty or read 'nan', first row 3" in caplog.text
+    caplog.clear()
+    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": null}\n{"label": "x"}\n')
+    assert load(tmp_path / "t.jsonl").train.x == ["a", "", ""]
+    assert "2 texts are empty or read 'nan', first row 2: they are kept" in caplog.text
     caplog.clear()
     (tmp_path / "t.csv").write_text("text,label\na b,x\nc,y\n")
     load(tmp_path / "t.csv")

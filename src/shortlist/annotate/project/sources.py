@@ -1,5 +1,6 @@
 """Where items come from: a folder of images and sounds, or a table with a column of texts or of image paths."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
-from shortlist.data import TABLE_SUFFIXES, item_names, read_table
+from shortlist.data import TABLE_SUFFIXES, is_table, item_names, read_table
 from shortlist.errors import InputError
 
 MAX_TEXT = 100_000
@@ -79,13 +80,13 @@ def read_instructions(path: Path) -> str:
 
 def find_sources(path: Path, text_column: str | None = None, item_column: str | None = None) -> Iterator[Source]:
     """Every item below a folder or in a table, named as `shortlist train` names them."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if is_table(path):
+        return _from_table(path, text_column, item_column)
     if path.is_dir():
         return _from_folder(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file or folder")
-    if path.suffix.lower() not in TABLE_SUFFIXES:
-        raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLE_SUFFIXES)})")
-    return _from_table(path, text_column, item_column)
+    raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLE_SUFFIXES)})")
 
 
 def _from_folder(folder: Path) -> Iterator[Source]:
@@ -116,6 +117,8 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
     names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
     golds = table.get("gold", [None] * len(values))
     for number, (value, name, gold) in enumerate(zip(values, names, golds, strict=True), start=1):
+        if isinstance(value, int | float) and not math.isnan(value):  # so a workbook holds the text 42
+            value = str(value)
         words = isinstance(value, str)
         problem = None if words else f"the {column} is {type(value).__name__}, expected text"
         if as_path and words and not (path.parent / value).resolve().is_relative_to(path.parent.resolve()):

@@ -13,7 +13,7 @@ from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind, Split
 from shortlist.errors import InputError
 
 _LOG = logging.getLogger(__name__)
-MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>"})
+MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a"})
 """What programs write where there is nothing."""
 
 

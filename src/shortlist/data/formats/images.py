@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +25,28 @@ _LOG = logging.getLogger(__name__)
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F"})
 
 
+@dataclass(frozen=True)
+class StoredImage:
+    """An image inside another file, which can be opened as a path can."""
+
+    content: bytes
+    where: str
+
+    def __str__(self) -> str:
+        return self.where
+
+    def open(self, mode: str) -> io.BytesIO:
+        """As `Path.open`."""
+        return io.BytesIO(self.content)
+
+
 def read_images(
-    paths: Sequence[Path], image_size: int | tuple[int, int] | None = None, channels: int | None = None
+    paths: Sequence[Path | StoredImage], image_size: int | tuple[int, int] | None = None, channels: int | None = None
 ) -> NDArray[np.uint8]:
     """The images as (N, C, H, W): one channel where all are grey, else three; a mixture is told in the log.
 
     Args:
-        paths: the files.
+        paths: the files, or images stored in one.
         image_size: (height, width), or one number for both, to resize to; None keeps the size, which must be one.
         channels: 1 or 3 to have them so whatever the files hold.
 
@@ -71,12 +88,12 @@ def _as_channels(array: NDArray[np.uint8], colour: bool) -> NDArray[np.uint8]:
     return np.rint(grey).astype(np.uint8)[None]
 
 
-def _read_image(path: Path, size: tuple[int, int] | None) -> NDArray[np.uint8]:
+def _read_image(path: Path | StoredImage, size: tuple[int, int] | None) -> NDArray[np.uint8]:
     """(H, W) for a grey image, (H, W, 3) for any other."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(path) as opened:
+        with path.open("rb") as file, Image.open(file) as opened:
             image: Image.Image = ImageOps.exif_transpose(opened)  # photographs say how they were held
             image = _eight_bits(image)
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.formats.folder import load_folder
 from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
 from shortlist.data.formats.npz import load_npz
-from shortlist.data.formats.table import TABLE_SUFFIXES, Columns, dataset_of, load_table, read_table
+from shortlist.data.formats.table import TABLE_SUFFIXES, Columns, dataset_of, is_table, load_table, read_table
 from shortlist.errors import InputError
 
 
@@ -25,14 +25,14 @@ def load_path(
     if test is not None and not test.exists():
         raise InputError(f"no such file or folder: {test}")
     suffix = "" if path.is_dir() else path.suffix.lower()
-    if suffix not in TABLE_SUFFIXES and not is_hugging_face(path):
+    if not is_table(path):
         for name, column in asdict(columns).items():
             if column is not None:
                 raise InputError(f"{name}_column is {column!r}, and {path} has no columns: only a table has")
     if is_hugging_face(path):
         tables = [table for table in read_hugging_face(path) if table is not None]
         if test is not None:
-            tables = [tables[0], read_hugging_face(test)[0] if test.is_dir() else read_table(test)]
+            tables = [tables[0], read_table(test)]
         return dataset_of(path.name, [path, test or path][: len(tables)], tables, columns, image_size, class_names)
     if path.is_dir():
         if test is not None and not test.is_dir():

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import MISSING, RawSplit, assemble
 from shortlist.data.formats.excel import read_excel
-from shortlist.data.formats.images import read_images
+from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
+from shortlist.data.formats.images import StoredImage, read_images
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
 from shortlist.internal.files import allow_long_fields
@@ -79,8 +81,15 @@ def dataset_of(
     return assemble(name, kind, raws[0], raws[1] if len(raws) > 1 else None, class_names)  # type: ignore[arg-type]
 
 
+def is_table(path: Path) -> bool:
+    """Whether `read_table` is for it: a file by its ending, or a folder that Hugging Face's datasets saved."""
+    return path.suffix.lower() in TABLE_SUFFIXES or is_hugging_face(path)
+
+
 def read_table(path: Path) -> Table:
-    """The columns of a file, each a list of its rows' values."""
+    """The columns of a table (of its training part), each a list of its rows' values."""
+    if is_hugging_face(path):
+        return read_hugging_face(path)[0]
     suffix = path.suffix.lower()
     try:
         if suffix in (".csv", ".tsv"):
@@ -200,16 +209,18 @@ def _require(table: Table, path: Path, name: str) -> None:
 
 
 def _texts(values: list[Any], path: Path) -> list[str]:
+    texts = []
     for row, value in enumerate(values, 1):
-        if not isinstance(value, str):
-            raise InputError(f"{path}: row {row} has no text, got {value!r}")
-    empty = [row for row, value in enumerate(values, 1) if not value.strip() or value.strip().casefold() in MISSING]
+        if isinstance(value, list | dict | bytes):
+            raise InputError(f"{path}: row {row} has no text, got {reprlib.repr(value)}")
+        texts.append("" if value is None else str(value))  # a workbook holds a text such as 42 as a number
+    empty = [row for row, value in enumerate(texts, 1) if not value.strip() or value.strip().casefold() in MISSING]
     if empty:
         _LOG.warning(
             "%s: %d texts are empty or read %r, first row %d: they are kept, and tell a model nothing",
             *(path, len(empty), "nan", empty[0]),
         )
-    return values
+    return texts
 
 
 def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
@@ -250,6 +261,17 @@ def item_names(table: Table, path: Path, column: str | None = None) -> list[str]
     return [item for item in items if item is not None]
 
 
+def _image(value: Any, path: Path, row: int) -> Path | StoredImage:
+    """An image by its path, or its bytes, as Hugging Face's tables hold them: both under their names."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, bytes):
+        return StoredImage(value, f"{path}, row {row}")
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{path}: row {row} has no image, expected the path of one, or its bytes")
+    return path.parent / value
+
+
 def _image_splits(
     tables: list[Table],
     files: list[Path],
@@ -258,10 +280,14 @@ def _image_splits(
     image_size: int | tuple[int, int] | None,
 ) -> list[RawSplit]:
     # all images at once, so that training and test images agree in size and channels
-    paths = [
-        file.parent / name for table, file in zip(tables, files, strict=True) for name in _texts(table[column], file)
-    ]
-    x = read_images(paths, image_size)
+    x = read_images(
+        [
+            _image(value, file, row)
+            for table, file in zip(tables, files, strict=True)
+            for row, value in enumerate(table[column], 1)
+        ],
+        image_size,
+    )
     raws = []
     for table, file in zip(tables, files, strict=True):
         n = len(table[column])

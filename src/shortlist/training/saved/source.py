@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist import data
-from shortlist.data import Dataset, Features, as_features
+from shortlist.data import Dataset, Features, as_features, is_table
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class DataSource:
         if plain.known or Path(data).suffix.lower() == ".npz":
             return replace(plain, **stated)
         base = replace(self, data=data, test=None)
-        if Path(data).is_dir():  # a folder has no columns
+        if not is_table(Path(data)):  # a folder of images has no columns
             base = replace(base, text_column=None, image_column=None, label_column=None, item_column=None)
         return replace(base, **stated)
 
