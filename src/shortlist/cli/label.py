@@ -67,6 +67,9 @@ def label(
     ray: Annotated[
         str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
     ] = None,
+    pinned: Annotated[
+        str | None, typer.Option(help="A class on every list beside the others, such as 'out of scope'.")
+    ] = None,
     names: Annotated[
         bool, typer.Option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
     ] = True,
@@ -119,7 +122,7 @@ def label(
         item_column=item_column,
         image_size=image_size,
     )
-    size = _size(size, dataset)
+    size, always = _size(size, dataset), _number(pinned, dataset)
     time = TimeModel(*seconds)
     how, *others = (
         Policy(kind, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
@@ -131,7 +134,7 @@ def label(
     with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
         items = loop_data(dataset, features=features, ray=ray)
         start = _start(items, dataset, names, known, scores, features)
-        wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed)
+        wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed, always)
         runs = len(wanted.runs(items))
         try:
             with progress(runs, "labelling") as bar:
@@ -153,6 +156,14 @@ def _size(stated: int | None, dataset: "Dataset") -> int:
     if not 1 <= size <= most:
         raise InputError(f"size: expected 1 to {most} for {most + 1} classes, got {size}")
     return size
+
+
+def _number(pinned: str | None, dataset: "Dataset") -> int | None:
+    from shortlist.errors import unknown_name
+
+    if pinned is not None and pinned not in dataset.class_names:
+        raise unknown_name("class to pin", pinned, dataset.class_names)
+    return None if pinned is None else dataset.class_names.index(pinned)
 
 
 def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None, features: str | None) -> Any:

@@ -54,6 +54,8 @@ class Comparison:
     """Items by which the policy's own models are scored."""
     typed: float = 0.0
     """Of the misses of the policy's own lists, the share after which people type the class."""
+    pinned: int | None = None
+    """A class that is on every short list, until it was refused."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.typed <= 1:
@@ -116,6 +118,7 @@ class Comparison:
             typed=self.typed if own else 0.0,
             tick=tick,
             score=self.score if own else 0,
+            pinned=self.pinned,
         )
 
     def runs(self, data: LoopData) -> list[Run]:
@@ -158,7 +161,8 @@ class Comparison:
             "mistakes": asdict(self.mistakes),
         }
         stated |= {"policies": [asdict(policy) for policy in self.others], "budget": self.budget, "size": self.size}
-        return stated | {"score": self.score, "typed": self.typed, "start": _digest(self.start, len(data.y))}
+        stated |= {"score": self.score, "typed": self.typed, "start": _digest(self.start, len(data.y))}
+        return stated if self.pinned is None else stated | {"pinned": self.pinned}
 
     def report(self, data: LoopData, curves: list[Curve]) -> dict[str, Any]:
         """What `run` found, as one JSON object."""
@@ -174,6 +178,7 @@ class Comparison:
             "budget": self.budget,
             "mistakes": asdict(self.mistakes),
             "typed": self.typed,
+            "pinned": None if self.pinned is None else data.class_names[self.pinned],
             "settings": asdict(self.settings),
             "full_labels": {
                 "accuracy": sum(end.accuracy for end in ends) / len(ends),

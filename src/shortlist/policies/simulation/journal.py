@@ -46,7 +46,7 @@ class Journal:
             return []
         whole = [json.loads(line) for line in lines[:-1]]  # what follows the last line end was cut off
         if whole and whole[0] != wanted:
-            other = sorted(key for key in wanted if whole[0].get(key) != wanted[key])
+            other = sorted(key for key in {**wanted, **whole[0]} if whole[0].get(key) != wanted.get(key))
             raise InputError(
                 f"{self.folder} holds another comparison (other {', '.join(other)}): give another --out, "
                 f"or remove {self.folder / RUNS}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shortlist.errors import InputError
 from shortlist.labels import NONE
 from shortlist.policies.answers import Answers
-from shortlist.policies.choose import Policy
+from shortlist.policies.choose import Policy, choose
 from shortlist.policies.experts import Expert
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.linear import Linear, fit
@@ -95,6 +95,7 @@ def run_loop(
     typed: float = 0.0,
     tick: Tick | None = None,
     score: int = 0,
+    pinned: int | None = None,
 ) -> Curve:
     """Drive the loop until nothing is worth asking or the budget of reads is spent.
 
@@ -111,10 +112,11 @@ def run_loop(
         typed: of the lists without the right class, the share after which people type it.
         tick: told after every training.
         score: so many items are asked about and not learned from: they score the model.
+        pinned: a class that is on every list, until it was refused.
     """
     with few_threads(work(data)):
         people = mistakes or Mistakes()
-        return _run_loop(data, settings, way, seed, budget, people, gold, start or Start(), typed, tick, score)
+        return _run_loop(data, settings, way, seed, budget, people, gold, start or Start(), typed, tick, score, pinned)
 
 
 def _run_loop(
@@ -129,6 +131,7 @@ def _run_loop(
     typed: float,
     tick: Tick | None,
     score: int,
+    pinned: int | None,
 ) -> Curve:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
     spent_reads, spent_seconds, asked_gold = 0, 0.0, 0
@@ -139,13 +142,12 @@ def _run_loop(
     scores: list[Score | None] = []
     a_point: list[float | None] = []
     while True:
-        rows, questions = loop.ask()
+        rows, lists, sizes = _ask(loop, pinned)
         left = np.inf if budget is None else budget - spent_reads - loop.state.reads
-        keep = np.cumsum(questions.sizes) <= left
-        rows = rows[keep]
+        keep = np.cumsum(sizes) <= left
+        rows, lists, sizes = rows[keep], lists[keep], sizes[keep]
         if not len(rows):
             break
-        lists, sizes = questions.lists[keep], questions.sizes[keep]
         answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
         wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
         loop.record(rows, lists, sizes, answer, wrote)
@@ -166,6 +168,24 @@ def _run_loop(
     if not points:
         raise InputError(f"budget: {budget} reads are not enough for one question")
     return Curve(way, seed, tuple(points), tuple(scores), tuple(a_point))
+
+
+def _ask(loop: Loop, pinned: int | None) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The next items and their lists; the pinned class is the last, and the others are chosen as if it did not exist.
+
+    As in the app (`annotate.queue.pinned`).
+    """
+    if pinned is None:
+        rows, chosen = loop.ask()
+        return rows, chosen.lists, chosen.sizes
+    rows = loop.next_items(loop.batch_size())
+    candidates = loop.state.candidates(rows)
+    asked = candidates[:, pinned].copy()
+    candidates[:, pinned] = False
+    chosen = choose(loop.settings.policy, loop.beliefs(rows), candidates, loop.rng)
+    lists = np.pad(chosen.lists, ((0, 0), (0, 1)), constant_values=candidates.shape[1])
+    lists[asked, chosen.sizes[asked]] = pinned
+    return rows, lists, chosen.sizes + asked
 
 
 def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[np.int64]:
