@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -264,13 +264,15 @@ def pooled(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 # -- side by side ------------------------------------------------------------------------------------------------------
 
 
-def compare(live: list[Curve], simulated: list[Curve]) -> dict[str, Any]:
+def compare(
+    live: list[Curve], simulated: list[Curve], costs: Sequence[int] = GRID, tested: int = 360
+) -> dict[str, Any]:
     """Accuracy at each cost, live and simulated, and whether they differ by more than noise."""
-    grid, digit = np.array(GRID, np.float64), 1 / 360
+    grid = np.array(costs, np.float64)
     lives, others = (np.stack([at_cost(curve, "reads", grid) for curve in side]) for side in (live, simulated))
     rows: list[dict[str, Any]] = []
-    for reads, one, other in zip(GRID, lives.T, others.T, strict=True):
-        error = sum(max(float(side.std(ddof=1)), digit) ** 2 / len(side) for side in (one, other))
+    for reads, one, other in zip(costs, lives.T, others.T, strict=True):
+        error = sum(max(float(side.std(ddof=1)), 1 / tested) ** 2 / len(side) for side in (one, other))
         noise = 2 * float(np.sqrt(error))
         difference = float(one.mean() - other.mean())
         rows.append(

@@ -63,11 +63,11 @@ NAIVE, MODELLED = "taken as right", "modelled"
 WAYS = {NAIVE: Way(modelled=False), MODELLED: Way()}
 CHOICES = {
     **WAYS,
-    "taken as right, a first temperature of 1": Way(modelled=False, constants={"UNPROVEN": 1.0}),
-    "a first temperature of 1": Way(constants={"UNPROVEN": 1.0}),
-    "taken as right, of 2": Way(modelled=False, constants={"UNPROVEN": 2.0}),
-    "taken as right, of 16": Way(modelled=False, constants={"UNPROVEN": 16.0, "RANGE": (0.25, 16.0)}),
-    "of 16": Way(constants={"UNPROVEN": 16.0, "RANGE": (0.25, 16.0)}),
+    "taken as right, a first temperature of 1": Way(modelled=False, constants={"UNPROVEN": 1.0, "RANGE": (0.25, 4.0)}),
+    "a first temperature of 1": Way(constants={"UNPROVEN": 1.0, "RANGE": (0.25, 4.0)}),
+    "taken as right, of 4": Way(modelled=False, constants={"UNPROVEN": 4.0, "RANGE": (0.25, 4.0)}),
+    "taken as right, of 64": Way(modelled=False, constants={"UNPROVEN": 64.0, "RANGE": (0.25, 64.0)}),
+    "of 64": Way(constants={"UNPROVEN": 64.0, "RANGE": (0.25, 64.0)}),
     "gold from the first answer": Way(constants={"ENOUGH_GOLD": 1}),
     "rates as expected": Way(learned=False),
     "rates as expected, no gold": Way(learned=False, gold=0),

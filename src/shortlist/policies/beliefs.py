@@ -170,7 +170,7 @@ MEMORY = 0.5
 FORGOTTEN = 0.05
 STEADY = (10.0, 0.05)
 """How hard the log of the temperature and each weight are held in place, in answers: a round is a small sample."""
-RANGE = (0.25, 4.0)
+RANGE = (0.25, 16.0)
 """Where the temperature is looked for."""
 
 
