@@ -4,12 +4,9 @@ Files are marked by the words in their path, so that a test that moves keeps its
 name (`_killed_`) or, if it takes long in another file, where it stands (`@pytest.mark.slow`).
 """
 
-import atexit
 import os
 import re
-import shutil
 import sys
-import tempfile
 import types
 
 import numpy as np
@@ -21,10 +18,8 @@ settings.register_profile("shortlist", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)  # make quick
 settings.load_profile("shortlist")
 
-# many tests start programs of ours: each would compile all of it again where Python may not write beside the sources
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in os.environ:
-    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="shortlist-pycache-")
-    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
+# many tests start programs of ours: each would compile all of it again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 MARKS = {
     "browser": r"browser",
