@@ -16,7 +16,7 @@ import { DECISIONS, openQuestions, sameShowing } from "./questions.js";
 import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
 import { Typing } from "./typing.js";
-import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage, toast } from "./view.js";
+import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage, toast, toTop } from "./view.js";
 import { say } from "./words.js";
 import { watchZoom, zoomKey } from "./zoom.js";
 
@@ -46,6 +46,7 @@ let begun = false; // until then nothing is asked for: nobody holds a question w
 // -- showing ---------------------------------------------------------------------------------------------------------
 
 function render() {
+  const before = shown;
   const held = openQuestions(server ?? [], outbox.entries);
   stage(held);
   const question = held[0] ?? null;
@@ -59,11 +60,10 @@ function render() {
     else showState("loading");
   } else if (!sameShowing(question, shown)) {
     shown = question;
-    scrollTo(0, 0); // after a list longer than the screen, the next item would be out of sight
-    at("choices").scrollTop = 0;
     present(question);
   }
   showProgress(progress, mine, pace.perMinute());
+  if (shown !== before) toTop();
 }
 
 // Somebody who skipped the last item, or has to wait for others, must not read that all is done.

@@ -23,15 +23,19 @@ const ends = new IntersectionObserver((seen) => {
 
 function makeText(text) {
   const size = text.length <= SHORT ? "short" : text.length <= MEDIUM ? "medium" : "";
-  const end = element("i");
-  const made = element("div", { class: `text ${size}`, tabindex: 0, dir: "auto" }, element("div", {}, text, end));
-  ends.observe(end); // a fade says that there is more below
-  return made;
+  return element("div", { class: `text ${size}`, tabindex: 0, dir: "auto" }, element("div", {}, text, element("i")));
+}
+
+// A fade says that there is more below. Once the text is on the page: before that its end is out of sight.
+export function watchEnd(place) {
+  const end = place.querySelector(".text i");
+  if (end) ends.observe(end);
 }
 
 function makePicture(source) {
   const image = element("img", { src: source, alt: say("the_item"), decoding: "async", draggable: "false" });
   image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalHeight < TINY));
+  image.decode().catch(() => {}); // before it is shown; where that fails, showing it says so
   return element("div", { class: "picture" }, image);
 }
 

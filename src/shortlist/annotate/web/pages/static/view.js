@@ -1,7 +1,7 @@
 // What an annotator sees: the item, the buttons, the words around them.
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
-import { essence, makeItem, play } from "./item.js";
+import { essence, makeItem, play, watchEnd } from "./item.js";
 import { keyOf, shortcut } from "./keys.js";
 import { keysAnswer, markShortcuts } from "./shortcuts.js";
 import { say } from "./words.js";
@@ -9,7 +9,7 @@ import { addLens, forget } from "./zoom.js";
 
 const LONG = 20; // characters: names beyond this get wide buttons
 const MANY = 12; // answers: beyond this they stand in columns
-const SHOWN_MS = 1600; // how long a decision stands there after it was made
+const SHOWN_MS = 1300; // how long a decision stands there after it was made
 
 const staged = new Map(); // question id -> its item, loaded before it is shown
 
@@ -26,6 +26,7 @@ export function showQuestion(question, choose) {
   forget();
   at("item").replaceChildren(item);
   addLens();
+  watchEnd(at("item"));
   at("choices").replaceChildren(...shortlist.map((choice, place) => makeButton(choice, place, choose)));
   at("choices").classList.toggle("long", shortlist.some((one) => one.description || one.name.length > LONG));
   at("choices").classList.toggle("many", shortlist.length > MANY);
@@ -39,6 +40,13 @@ export function showQuestion(question, choose) {
   at("announce").textContent = announcement(question);
   play(at("item"));
   return essence(item);
+}
+
+// After a list longer than the screen, the next item would be out of sight. Last of all: it makes the browser lay the page
+// out, which is then done once, and before the next frame is due.
+export function toTop() {
+  scrollTo(0, 0);
+  at("choices").scrollTop = 0;
 }
 
 export function showBroken(question) {
@@ -116,11 +124,13 @@ export function showProgress({ done, total }, mine, perMinute) {
 
 let fading = null;
 
-// What was decided stands beside Undo for a moment, while the next item is there already.
+// What was decided stands in the item's corner for a moment, while the next item is there already. It fades only at the
+// end: something that moves all the time would be drawn again and again beside the next item.
 export function showTaken(words) {
+  clearTimeout(fading);
   at("taken").textContent = `✓ ${words}`;
-  fading?.cancel();
-  fading = at("taken").animate({ opacity: [1, 1, 0] }, { duration: SHOWN_MS, easing: "ease-in" });
+  at("taken").classList.add("fresh");
+  fading = setTimeout(() => at("taken").classList.remove("fresh"), SHOWN_MS);
 }
 
 let toastTimer = null;
