@@ -167,7 +167,8 @@ def test_only_what_does_not_fit_fades_from_its_first_frame_on(run_project, perso
     )
     for _ in range(3):
         ada.decide("1")
-    assert ada.page.evaluate("faded") and not any(ada.page.evaluate("faded"))
+    assert ada.page.evaluate("faded")
+    assert not any(ada.page.evaluate("faded"))
 
 
 def test_another_language(run_project, person):
