@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from .conftest import command, image_folder, text_rows, text_table
 
@@ -195,6 +196,9 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
     out = tmp_path / "run"
     assert shortlist("train", "digits", "--size", "5", "--epochs", "1", "--out", out).code == 0
     text = text_table(tmp_path / "t.csv", text_rows(6))
+    of_texts, folder = tmp_path / "texts", image_folder(tmp_path / "images", per_class=1)
+    Image.new("RGB", (5, 7)).save(folder / "dot" / "other.png")
+    assert shortlist("train", text, "--out", of_texts).code == 0
     x = np.zeros((3, 1, 9, 9), np.uint8)
     np.savez(tmp_path / "large.npz", x=x, y=[0, 1, 2])
     for words, line in [
@@ -208,6 +212,8 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
         ),
         (["evaluate", out, tmp_path / "large.npz"], "expected inputs of shape (1, 8, 8), got (1, 9, 9)"),
         (["predict", out, text], "the model takes image"),
+        (["predict", of_texts, folder], "images is a folder of images, the model takes text"),
+        (["evaluate", of_texts, folder], "images is a folder of images, the model takes text"),
         (["predict", out, tmp_path / "none.png"], "no such image"),
         (["predict", out, "digits", "--top-k", "0"], "top-k"),
         (["predict", out, "digits", "--out", tmp_path / "p.xls"], "unknown ending"),

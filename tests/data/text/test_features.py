@@ -116,6 +116,20 @@ def test_weights_must_fit_the_terms(tmp_path):
         TfidfFeatures.load(tmp_path / "f.json")
 
 
+def test_words_that_are_not_for_a_dataset_are_told_what_they_are_for(tmp_path):
+    dataset = data.Dataset("d", data.Split(TEXTS), None, (), "text")
+    np.savez(tmp_path / "a+b.npz", x=np.ones((4, 2)))
+    assert as_features(dataset, str(tmp_path / "a+b.npz"))[0].in_shape == (2,)
+    for word, said in (
+        ("patches", "features: patches are for the labelling loop"),
+        ("tfidf+a.npz", "'tfidf\\+a.npz' stand side by side in the labelling loop"),
+        ("tfdif", "unknown features 'tfdif': did you mean 'tfidf'"),
+        ("a.npz", "no such file of features: a.npz"),
+    ):
+        with pytest.raises(InputError, match=said):
+            as_features(dataset, word)
+
+
 def test_as_features_fits_on_the_training_texts_alone():
     train = data.Split(TEXTS, np.array([0, 0, 1, 0]))
     dataset = data.Dataset("t", train, data.Split(["unseen words"], np.array([1])), ("a", "b"), "text")

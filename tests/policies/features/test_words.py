@@ -82,6 +82,8 @@ def test_several_sets_stand_side_by_side_and_count_alike(tmp_path):
     assert make_features("text", TEXTS, TEXTS[:1], word=str(tmp_path / "v+w.npz"), items=named)[0].shape == (4, 3)
     with pytest.raises(InputError, match="unknown features 'tfifd'"):
         make_features("text", TEXTS, [], word="tfidf+tfifd")
+    with pytest.raises(InputError, match="nothing beside a \\+ in 'tfidf\\+'"):
+        make_features("text", TEXTS, [], word="tfidf+")
 
 
 def test_the_loop_takes_several_sets(tmp_path):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 WORDS = ("tfidf", "embeddings")
+LOOP_WORDS = ("patches", "pixels")
+"""Of images, where a linear model is trained again and again (`policies.features`)."""
 
 
 def load_features(path: str | os.PathLike[str]) -> Features:
@@ -49,6 +51,16 @@ def _unknown(word: str) -> InputError:
     )
 
 
+def _check_word(word: str) -> None:
+    """Refuse what is not for a dataset as a whole, before anything is read."""
+    if word in LOOP_WORDS:
+        raise InputError(f"features: {word} are for the labelling loop (label, annotate); a network learns its own")
+    if "+" in word and not Path(word).exists():
+        raise InputError(f"features: {word!r} stand side by side in the labelling loop (label, annotate) only")
+    if word not in WORDS and not Path(word).is_dir() and Path(word).suffix.lower() not in FEATURE_SUFFIXES:
+        raise _unknown(word)
+
+
 def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[Dataset, Features | None]:
     """A dataset as one of features, and the transform of its texts.
 
@@ -58,14 +70,13 @@ def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[D
             `read_features` reads; then there is no transform.
     """
     if isinstance(features, str):
+        _check_word(features)
         test_items = None if dataset.test is None else dataset.test.items.tolist()
         brought = read_features(features, dataset.train.items.tolist(), test_items)
         if brought is not None:
             train = replace(dataset.train, x=brought[0])
             test = None if dataset.test is None else replace(dataset.test, x=brought[1])
             return replace(dataset, train=train, test=test, kind="features"), None
-        if features not in WORDS and not Path(features).is_dir():
-            raise _unknown(features)
     if dataset.kind != "text" or not isinstance(dataset.train.x, list):
         raise InputError(f"{dataset.name} holds {dataset.kind}, not texts")
     fitted, x = _fitted(features, dataset.train.x)

@@ -63,7 +63,10 @@ def make_features(
 
 def feature_words(word: str | None) -> list[str | None]:
     """The words of what is joined by `+`; the name of a file may hold one."""
-    return [word] if word is None or Path(word).exists() else list(word.split("+"))
+    words: list[str | None] = [word] if word is None or Path(word).exists() else list(word.split("+"))
+    if "" in words:
+        raise InputError(f"features: nothing beside a + in {word!r}")
+    return words
 
 
 def side_by_side(parts: Sequence[tuple[Matrix, Matrix]]) -> tuple[Matrix, Matrix]:

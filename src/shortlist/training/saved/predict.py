@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, read_images
+from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, is_table, read_images
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.files import allow_long_fields
 from shortlist.training.saved.folder import Trained
@@ -92,6 +92,8 @@ def _read(trained: Trained, data: str, columns: dict[str, str | None], class_nam
         and Path(data).suffix.lower() not in (*TABLE_SUFFIXES, ".npz")
     ):
         raise InputError(f"{data}: cannot be read for a model of {trained.kind} inputs")
+    if trained.kind == "text" and Path(data).is_dir() and not is_table(Path(data)):
+        raise InputError(f"{data} is a folder of images, the model takes text")
     source = DataSource(**trained.data["source"]).other(data, **columns)
     if trained.kind == "image" and not source.known and Path(data).suffix.lower() != ".npz":
         source = source.other(data, **columns, image_size=trained.in_shape[1:])
