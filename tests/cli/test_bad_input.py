@@ -112,6 +112,12 @@ def test_items_without_a_class_are_left_out_and_counted(shortlist, tmp_path, cap
         reads.append(json.loads(done.out)["reads"])
     assert "some: 10 of 40 items have no class and are left out" in caplog.text
     assert reads == [30 * 3, 30 * 3]
+    caplog.clear()
+    for name in ("kept", "some"):
+        words = ("--size", "2", "--out", tmp_path / f"{name}-labels.csv")
+        assert shortlist("simulate", tmp_path / f"{name}.csv", *words).code == 0
+    assert "some: 10 of 40 items have no class and are left out" in caplog.text
+    assert (tmp_path / "some-labels.csv").read_text() == (tmp_path / "kept-labels.csv").read_text()
 
 
 def test_a_damaged_image(refused, tmp_path):

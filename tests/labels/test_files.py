@@ -192,6 +192,7 @@ BAD = {
     "an answer not on its shortlist": ({"answer": "c"}, "the answer 'c' is not on the shortlist"),
     "an unknown answer": ({"answer": "q"}, "class 'q' is out of range, expected one of the 3 classes"),
     "an unknown class": ({"shortlist": "a|q"}, "class 'q' is out of range, expected one of the 3 classes"),
+    "another case": ({"shortlist": "a|B "}, "expected one of the 3 classes: did you mean 'b'?"),
     "a class twice": ({"shortlist": "a|b|a"}, "a class is on the shortlist twice"),
     "an empty list": ({"shortlist": "", "answer": ""}, "an empty shortlist, expected at least one class"),
     "an empty name": ({"shortlist": "a||b"}, "an empty class name on the shortlist 'a||b'"),
@@ -357,6 +358,13 @@ def test_names_and_a_number_that_disagree(tmp_path):
     assert "2 class names occur, expected 5" in refusal(path, num_classes=5)
     assert "class 'b' is out of range" in refusal(path, class_names=["a", "c"])
     assert "occurs twice" in refusal(path, class_names=["a", "b", "a"])
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named(tmp_path, mark, name):
+    path = tmp_path / "a.csv"
+    path.write_text(f"item{mark}shortlist{mark}answer\nx{mark}a|b{mark}a\n")
+    assert f"its columns are separated by {name}, expected commas" in refusal(path)
 
 
 def test_paths_that_cannot_be(tmp_path):

@@ -129,3 +129,5 @@ def test_a_trained_model_gives_scores(tmp_path):
     assert np.isnan(found[20]).all()
     with pytest.raises(InputError, match="expected a file of scores"):
         read_scores(folder, ["a"], dataset.class_names)
+    with pytest.raises(InputError, match=r"model.*: the model is of other items: expected image inputs of shape"):
+        read_scores(folder, ["a"], dataset.class_names, (["a"], ["a text"]))

@@ -109,8 +109,11 @@ def test_with_few_classes_the_longest_list_holds_all_but_one(table):
     assert report["settings"]["policy"]["max_size"] == 5  # of 6 classes
     assert "random 5, once" in {way["way"] for way in report["ways"]}
     table.write_text("question,intent\n" + "".join(f"words {i},same\n" for i in range(20)))
+    (table.parent / "test.csv").write_text("question\na\nb\n")
+    untold = _run(str(table), *columns[:2], "--test", str(table.parent / "test.csv"))
+    assert "test.csv: the classes of its items are not known, so there is nothing to score on" in str(untold.exception)
     refused = _run(str(table), *columns)
-    assert str(refused.exception) == "mine: 1 classes, expected at least 2"
+    assert str(refused.exception) == "mine: 1 classes, expected at least 2 to simulate answers from"
 
 
 def test_images_of_a_table_by_any_column_and_of_any_size(tmp_path):
@@ -240,6 +243,9 @@ def test_names_labels_and_scores_are_known_from_the_start(table, tmp_path):
         for how in (["--no-names"], ["--scores", str(scores)])
     )
     assert told["reads"] < plain["reads"]
+    known.write_text("item,class\n" + "".join(f"{i},{row['intent']}\n" for i, row in enumerate(rows)))
+    result = _run(*base, "--known", str(known), "--no-rivals", "--budget", "100")
+    assert str(result.exception) == "mine: nothing to ask, the class of every item is known from the start"
     known.write_text("item,class\n0,nothing\n")
     result = _run(*base, "--known", str(known))
     assert "unknown class 'nothing'" in str(result.exception)

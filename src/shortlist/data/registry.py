@@ -93,6 +93,9 @@ def load(
         raise InputError(f"no such file or folder: {path}")
     columns = Columns(text_column, image_column, label_column, item_column)
     try:
-        return load_path(path, None if test is None else Path(test), columns, image_size, class_names)
+        found = load_path(path, None if test is None else Path(test), columns, image_size, class_names)
     except OSError as error:  # no permission, a link to nothing, a disk that fails
         raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+    if test is not None and found.test is not None and found.test.y is None:
+        raise InputError(f"{test}: the classes of its items are not known, so there is nothing to score on")
+    return found

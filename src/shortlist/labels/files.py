@@ -268,5 +268,15 @@ def _look_up(index: dict[str, int], name: str, where: str) -> int:
     try:
         return index[name]
     except KeyError:
-        expected = f"0..{index.count - 1}" if isinstance(index, _Indices) else f"one of the {len(index)} classes"
-        raise InputError(f"{where}: class {name!r} is out of range, expected {expected}") from None
+        if isinstance(index, _Indices):
+            raise InputError(f"{where}: class {name!r} is out of range, expected 0..{index.count - 1}") from None
+        alike = [known for known in index if _plain(known) == _plain(name)]
+        hint = f": did you mean {alike[0]!r}?" if alike else ""
+        raise InputError(
+            f"{where}: class {name!r} is out of range, expected one of the {len(index)} classes{hint}"
+        ) from None
+
+
+def _plain(name: str) -> str:
+    """Without what is easily mistyped: capitals and spaces."""
+    return "".join(name.casefold().split())

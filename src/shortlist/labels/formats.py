@@ -135,6 +135,9 @@ def _first_line(error: Exception) -> str:
 def _require(columns: Iterable[str], where: str = "") -> None:
     present = set(columns)
     missing = [name for name in COLUMNS if name not in present]
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if missing and len(present) == 1 and mark in next(iter(present)):
+            raise InputError(f"{where}its columns are separated by {name}, expected commas")
     if missing:
         raise InputError(f"{where}no column {missing[0]!r}, expected the columns {', '.join(COLUMNS)}")
 

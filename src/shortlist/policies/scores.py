@@ -85,7 +85,10 @@ def _ask_model(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], 
             raise InputError(f"{path}: the model takes {trained.kind} inputs, the items are images")
         channels, height, width = trained.in_shape
         x = read_images(x, (height, width), channels)
-    return trained.predict(x).astype(np.float32), list(map(str, names)), list(trained.class_names)
+    try:
+        return trained.predict(x).astype(np.float32), list(map(str, names)), list(trained.class_names)
+    except InputError as error:
+        raise InputError(f"{path}: the model is of other items: {error}") from error
 
 
 def _spread(

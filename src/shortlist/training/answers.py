@@ -50,7 +50,7 @@ def draw_labels(
     """Labels made of the true classes: ordinary ones where `size` is None, else uniform shortlists and their answers.
 
     Args:
-        dataset: its training items are labelled.
+        dataset: its training items are labelled (where `named`, those that are not are left out).
         size: classes on a shortlist.
         seed: decides the shortlists and the mistakes.
         miss: how often the right class is missed and None answered.
@@ -58,6 +58,7 @@ def draw_labels(
         named: keep the names of the items, which a file of labels needs and a fleet of runs has no room for.
     """
     check_classes(dataset)
+    dataset = _labelled(dataset)[0] if named else dataset
     y, K = dataset.train.y, dataset.num_classes
     if y is None or (y == UNLABELLED).any():
         count = len(dataset.train) if y is None else int((y == UNLABELLED).sum())
@@ -85,14 +86,19 @@ def draw_labels(
 
 def simulated(dataset: Dataset, size: int | None, seed: int, miss: float, slip: float) -> Answers:
     """Answers of the training items whose class is known, made of these by `draw_labels`."""
-    y = dataset.train.y
-    rows = np.arange(len(dataset.train)) if y is None else np.nonzero(y != UNLABELLED)[0]
-    if 0 < len(rows) < len(dataset.train):
-        left_out = len(dataset.train) - len(rows)
-        _LOG.warning("%s: %d of %d items have no class and are left out", dataset.name, left_out, len(dataset.train))
-        dataset = replace(dataset, train=dataset.train.take(rows))
-    labels = draw_labels(dataset, size, seed, miss=miss, slip=slip)
+    part, rows = _labelled(dataset)
+    labels = draw_labels(part, size, seed, miss=miss, slip=slip)
     return Answers(labels, rows, "ordinary" if size is None else "simulated")
+
+
+def _labelled(dataset: Dataset) -> tuple[Dataset, NDArray[np.int64]]:
+    """Only the training items whose class is known, and which rows these are; all of them where none is known."""
+    y, count = dataset.train.y, len(dataset.train)
+    rows = np.arange(count) if y is None else np.nonzero(y != UNLABELLED)[0]
+    if not 0 < len(rows) < count:
+        return dataset, np.arange(count)
+    _LOG.warning("%s: %d of %d items have no class and are left out", dataset.name, count - len(rows), count)
+    return replace(dataset, train=dataset.train.take(rows)), rows
 
 
 def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:

@@ -166,6 +166,8 @@ def _run_loop(
         if tick is not None:
             tick(points[-1])
     if not points:
+        if not len(loop.next_items(1)):
+            raise InputError(f"{data.name}: nothing to ask, the class of every item is known from the start")
         raise InputError(f"budget: {budget} reads are not enough for one question")
     return Curve(way, seed, tuple(points), tuple(scores), tuple(a_point))
 
