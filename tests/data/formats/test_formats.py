@@ -156,6 +156,22 @@ def write(path, rows):
     return path
 
 
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (np.array([[0.0, 0.5, 1.0, np.nan]], np.float32), [0, 127, 255, 0]),  # shares of white
+        (np.array([[-3.0, 99.9]], np.float32), [0, 99]),
+        (np.array([[0, 256, 65535]], np.uint16), [0, 1, 255]),
+        (np.array([[0, 7, 255]], np.int32), [0, 7, 255]),
+        (np.array([[0, 512, 70_000]], np.int32), [0, 2, 255]),  # more than white is white, not black again
+    ],
+)
+def test_grey_values_beyond_eight_bits(tmp_path, values, read):
+    (tmp_path / "a").mkdir()
+    Image.fromarray(values).save(tmp_path / "a" / "0.tif")
+    assert data.load(tmp_path).train.x.tolist() == [[[read]]]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_a_table_of_texts(tmp_path, suffix):
     path = write(tmp_path / f"t{suffix}", ROWS)

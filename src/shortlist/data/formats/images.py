@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +110,12 @@ def _read_image(path: Path | StoredImage, size: tuple[int, int] | None) -> NDArr
 def _eight_bits(image: Image.Image) -> Image.Image:
     from PIL import Image
 
-    if image.mode.startswith("I"):  # 16 bits of grey: keep the upper 8, where Pillow would cut everything at 255
-        values: NDArray[Any] = np.asarray(image).astype(np.int64)
-        return Image.fromarray((values >> 8 if values.max(initial=0) > 255 else values).astype(np.uint8))
+    if image.mode.startswith(("I", "F")):  # Pillow would cut everything at 255
+        values = np.nan_to_num(np.asarray(image, np.float64))
+        most = values.max(initial=0)
+        # 16 bits of grey: the upper 8; decimal numbers: from 0 to 1, where none is larger
+        scale = 1 / 256 if most > 255 else 255 if image.mode == "F" and most <= 1 else 1
+        return Image.fromarray(np.clip(values * scale, 0, 255).astype(np.uint8))
     if image.mode in ("RGBA", "PA") or (image.mode == "P" and "transparency" in image.info):
         layered = image.convert("RGBA")
         ground = Image.new("RGBA", layered.size, "white")
