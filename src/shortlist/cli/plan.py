@@ -1,5 +1,6 @@
 """`shortlist plan`: what labelling would cost, before any of it is done."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,10 +59,10 @@ def plan(
     if data is not None:
         columns = {"text_column": text_column, "image_column": image_column, "label_column": label_column}
         dataset, found, clear = _look_at(data, names, {**columns, "image_size": image_size})
-        classes, items = classes or found, items or len(dataset.train)
+        classes, items = found if classes is None else classes, len(dataset.train) if items is None else items
         if classes < found:
             raise InputError(f"classes: {classes} stated, and {names or data} has {found}")
-        own = _play(dataset, items, time)
+        own = _play(dataset, items, time) if items > 0 else None
     elif names is not None:
         raise InputError("--names without --data: give the texts, too")
     if classes is None or items is None:
@@ -108,6 +109,12 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
     found = dataset.class_names if given is None else tuple(line.strip() for line in given if line.strip())
     if len(found) < 2:
         raise InputError(f"{names or data}: {len(found)} class names, expected at least 2: give --names")
+    for name, count in Counter(found).items():
+        if count > 1:
+            raise InputError(f"{names}: class {name!r} occurs {count} times")
+    unnamed = [name for name in dataset.class_names if name not in found]
+    if unnamed:
+        raise InputError(f"{names}: class {unnamed[0]!r} of {data} is missing")
     texts = list(dataset.train.x) if dataset.kind == "text" else []  # names say nothing about anything else
     return dataset, len(found), clarity(texts, found)
 

@@ -339,6 +339,10 @@ def test_features_of_ones_own_are_joined_by_item(make_project, tmp_path):
         check_live(project, plan)
     with pytest.raises(InputError, match=r"unknown features 'tfid': did you mean 'tfidf'|'tfid' are not for image"):
         check_live(project, LivePlan(features="tfid"))
+    unfinished = live_plan(Settings("t", 3), "adaptive", features="tfidf+")
+    assert unfinished is not None
+    with pytest.raises(InputError, match=r"nothing beside a \+ in 'tfidf\+'"):
+        check_live(project, unfinished)
     assert LivePlan.parse({"features": 400}) == LivePlan(), "a number in old projects"
 
 

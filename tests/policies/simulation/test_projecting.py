@@ -1,6 +1,7 @@
 """What a few labelled items say of the cost of many: held against the loop played on many."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -72,6 +73,16 @@ def test_the_command_projects_from_labelled_items(tmp_path, monkeypatch):
     contradicted = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--classes", "5"])
     assert "classes: 5 stated, and" in str(contradicted.exception)
     assert "mine.csv has 6" in str(contradicted.exception)
+    names = tmp_path / "names.txt"
+    for content, said in (
+        ([*words, words[0]], "names.txt: class 'lost card' occurs 2 times"),
+        (words[1:], "names.txt: class 'lost card' of .*mine.csv is missing"),
+    ):
+        names.write_text("\n".join(content))
+        refused = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--names", str(names)])
+        assert re.search(said, str(refused.exception))
+    nothing = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--items", "0"])
+    assert str(nothing.exception) == "at least 2 classes and 1 item are needed, got 6 and 0"
     (tmp_path / "one.csv").write_text("\n".join(["item,text,label", *(f"{i},word {i},same" for i in range(200))]))
     refused = CliRunner().invoke(app, ["--data", str(tmp_path / "one.csv")])
     assert isinstance(refused.exception, InputError)

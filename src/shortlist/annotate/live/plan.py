@@ -116,7 +116,7 @@ def live_plan(
         test = str(Path(test).resolve())  # the server may be started from elsewhere next time
     if features is not None:
         words = [features] if Path(features).exists() else features.split("+")
-        features = "+".join(str(Path(word).resolve()) if Path(word).exists() else word for word in words)
+        features = "+".join(str(Path(word).resolve()) if word and Path(word).exists() else word for word in words)
     wanted: dict[str, Any] = {"size": settings.size, "mistakes": settings.overlap > 1, **(settings.live or {})}
     told = {"policy": policy, "epsilon": epsilon, "test": test, "names": names, "score": score, "features": features}
     wanted |= {name: value for name, value in told.items() if value is not None}
