@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import types
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -46,6 +47,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     # the longest first: at the end everybody would wait for them
     items.sort(key=lambda item: item.get_closest_marker("kernels") is None)
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def shortlist(monkeypatch, capsys):
+    """The command line in this process: what `shortlist ...` would print and exit with."""
+
+    from shortlist.cli import main
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["shortlist", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Done(ended.value.code or 0, captured.out, captured.err)
+
+    return call
 
 
 @pytest.fixture

@@ -1,23 +1,15 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from shortlist.cli import main
+from conftest import Done
 
 ROOT = Path(__file__).parents[2]
-
-
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)
@@ -28,20 +20,6 @@ def _alone(monkeypatch, tmp_path):
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def shortlist(monkeypatch, capsys):
-    """The command line in this process: what `shortlist ...` would print and exit with."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["shortlist", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return Done(ended.value.code or 0, captured.out, captured.err)
-
-    return call
 
 
 def environment():
