@@ -29,7 +29,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-com
 # -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
 # one thread per worker: small matrices gain nothing from more, and workers would fight over the cores; worksteal: the
 # last tests are the longest (kernels in an interpreter), and would all wait for one worker
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -v -rs
 
 .PHONY: demo quick test tests kernels check docs lowest extras install
 .DELETE_ON_ERROR:
@@ -37,6 +37,8 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workste
 demo: $(INSTALLED)
 	$(BIN)/shortlist demo
 
+# nothing in it waits: more than there are cores would only load PyTorch once more
+quick: WORKERS = 2
 quick: $(INSTALLED_DEV)
 	$(PYTEST) --hypothesis-profile quick -m "not (browser or kernels or kill or docs or slow or postgres)"
 

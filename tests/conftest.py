@@ -4,6 +4,7 @@ Files are marked by the words in their path, so that a test that moves keeps its
 name (`_killed_`) or, if it takes long in another file, where it stands (`@pytest.mark.slow`).
 """
 
+import gc
 import os
 import re
 import sys
@@ -47,6 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
     # the longest first: at the end everybody would wait for them
     items.sort(key=lambda item: item.get_closest_marker("kernels") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # PyTorch and all else that was imported: looked through again and again, it is a tenth of the time
 
 
 @dataclass

@@ -22,8 +22,8 @@ def rows_of(text):
 
 
 @pytest.mark.slow
-def test_a_folder_of_images(tmp_path):
-    """Trained, evaluated and predicted through the command line, in processes of their own."""
+def test_a_folder_of_images(shortlist, tmp_path):
+    """Trained in a process of its own; its folder is all that the others have."""
     train = image_folder(tmp_path / "train", per_class=40)
     test = image_folder(tmp_path / "new", per_class=10, seed=1)
     out = tmp_path / "run"
@@ -32,14 +32,14 @@ def test_a_folder_of_images(tmp_path):
     )
     assert done.code == 0, done.err
     assert json.loads(done.out)["model"] == "lenet"
-    done = command("evaluate", out, test, "--json")
+    done = shortlist("evaluate", out, test, "--json")
     assert done.code == 0, done.err
     scores = json.loads(done.out)
     assert scores["items"] == 30
     assert scores["accuracy"] > 0.9
     assert set(scores["by_class"]) == {"dot", "lying", "standing"}
     files = sorted((test / "lying").iterdir())
-    done = command("predict", out, *files, "--top-k", "2")
+    done = shortlist("predict", out, *files, "--top-k", "2")
     rows = rows_of(done.out)
     assert [row["item"] for row in rows] == [str(file) for file in files]
     assert sum(row["class"] == "lying" for row in rows) >= 8
@@ -70,8 +70,8 @@ def test_one_colour_picture_is_told_and_what_to_do(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_of_texts(tmp_path):
-    """Trained, evaluated and predicted through the command line, in processes of their own."""
+def test_a_table_of_texts(shortlist, tmp_path):
+    """Trained and asked in processes of their own, and evaluated."""
     train = text_table(tmp_path / "train.csv", text_rows(90), ("id", "question", "intent"))
     test = text_table(tmp_path / "test.csv", text_rows(30, seed=1), ("id", "question", "intent"))
     columns = ["--text-column", "question", "--label-column", "intent", "--item-column", "id"]
@@ -81,7 +81,7 @@ def test_a_table_of_texts(tmp_path):
     trained = json.loads(done.out)
     assert trained["model"] == "linear"
     assert trained["test_accuracy"] > 0.95
-    done = command("evaluate", out, test, "--json")  # the columns are remembered
+    done = shortlist("evaluate", out, test, "--json")  # the columns are remembered
     assert json.loads(done.out)["accuracy"] == trained["test_accuracy"]
     done = command("predict", out, "-", stdin="I lost my card\nwhat is the rate for euros\n")
     assert [row["class"] for row in rows_of(done.out)] == ["lost card", "exchange rate"]

@@ -137,6 +137,7 @@ def test_smoothing_of_mixed_sizes_is_their_mean():
     assert methods.get("sl").smoothing(labels) == pytest.approx((3 / 4 + 2 / 4 + 0 + 0) / 4)
 
 
+@pytest.mark.slow
 def test_smoothing_is_what_training_suffers():
     """A free table of outputs, trained to the end on one item's whole population, gives the smoothed posterior back."""
     import naive

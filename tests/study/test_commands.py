@@ -396,8 +396,8 @@ press_after({place})
 main()
 """
 MOMENTS = {
-    "inside a run": "Run, 'train_epoch', 30",
-    "in the last epoch": "Run, 'train_epoch', 40",
+    "inside a run": "Run, 'train_epoch', 6",
+    "in the last epoch": "Run, 'train_epoch', 8",
     "between two runs": "driver, '_store', 1",
 }
 
@@ -405,7 +405,7 @@ MOMENTS = {
 @pytest.mark.parametrize(("moment", "deaf"), [*((moment, False) for moment in MOMENTS), ("inside a run", True)])
 def test_ctrl_c_keeps_what_is_done(tmp_path, moment, deaf):
     """A script's background process starts deaf to Ctrl-C; the study listens at every moment all the same."""
-    words = [*WORDS, "--methods", "sl,rc", "--epochs", "20", "--results", str(tmp_path)]
+    words = [*WORDS, "--methods", "sl,rc", "--epochs", "4", "--results", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-c", PRESS.format(place=MOMENTS[moment]), *words],
         env=environment(),

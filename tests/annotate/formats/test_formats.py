@@ -354,6 +354,7 @@ JSONISH = st.recursive(
 )
 
 
+@pytest.mark.slow
 def test_whatever_is_in_the_file_is_skipped_or_refused_in_one_line(make_project):
     project = make_project(items=2)
     stochastic = {"item_id": "item 0", "classes": [0, 1], "policy": "u", "inclusion_prob": [0.5, 0.5], "seed": 1}

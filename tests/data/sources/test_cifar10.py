@@ -14,6 +14,7 @@ from shortlist.data.sources import cifar10
 from shortlist.errors import InputError
 
 
+@pytest.mark.slow
 def test_the_published_images():
     folder = real_folder("cifar10")
     if not (folder / "cifar-10-batches-bin").is_dir():

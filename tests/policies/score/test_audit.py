@@ -124,6 +124,7 @@ def test_items_count_by_their_place_in_the_sample_alone():
     assert (score.items, score.undecided) == (20, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistakes", [Mistakes(), Mistakes(0.05, 0.02)])
 def test_in_the_end_the_sample_is_resolved_and_the_interval_holds_the_truth(mistakes):
     settings = replace(QUICK, mistakes=mistakes, policy=replace(QUICK.policy, deduce=not mistakes))

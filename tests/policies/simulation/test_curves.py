@@ -42,6 +42,7 @@ def test_summary_in_shares_of_full_labels():
     assert summary.accuracy == pytest.approx(0.91)
 
 
+@pytest.mark.slow
 def test_files(tmp_path):
     lines = curves_csv(FULL + CHOSEN).splitlines()
     assert lines[0] == "way,seed,questions,reads,seconds,accuracy,resolved,correct,hits"

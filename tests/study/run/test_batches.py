@@ -33,6 +33,7 @@ def test_a_group_can_step_together():
     assert any(len({r.config.classes for r in group}) > 1 for group in groups(FASHION))
 
 
+@pytest.mark.slow
 def test_runs_of_a_group_are_about_as_long():
     """Their joint cost is below that of batches by length, and below that of all that can step together."""
 

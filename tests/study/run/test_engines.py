@@ -18,7 +18,7 @@ from shortlist.study.run.driver import Budget, drive
 from shortlist.study.run.engines import RETRIES, Local, Processes, make_engine
 from shortlist.study.run.ledger import Ledger
 
-RUNS = planned(Wanted(("table1",), ("digits",), methods=("sl", "cc"), trials=1, sizes=(5,), epochs=50), Recipes())
+RUNS = planned(Wanted(("table1",), ("digits",), methods=("sl", "cc"), trials=1, sizes=(5,), epochs=20), Recipes())
 assert len(RUNS) == 3  # sl; cc under the paper's protocol; the likelihood, which is cc under the fair one
 
 

@@ -139,7 +139,7 @@ class Processes(RuleBasedStateMachine):
 
 
 TestProcesses = Processes.TestCase
-TestProcesses.settings = settings(max_examples=25, stateful_step_count=12)
+TestProcesses.settings = settings(max_examples=12, stateful_step_count=12)
 
 
 def test_what_another_trains_and_stores_is_not_trained(path, other):

@@ -6,6 +6,7 @@ pages) stays English in other languages.
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -35,6 +36,7 @@ def languages(folder: Path = PAGES / "words") -> dict[str, Words]:
     return {ENGLISH: english} | {name: {**english, **words} for name, words in found.items()}
 
 
+@cache
 def render(name: str) -> Rendered:
     """A page in every language; its scripts find the words in `<meta name="words">`."""
     templates = Environment(loader=FileSystemLoader(PAGES), autoescape=select_autoescape())
