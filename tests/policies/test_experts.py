@@ -225,11 +225,39 @@ def test_the_first_questions_are_about_new_items_at_random_where_something_is_kn
     assert len(set(rows.tolist()) & hardest) < 20
     none = np.full(len(rows), -1)
     loop.record(rows, questions.lists, questions.sizes, none)
-    again, _ = loop.ask(GENTLE * K - 30)
+    again, _ = loop.ask(6 * K - 30)
     assert not set(again.tolist()) & set(rows.tolist())  # items not asked yet come before those asked in vain
     loop.state.questions = GENTLE * K
     posterior = loop.beliefs(loop.open_items()).max(axis=1)
     assert set(loop.ask(5)[0].tolist()) == set(loop.open_items()[np.argsort(posterior)[:5]].tolist())
+
+
+def test_the_first_questions_go_to_the_classes_with_the_fewest_answers(blobs):
+    """At random, a class whose items are few or hard to tell would stay unseen for long."""
+    K = blobs.num_classes
+    loop = Loop(blobs.x, K, QUICK, experts=[experts_from_scores(np.eye(K)[blobs.y])[0]])
+    for round_ in range(1, 4):
+        rows, questions = loop.ask(K)
+        assert np.bincount(blobs.y[rows], minlength=K).tolist() == [1] * K
+        loop.record(rows, questions.lists, questions.sizes, blobs.y[rows])
+        loop.retrain()
+        assert loop.state.counts.tolist() == [round_] * K
+    mine = np.nonzero((blobs.y == 0) & (loop.state.asked == 0))[0][:5]
+    loop.record(mine, np.zeros((5, 1), np.int32), np.ones(5, np.int64), blobs.y[mine])
+    assert 0 not in blobs.y[loop.ask(3 * (K - 1))[0]], "it has five more than the others"
+
+
+def test_a_model_of_a_few_answers_does_not_speak_over_the_names(blobs):
+    K = blobs.num_classes
+    knows, _ = experts_from_scores(np.eye(K)[blobs.y] * 3)
+    loop = Loop(blobs.x, K, QUICK, experts=[knows])
+    rows = np.arange(30)
+    shown = np.repeat(np.arange(K, dtype=np.int32)[None], 30, axis=0)
+    loop.record(rows, shown, np.full(30, K), (blobs.y[rows] + 1) % K, held_out=False)  # all of them wrong
+    loop.retrain()
+    others = np.arange(30, len(blobs.y))
+    assert (loop.model.predict(blobs.x[others]) == blobs.y[others]).mean() < 0.2
+    assert (loop.beliefs(others).argmax(axis=1) == blobs.y[others]).mean() > 0.95
 
 
 def test_a_few_answers_do_not_move_the_weights_and_old_ones_never(blobs):

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shortlist.errors import InputError
-from shortlist.policies.items import ORDERS, expected_rank, get_order, representatives
+from shortlist.policies.items import ORDERS, class_turns, expected_rank, get_order, representatives
 
 
 def test_orders():
@@ -43,3 +45,12 @@ def test_representatives_come_from_every_cluster():
     rows = representatives(x, 16, np.random.default_rng(0))
     assert rows.tolist() == representatives(sparse, 16, np.random.default_rng(0)).tolist()
     assert representatives(x[:3], 9, rng).tolist() == [0, 1, 2]
+
+
+@given(st.lists(st.integers(0, 4), max_size=30), st.lists(st.integers(0, 6), min_size=5, max_size=5))
+def test_classes_take_turns_as_a_plain_loop_would_have_it(likeliest, counts):
+    expected, taken = [], list(counts)
+    for class_ in likeliest:
+        expected.append(taken[class_])
+        taken[class_] += 1
+    assert class_turns(np.array(likeliest, np.int64), np.array(counts)).tolist() == expected

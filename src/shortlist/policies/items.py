@@ -135,3 +135,20 @@ def _squares(x: Any) -> NDArray[np.float32]:
 
 def _dense(x: Any) -> NDArray[np.float32]:
     return np.array(x.toarray() if hasattr(x, "toarray") else x, np.float32)
+
+
+def class_turns(likeliest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(B,) whose turn it is, if classes take turns until each has as many answers as the others; the lowest first.
+
+    Args:
+        likeliest: (B,) the class that each item is held to be of.
+        counts: (K,) how many items were answered with each class.
+
+    >>> class_turns(np.array([0, 0, 1, 1, 1]), np.array([3, 0])).tolist()
+    [3, 4, 0, 1, 2]
+    """
+    order = np.argsort(likeliest, kind="stable")
+    ranked = likeliest[order]
+    turns = np.empty(len(order), np.int64)
+    turns[order] = np.arange(len(order)) - np.searchsorted(ranked, ranked) + counts[ranked]
+    return turns
