@@ -2,7 +2,7 @@
 
     SHORTLIST_DATA=... python benchmarks/loop_features.py fashion digits cifar10          # accuracies, minutes
     SHORTLIST_DATA=... python benchmarks/loop_features.py fashion --loop                  # and the loop's cost
-    SHORTLIST_DATA=... python benchmarks/loop_features.py cifar10 --words patches --items 100_000     # 7 processor min.
+    SHORTLIST_DATA=... python benchmarks/loop_features.py cifar10 --words patches --items 100_000     # 5 processor min.
 
 10,000 training images (digits: all 1,437; --items: all of them, and again, mirrored) and the whole test set. "full
 labels" is the accuracy of the loop's linear model trained on every true class; "network" is what `shortlist train` with

@@ -276,6 +276,27 @@ def test_a_comparison_that_was_killed_goes_on_to_the_same_figures(table, tmp_pat
     assert "holds another comparison (other budget)" in str(other.exception)
 
 
+@pytest.mark.kill
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_processes_end_with_the_command_that_was_killed(table, tmp_path):
+    """They would wait for its next word for ever, each with a copy of the features."""
+    columns = ["--text-column", "question", "--label-column", "intent", "--retrain-every", "20", "--seeds", "4"]
+    command = [sys.executable, "-m", "shortlist", "label", str(table), *columns, "--jobs", "2", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    rows, deadline = tmp_path / "curve.csv", time.monotonic() + 120
+    while not (rows.exists() and rows.read_text().count("\n") > 3):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.wait()
+    assert len(children) >= 2
+    while any(Path("/proc", child).exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def _swapped(rows: Path) -> str:
     """The seed before the way, of every row: a way may hold a comma."""
     return "\n".join(f"{row['seed']},{row['way']}" for row in csv.DictReader(io.StringIO(rows.read_text())))

@@ -5,10 +5,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import partial
-from queue import Empty
 from typing import Any, NamedTuple, Protocol
 
 from shortlist.internal.cluster import RETRIES, cluster
+from shortlist.internal.orphans import end_with_parent
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.simulation.simulate import Curve, Point, Tick
 
@@ -46,22 +46,21 @@ def play(
             yield run, player.play(run, data, partial(tick, run))
         return
     context = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
-    with context.Manager() as manager:
-        told = manager.Queue()
-        shared = (player, data, told)
-        pool = ProcessPoolExecutor(min(jobs, len(runs)), context, initializer=_begin, initargs=shared)
-        try:
-            futures = {pool.submit(_play, run): run for run in runs}
-            left = set(futures)
-            while left:
-                ended, left = wait(left, timeout=SECONDS, return_when=FIRST_COMPLETED)
-                _tell(told, tick)
-                for future in ended:
-                    yield futures[future], future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
+    told = context.SimpleQueue()
+    pool = ProcessPoolExecutor(min(jobs, len(runs)), context, initializer=_begin, initargs=(player, data, told))
+    try:
+        futures = {pool.submit(_play, run): run for run in runs}
+        left = set(futures)
+        while left:
+            ended, left = wait(left, timeout=SECONDS, return_when=FIRST_COMPLETED)
+            while not told.empty():
+                tick(*told.get())
+            for future in ended:
+                yield futures[future], future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
 
 
 def _play_on_ray(
@@ -85,18 +84,11 @@ def _play_alone(shared: tuple[Player, LoopData], run: Run) -> Curve:
     return player.play(run, data, lambda _: None)
 
 
-def _tell(told: Any, tick: Told) -> None:
-    while True:
-        try:
-            tick(*told.get_nowait())
-        except Empty:
-            return
-
-
 def _begin(*shared: Any) -> None:
     global _shared
     os.environ["OMP_NUM_THREADS"] = "1"  # the cores are taken by the other runs
     _shared = shared
+    end_with_parent()
 
 
 def _play(run: Run) -> Curve:

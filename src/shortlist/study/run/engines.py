@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.extras import named_extra
+from shortlist.internal.orphans import end_with_parent
 from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.ledger import Row
 from shortlist.study.run.worker import train_batch
@@ -184,6 +185,7 @@ def _alone() -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     torch.set_num_threads(1)
 
 
