@@ -96,6 +96,8 @@ def test_a_search_is_answered_by_a_class_or_skipped(make_project):
     with pytest.raises(Invalid, match="type one, or skip"):
         queue.answer(ada, q.id, 0, None, 1.0)
     assert queue.answer(ada, q.id, 0, 2, 1.0, typed=True)[0].kind == "typed"
+    other = next(q for _ in range(30) for q in queue.next(ada) if q.shortlist == [] or not queue.skip(ada, q.id, 0))
+    assert queue.skip(ada, other.id, 0)[0].kind == "skip"
 
 
 def test_without_typing_nothing_is_compared():

@@ -82,6 +82,7 @@ WRITES = {
     ("POST", "/classes/{class_id}/restore"): {},
     ("POST", "/classes/{class_id}/merge"): {"json": {"into": 0}},
     ("PATCH", "/settings"): {"json": {"title": "another"}},
+    ("POST", "/backups"): {},
     ("POST", "/uploads"): {"params": {"what": "items", "name": "more.csv"}, "content": "text\nmore\n"},
     ("POST", "/review/items/{item}/correction"): {"json": {"answer": 0, "seen": 0}},
     ("POST", "/review/items/{item}/undo"): {"json": {"seen": 1}},

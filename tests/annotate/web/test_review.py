@@ -1,4 +1,4 @@
-"""The owner's API: who may what, two reviewers at one item, a correction that survives kill -9, uploads, settings."""
+"""The owner's API: who may what, two reviewers at one item, a correction that survives kill -9, uploads."""
 
 import csv
 import io
@@ -10,7 +10,6 @@ from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.plan import live_plan
 from shortlist.annotate.live.trainer import Trainer
 from shortlist.annotate.project.people import People
-from shortlist.annotate.project.project import read_settings
 
 from ..running import Caller, Server, free_port
 
@@ -133,27 +132,6 @@ def finished(owner, reply):
         time.sleep(0.01)
         found = owner.get(f"/api/v1/uploads/{found['id']}").json()
     return found
-
-
-def test_settings_are_stored_and_the_share_of_gold_changes_at_once(make_site):
-    site = make_site(items=4, gold=2)
-    owner = site.admin()
-    assert owner.get("/api/v1/settings").json()["policy"] == "uniform"
-    changed = owner.patch("/api/v1/settings", json={"gold_every": 2, "overlap": 3, "title": "Birds"}).json()
-    assert (changed["gold_every"], changed["overlap"], changed["restart"]) == (2, 3, False)
-    assert site.app.state.services.queue.leases.gold_every == 2
-    ada = site.annotator("ada")
-    assert not owner.patch("/api/v1/settings", json={"size": 5}).json()["restart"]
-    assert len(ada.post("/api/v1/next", json={}).json()["questions"][0]["shortlist"]) == 5, "at once"
-    assert owner.patch("/api/v1/settings", json={"policy": "adaptive"}).json()["restart"]
-    stored = read_settings(site.project.folder)
-    assert (stored.title, stored.gold_every, stored.overlap, stored.live["policy"]) == ("Birds", 2, 3, "adaptive")
-    assert stored.live["mistakes"]
-    assert owner.patch("/api/v1/settings", json={"size": 4, "overlap": 1}).json()["restart"]
-    live = read_settings(site.project.folder).live
-    assert (live["size"], live["mistakes"], live["policy"]) == (4, False, "adaptive"), "a model's lists follow"
-    assert owner.patch("/api/v1/settings", json={"overlap": 0}).status_code == 422
-    assert owner.patch("/api/v1/settings", json={"policy": "uniform"}).json()["policy"] == "uniform"
 
 
 def test_classes_are_merged_retired_and_restored(make_site):

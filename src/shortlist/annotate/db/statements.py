@@ -3,7 +3,21 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import BindParameter, Integer, Table, Update, bindparam, case, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Integer,
+    Table,
+    Update,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from shortlist.annotate.db.class_map import ENDED_IDS, ended_classes, read_class_map
 from shortlist.annotate.db.quick import Quick, Row, Runs
@@ -19,10 +33,13 @@ _LAST_RANK = select(func.max(slots.c.rank))
 STANDING = (answers.c.kind.in_(("answer", "typed")), answers.c.attempt == questions.c.attempt)
 """An answer, picked or typed, that was not taken back, as conditions on `answers` joined to `questions`: an undo begins
 a new attempt."""
+NO_UNDO = text("answers.kind <> 'undo'")
+"""In the words of the index `answers_once`, for statements that go from a question to its answers: without them SQLite
+does not use it, and reads all answers there are."""
 _REFUSED = (
     select(questions.c.shortlist, questions.c.probabilities, questions.c.served_at, answers.c.class_id, answers.c.kind)
     .join(answers, answers.c.question_id == questions.c.id)
-    .where(questions.c.slot_id == bindparam("slot"), *STANDING)
+    .where(questions.c.slot_id == bindparam("slot"), NO_UNDO, *STANDING)
 )
 _CHANGE = bindparam("change", type_=Integer)
 _PENDING, _STATE = items.c.pending + _CHANGE, items.c.state

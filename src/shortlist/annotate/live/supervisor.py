@@ -32,17 +32,15 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 
 class Supervisor:
-    """Watches one trainer and what it publishes."""
+    """Watches one trainer and what it publishes; without a plan there is nothing to train."""
 
-    def __init__(self, project: Project, plan: LivePlan) -> None:
-        self.project, self.plan = project, plan
-        with project.store.read() as connection:
-            kind_of(connection)
-        self.folder = project.live
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        self.chooser = LiveChooser(self.folder, plan)
-        self.chooser.refresh()
+    def __init__(self, project: Project, plan: LivePlan | None) -> None:
+        self.project, self.folder = project, project.live
+        self.plan: LivePlan | None = None
+        self.chooser: LiveChooser | None = None
         self.trainer: subprocess.Popen[bytes] | None = None
+        self._trained_by: LivePlan | None = None
+        self._started = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="live", daemon=True)
         self._again_at, self._backoff = 0.0, BACKOFF[0]
@@ -50,28 +48,48 @@ class Supervisor:
         self.trains: bool | None = None
         """Whether this one trains; None: not known yet."""
         self._read_up_to = 0
+        self.change(plan)
 
     def start(self) -> None:
-        """Start the thread, which starts the trainer."""
-        self._thread.start()
+        """Start the thread, which starts the trainer; where there is no plan yet, as soon as there is one."""
+        self._started = True
+        if self.plan is not None and not self._thread.is_alive():
+            self._thread.start()
+
+    def change(self, plan: LivePlan | None) -> None:
+        """Train and choose by this plan from now on; until its first publication, by what was published last."""
+        chooser = None
+        if plan is not None:
+            with self.project.store.read() as connection:
+                kind_of(connection)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            chooser = LiveChooser(self.folder, plan)
+            chooser.refresh()
+        self.plan, self.chooser = plan, chooser
+        if self._started:
+            self.start()
 
     def stop(self) -> None:
         """End the thread and the trainer, waiting a few seconds for each at the most."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(PATIENCE)
-        if self.trainer is not None:
-            _end(self.trainer)
+        self._end_trainer()
         self._claim.end()
 
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
-                self._look(self._claim.ours())
-                if self.trains:
-                    self._supervise()
-                    self._report()
-                if self.chooser.refresh():
+                plan, chooser = self.plan, self.chooser
+                if plan is not self._trained_by:
+                    self._end_trainer()
+                    self._trained_by, self._again_at, self._backoff = plan, 0.0, BACKOFF[0]
+                if plan is not None:
+                    self._look(self._claim.ours())
+                    if self.trains:
+                        self._supervise(plan)
+                        self._report()
+                if chooser is not None and chooser.refresh():
                     self._backoff = BACKOFF[0]
             except Exception as error:  # a full disk or a database that is away for a while must not end the loop
                 print(f"live: {type(error).__name__}: {error}".splitlines()[0][:300], file=sys.stderr)
@@ -88,10 +106,13 @@ class Supervisor:
             self._read_up_to = history.stat().st_size if history.exists() else 0
             return
         print("live: another server trains this project's model; this one takes in what it publishes", file=sys.stderr)
+        self._end_trainer()
+
+    def _end_trainer(self) -> None:
         if self.trainer is not None:
             _end(self.trainer)
 
-    def _supervise(self) -> None:
+    def _supervise(self, plan: LivePlan) -> None:
         """Start the trainer, and again when it has died: at first soon, then ever later."""
         if self.trainer is not None and self.trainer.poll() is None:
             return
@@ -99,10 +120,9 @@ class Supervisor:
             return
         self._again_at = time.monotonic() + self._backoff
         self._backoff = min(2 * self._backoff, BACKOFF[1])
-        if self.trainer is not None:
-            _end(self.trainer)
+        self._end_trainer()
         command = [sys.executable, "-m", "shortlist.annotate.live.trainer", str(self.project.folder)]
-        command.append(json.dumps(self.plan.to_dict()))
+        command.append(json.dumps(plan.to_dict()))
         self.trainer = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, **THREADS})
 
     def _report(self) -> None:
@@ -138,11 +158,8 @@ def _end(trainer: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def supervising(project: Project, plan: LivePlan | None) -> Iterator[Supervisor | None]:
-    """A supervisor that is stopped in the end; None where there is nothing to train."""
-    if plan is None:
-        yield None
-        return
+def supervising(project: Project, plan: LivePlan | None) -> Iterator[Supervisor]:
+    """A supervisor that is stopped in the end."""
     supervisor = Supervisor(project, plan)
     try:
         yield supervisor

@@ -15,7 +15,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,8 @@ class Saved:
     missing: list[str] = field(default_factory=list)
 
 
-def write_backup(project: Project, out: Path) -> Saved:
-    """Write the backup, readable by its owner only.
+def write_backup(project: Project, out: Path, *, secrets: bool = True) -> Saved:
+    """Write the backup, readable by its owner only; without `secrets`, nothing in it lets anybody in.
 
     A file that is gone or cannot be read is left out and named: it is the answers that cannot be replaced.
     """
@@ -64,15 +64,17 @@ def write_backup(project: Project, out: Path) -> Saved:
     saved = Saved()
     with private_file(out) as written, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("backup.json", json.dumps(FORMAT))
-        archive.write(project.folder / SETTINGS, SETTINGS)
-        archive.write(project.folder / SECRET, SECRET)
+        kept = project.settings if secrets else replace(project.settings, database=None)  # which may hold a password
+        archive.writestr(SETTINGS, json.dumps(asdict(kept)))
+        if secrets:
+            archive.write(project.folder / SECRET, SECRET)
         if words := instructions_of(project):
             archive.writestr(INSTRUCTIONS, words)
         with suppress(FileNotFoundError):
             archive.writestr(SCORES, (project.folder / SCORES).read_bytes())
         with project.store.read() as connection:
             for table in tables():
-                saved.rows += _dump(connection, table, archive)
+                saved.rows += _dump(connection, table, archive, empty=table is credentials and not secrets)
             files = select(Item.name, Item.file).where(Item.file.is_not(None)).order_by(Item.id)
             for name, file in connection.execute(files):
                 try:
@@ -84,9 +86,9 @@ def write_backup(project: Project, out: Path) -> Saved:
     return saved
 
 
-def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile) -> int:
+def _dump(connection: Connection, table: Table, archive: zipfile.ZipFile, empty: bool) -> int:
     count = 0
-    statement = select(table).order_by(*table.primary_key.columns)
+    statement = select(table).order_by(*table.primary_key.columns).limit(0 if empty else None)
     with archive.open(f"tables/{table.name}.jsonl", "w", force_zip64=True) as file:
         for row in connection.execute(statement, execution_options={"yield_per": _BATCH}).mappings():
             file.write(json.dumps(dict(row)).encode() + b"\n")
@@ -147,7 +149,8 @@ def _refuse_bombs(archive: zipfile.ZipFile, source: Path) -> None:
         )
 
 
-def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
+def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes | None]:
+    """The settings and the secret; a backup without one gets a new one."""
     try:
         head = json.loads(archive.read("backup.json"))
         if head.get("format") != FORMAT["format"] or head.get("revision") not in READABLE:
@@ -155,7 +158,8 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes]:
             raise InputError(
                 f"{source}: expected a backup of revision {known}, got {found}: was it made by a newer Shortlist?"
             )
-        return parse_settings(archive.read(SETTINGS).decode(), source), archive.read(SECRET)
+        secret = archive.read(SECRET) if SECRET in archive.namelist() else None
+        return parse_settings(archive.read(SETTINGS).decode(), source), secret
     except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
             raise
@@ -273,14 +277,14 @@ def _keep_backing_up(project: Project, schedule: Schedule, stop: threading.Event
             LOGGER.error("a backup failed", extra={"fields": fields})
 
 
-def back_up(project: Project, keep: int) -> Path:
-    """Write one backup beside the others and remove the oldest beyond `keep`."""
+def back_up(project: Project, keep: int | None) -> Path:
+    """Write one backup beside the others and remove the oldest beyond `keep`; None: all are kept."""
     folder = project.folder / BACKUPS
     folder.mkdir(mode=0o700, exist_ok=True)
     out = folder / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.zip"
     saved = write_backup(project, out)
     if saved.missing:
         LOGGER.error("a backup lacks files", extra={"fields": {"missing": len(saved.missing)}})
-    for old in sorted(folder.glob("*.zip"))[:-keep]:
+    for old in [] if keep is None else sorted(folder.glob("*.zip"))[:-keep]:
         old.unlink(missing_ok=True)
     return out

@@ -23,7 +23,7 @@ from shortlist.annotate.db.store import Store, first_line, sqlite_url
 from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.score import read_score
 from shortlist.annotate.project.stats import Stats
-from shortlist.annotate.queue.chooser import Chooser, UniformChooser
+from shortlist.annotate.queue.chooser import Chooser, Current, UniformChooser
 from shortlist.annotate.queue.pinned import Pinned
 from shortlist.annotate.queue.queue import Queue
 from shortlist.annotate.queue.ways import Comparing
@@ -119,13 +119,18 @@ class Project:
 
     def queue(self, chooser: Chooser | None = None, **options: Any) -> Queue:
         """The queue, with uniform shortlists unless another chooser is given."""
+        chooser, typing = self.lists(chooser)
+        return Queue(self.store, Current(chooser), gold_every=self.settings.gold_every, typing=typing, **options)
+
+    def lists(self, chooser: Chooser | None) -> tuple[Chooser, bool]:
+        """What chooses the lists by the settings, around `chooser` if given; and whether classes may be typed."""
         typing = chooser is not None if self.settings.typing is None else self.settings.typing
         chooser = chooser or UniformChooser(self.settings.size)
         if self.settings.pinned is not None:
             chooser = Pinned(chooser, self.settings.pinned)
         if self.settings.compare:
             chooser, typing = Comparing(chooser), True
-        return Queue(self.store, chooser, gold_every=self.settings.gold_every, typing=typing, **options)
+        return chooser, typing
 
     def with_settings(self, changes: Mapping[str, Any]) -> Settings:
         """The settings with these changed, checked."""
@@ -134,6 +139,10 @@ class Project:
     def store_settings(self, settings: Settings) -> None:
         """Write the settings down; this open project has them from now on, others when they are opened."""
         _write_private(self.folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+        self.take_settings(settings)
+
+    def take_settings(self, settings: Settings) -> None:
+        """Have these settings from now on: another process wrote them down."""
         object.__setattr__(self, "settings", settings)
 
     def status(self) -> dict[str, Any]:

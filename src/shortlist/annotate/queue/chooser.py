@@ -131,3 +131,11 @@ class Around:
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
         """As the other does."""
         return self.chooser.asks_again(num_classes, refused)
+
+
+class Current(Around):
+    """The chooser of now: another takes its place when the settings change, even while questions are asked."""
+
+    def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
+        """As the other's."""
+        return self.chooser.choose(item, num_classes, refused, seed)

@@ -220,7 +220,7 @@ class Queue:
             raise Conflict("stale_attempt", f"question {question['id']} is at attempt {question['attempt']}")
         if given.kind == "typed":
             self._may_type(connection, answer)
-        elif answer is None and not question["shortlist"]:
+        elif given.kind == "answer" and answer is None and not question["shortlist"]:
             raise Invalid("nothing_shown", "no classes were shown: type one, or skip the item")
         elif answer is not None and answer not in question["shortlist"]:
             raise Invalid("not_shown", f"class {answer} is not on the shortlist of question {question['id']}")

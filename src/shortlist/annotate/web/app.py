@@ -13,11 +13,13 @@ from shortlist.annotate.db.writer import Writer
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.stats import Stats
+from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.queue.search import ClassSearch
 from shortlist.annotate.web import views
 from shortlist.annotate.web.api import (
     admin,
     answering,
+    backups,
     classes,
     data,
     health,
@@ -27,6 +29,7 @@ from shortlist.annotate.web.api import (
     review,
     search,
     session,
+    settings,
     uploads,
 )
 from shortlist.annotate.web.api.access import Services
@@ -35,11 +38,12 @@ from shortlist.annotate.web.board import Board, Rate
 from shortlist.annotate.web.dispatch import Dispatch, invalid, refusal
 from shortlist.annotate.web.guard import Guard
 from shortlist.annotate.web.limits import Limits
+from shortlist.annotate.web.tuning import Follower, Live, Tuning
 from shortlist.annotate.web.uploads import Uploads
 from shortlist.errors import InputError
 
 API = "/api/v1"
-ROUTES = (session, answering, notes, search, media, identity, admin, data, review, classes, uploads)
+ROUTES = (session, answering, notes, search, media, identity, admin, data, review, classes, uploads, settings, backups)
 """The modules of the API."""
 
 
@@ -51,12 +55,15 @@ def create_app(
     public_url: str | None = None,
     board: Board | None = None,
     clock: Callable[[], float] = time.time,
+    live: Live | None = None,
+    chooser: Chooser | None = None,
     **queue_options: Any,
 ) -> FastAPI:
-    """The app with its services; `queue_options` are those of `Queue`."""
+    """The app with its services; lists are those of `live`, else of `chooser`; the rest are options of `Queue`."""
     limits, people, board = limits or Limits(), People(project, clock), board or Board()
     auth = Auth(project, people, board)
-    queue = project.queue(clock=clock, **queue_options)
+    live = live or Follower(project, None, chooser)
+    queue = project.queue(live.chooser, clock=clock, **queue_options)
     app = FastAPI(
         title="Shortlist annotation",
         version="1",
@@ -68,6 +75,7 @@ def create_app(
     app.state.services = Services(
         project=project,
         queue=queue,
+        tuning=Tuning(project, live, queue),
         search=ClassSearch(project.store, queue.chooser),
         people=people,
         auth=auth,

@@ -20,12 +20,12 @@ from shortlist.annotate.project.alone import alone
 from shortlist.annotate.project.backup import Schedule, backing_up, read_period
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.queue.chooser import Chooser
 from shortlist.annotate.web.app import create_app
 from shortlist.annotate.web.board import Board
 from shortlist.annotate.web.damage import DamageSearch
 from shortlist.annotate.web.limits import is_address
 from shortlist.annotate.web.logs import start_logging
+from shortlist.annotate.web.tuning import Live, Tuning, watching
 from shortlist.annotate.web.workers import Workers, told_of
 from shortlist.errors import InputError
 
@@ -179,25 +179,26 @@ def serve(
     gc.freeze()  # what is here by now stays: modules, routes, statements
     gc.enable()
     with supervising(project, live) as supervisor, backing_up(project, backups):
-        if supervisor is not None:
-            supervisor.start()
+        supervisor.start()
         if workers > 1:
-            Workers(project, listener, workers, told_of(address, live)).run()
+            with watching(Tuning(project, supervisor).look):
+                Workers(project, listener, workers, told_of(address, supervisor)).run()
         else:
-            run_app(project, address, listener, None if supervisor is None else supervisor.chooser)
+            run_app(project, address, listener, supervisor)
 
 
 def run_app(
     project: Project,
     address: Address,
     listener: socket.socket,
-    chooser: Chooser | None,
+    live: Live,
     board: Board | None = None,
 ) -> None:
     """Answer on `listener` in this process until told to stop."""
     start_logging()
-    app = create_app(project, tls=address.secure, public_url=address.public_url, board=board, chooser=chooser)
-    make_server(app, address).run(sockets=[listener])
+    app = create_app(project, tls=address.secure, public_url=address.public_url, board=board, live=live)
+    with watching(app.state.services.tuning.look):
+        make_server(app, address).run(sockets=[listener])
 
 
 def _end(signum: int, frame: object) -> None:

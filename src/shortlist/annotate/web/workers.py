@@ -9,27 +9,30 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.web.board import Board
 from shortlist.annotate.web.logs import LOGGER
+from shortlist.annotate.web.tuning import Live
 
 LOOK_SECONDS = 0.1
 STOP_SECONDS = 8.0
 AGAIN_SECONDS = 1.0
+Told = Callable[[], dict[str, Any]]
 WORKER = "shortlist.annotate.web.worker"
 
 
 class Workers:
     """The children of a server."""
 
-    def __init__(self, project: Project, listener: socket.socket, count: int, told: dict[str, Any]) -> None:
+    def __init__(self, project: Project, listener: socket.socket, count: int, told: Told) -> None:
         self.board = Board.shared(count)
-        self._listener, self._told = listener, {**told, "workers": count, "folder": str(project.folder)}
+        self._listener, self._told = listener, told
+        self._always = {"workers": count, "folder": str(project.folder)}
         self._children: list[subprocess.Popen[bytes] | None] = [None] * count
         self._begun = [0.0] * count
 
@@ -64,13 +67,13 @@ class Workers:
             LOGGER.error("a worker ended", extra={"fields": {"worker": row, "exit": dead.returncode}})
         assert self.board.handle is not None  # it is shared
         handles = (self._listener.fileno(), self.board.handle)
-        told = json.dumps({**self._told, "row": row, "handles": handles})
+        told = json.dumps({**self._told(), **self._always, "row": row, "handles": handles})
         command = [sys.executable, "-m", WORKER, told]
         self._begun[row] = time.monotonic()
         self._children[row] = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=handles)
 
 
-def told_of(address: Any, live: LivePlan | None) -> dict[str, Any]:
-    """What a worker is told, as JSON can say it."""
+def told_of(address: Any, live: Live) -> Told:
+    """What a worker is told when it starts, as JSON can say it: the plan is that of now."""
     place = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(address).items()}
-    return {"address": place, "live": None if live is None else live.to_dict()}
+    return lambda: {"address": place, "live": None if live.plan is None else live.plan.to_dict()}

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from shortlist.annotate.db.class_map import ClassMap, read_class_map
 from shortlist.annotate.db.schema import NO_CLASS, Annotator, Answer, Correction, Item, Note, Question, Slot
-from shortlist.annotate.db.statements import STANDING, class_names
+from shortlist.annotate.db.statements import NO_UNDO, STANDING, class_names
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.review.corrections import standing
 
@@ -124,7 +124,7 @@ def _about_an_answer(wanted: Filter, classes: ClassMap) -> list[ColumnElement[bo
 def _said(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether somebody said something of the kind about the item; the slots lead there, by their index."""
     joined = and_(Slot.item_id == Item.id, Question.slot_id == Slot.id, Answer.question_id == Question.id)
-    return exists().where(joined, *conditions)
+    return exists().where(joined, NO_UNDO, *conditions)
 
 
 def _several() -> ColumnElement[bool]:
@@ -163,7 +163,7 @@ def _answers(connection: Connection, ids: Sequence[int], classes: ClassMap) -> d
         .join_from(Slot, Question, Question.slot_id == Slot.id)
         .join(Answer, Answer.question_id == Question.id)
         .join(Annotator, Annotator.id == Question.annotator_id)
-        .where(Slot.item_id.in_(ids), *STANDING)
+        .where(Slot.item_id.in_(ids), NO_UNDO, *STANDING)
         .order_by(Answer.id)
     )
     found = defaultdict(list)
@@ -222,8 +222,9 @@ def _asked(connection: Connection, item_id: int) -> list[dict[str, Any]]:
         .join_from(Slot, Question, Question.slot_id == Slot.id)
         .join(Answer, Answer.question_id == Question.id)
         .join(Annotator, Annotator.id == Question.annotator_id)
-        .where(Slot.item_id == item_id)
     )
+    said = connection.execute(statement.where(Slot.item_id == item_id, NO_UNDO)).all()
+    taken_back = connection.execute(statement.where(Answer.supersedes.in_([row.id for row in said]))).all()
     return [
         {
             **_NO_EVENT,
@@ -232,7 +233,7 @@ def _asked(connection: Connection, item_id: int) -> list[dict[str, Any]]:
             "stands": row.kind != "undo" and row.attempt == row.now,
             "id": row.id,
         }
-        for row in connection.execute(statement)
+        for row in (*said, *taken_back)
     ]
 
 

@@ -25,6 +25,7 @@ from shortlist.annotate.web.auth import Auth, Principal
 from shortlist.annotate.web.board import Board, Rate
 from shortlist.annotate.web.limits import Limits
 from shortlist.annotate.web.logs import LOGGER
+from shortlist.annotate.web.tuning import Tuning
 from shortlist.annotate.web.uploads import Uploads
 
 _bearer = HTTPBearer(auto_error=False, description="a program's token")
@@ -37,6 +38,7 @@ class Services:
 
     project: Project
     queue: Queue
+    tuning: Tuning
     search: ClassSearch
     people: People
     auth: Auth

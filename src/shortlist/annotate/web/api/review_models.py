@@ -197,15 +197,19 @@ class AskedAgain(BaseModel):
 
 
 class SettingsOut(BaseModel):
-    """What the owner can change. `restart`: the policy and the size change when the server is started again."""
+    """What is in force. `epsilon`, `names` and `score` are about a model that chooses lists."""
 
     title: str
     size: int
     overlap: int
     gold_every: int
     policy: str
-    typing: bool | None
-    restart: bool
+    epsilon: float
+    names: bool
+    score: bool
+    typing: bool
+    compare: bool
+    pinned: str | None
 
 
 class SettingsIn(In):
@@ -216,6 +220,26 @@ class SettingsIn(In):
     overlap: Annotated[int, Field(ge=1, le=100)] | None = None
     gold_every: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     policy: Literal["uniform", "top", "adaptive", "information"] | None = None
+    epsilon: Annotated[float, Field(ge=0, le=1, description="share of uniform lists among the model's")] | None = None
+    names: Annotated[bool, Field(description="texts: the names of the classes choose the first lists")] | None = None
+    score: Annotated[bool, Field(description="score the model by a sample that it does not learn from")] | None = None
+    typing: Annotated[bool, Field(description="a class that is not on the list may be typed")] | None = None
+    compare: Annotated[bool, Field(description="ask by full lists, by search and by shortlists")] | None = None
+    pinned: Annotated[str, Field(max_length=500, description="the class on every list; empty: none")] | None = None
+
+
+class BackupRow(BaseModel):
+    """A backup in the folder `backups` of the project, on the server."""
+
+    name: str
+    bytes: int
+    at: float
+
+
+class CheckOut(BaseModel):
+    """What is wrong, one line each; nothing: the project is sound."""
+
+    problems: list[str]
 
 
 class UploadOut(BaseModel):

@@ -16,6 +16,7 @@ export async function start({ refresh }) {
   at("upload-what").addEventListener("input", () => {
     at("upload-file").multiple = at("upload-what").value === "media";
     at("upload-columns").hidden = at("upload-what").value !== "items";
+    at("upload-all").hidden = at("upload-what").value === "media";
   });
   at("upload").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -52,6 +53,7 @@ function address(step, file) {
     if (at("upload-text").value) wanted.set("text_column", at("upload-text").value);
     if (at("upload-item").value) wanted.set("item_column", at("upload-item").value);
   }
+  if (!step && at("upload-strict").checked) wanted.set("strict", "true");
   return `/uploads${step}?${wanted}`;
 }
 
@@ -93,7 +95,7 @@ async function read() {
   if (what === "media") return media(files);
   if (what === "label-studio") {
     const kind = files[0].name.toLowerCase().endsWith(".csv") ? "csv" : "json";
-    return report("were added", { ...(await send("POST", `/import/label-studio?kind=${kind}`, files[0])), more_skipped: 0 });
+    return report("were added", { ...(await send("POST", `/import/label-studio?kind=${kind}&strict=${at("upload-strict").checked}`, files[0])), more_skipped: 0 });
   }
   let found = await send("POST", address("", files[0]), files[0]);
   while (found.state === "running") {

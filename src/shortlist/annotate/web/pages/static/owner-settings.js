@@ -1,37 +1,77 @@
-// Settings, and the log of what owners and reviewers did.
-import { ApiError, call } from "./api.js";
+// Settings, backups, and the log of what owners and reviewers did.
+import { ApiError, call, send } from "./api.js";
 import { at, element } from "./dom.js";
+import { count } from "./figures.js";
 
-const FIELDS = { title: "set-title", policy: "set-policy", size: "set-size", overlap: "set-overlap", gold_every: "set-gold" };
+const FIELDS = { title: "set-title", policy: "set-policy", size: "set-size", overlap: "set-overlap", gold_every: "set-gold", pinned: "set-pinned",
+  typing: "set-typing", compare: "set-compare", names: "set-names", score: "set-score", epsilon: "set-epsilon" };
+let before = {}; // the fields as they were filled: only what was changed is sent
+
+const valueOf = (field) => (field.type === "checkbox" ? field.checked : field.type === "number" ? field.valueAsNumber : field.value);
+const values = () => Object.fromEntries(Object.entries(FIELDS).map(([name, id]) => [name, valueOf(at(id))]));
+const when = (seconds) => new Date(1000 * seconds).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" });
 
 export async function start({ refresh }) {
+  const { names } = await call("GET", "/classes");
+  at("set-pinned").append(...names.map((name) => element("option", {}, name)));
   fill(await call("GET", "/settings"));
-  await log();
+  await Promise.all([log(), backups()]);
+  at("set-policy").addEventListener("change", reveal);
   at("settings").addEventListener("submit", async (event) => {
     event.preventDefault();
-    const wanted = Object.fromEntries(Object.entries(FIELDS).map(([name, id]) => [name, at(id).type === "number" ? at(id).valueAsNumber : at(id).value]));
-    try {
-      const now = await call("PATCH", "/settings", wanted);
-      fill(now);
-      at("settings-said").textContent = now.restart ? "Saved. Start the server again for the new lists." : "Saved.";
+    const wanted = Object.fromEntries(Object.entries(values()).filter(([name, value]) => value !== before[name]));
+    await saying("settings-said", "not saved", async () => {
+      fill(await call("PATCH", "/settings", wanted));
       await Promise.all([log(), refresh()]);
-    } catch (error) {
-      at("settings-said").textContent = error instanceof ApiError ? error.message : "No connection: not saved.";
-    }
+      return "Saved.";
+    });
   });
+  at("back-up").addEventListener("click", () => saying("backup-said", "no backup was made", async () => {
+    const made = await send("POST", "/backups");
+    await Promise.all([log(), backups()]);
+    return `Backed up: ${made.name}`;
+  }));
+  at("check").addEventListener("click", () => saying("backup-said", "nothing was looked at", async () => {
+    const { problems } = await send("GET", "/check");
+    return problems.length ? [`${count(problems.length)} problems:`, ...problems.slice(0, 20)].join("\n") : "No damage found.";
+  }));
+}
+
+async function saying(place, failed, act) {
+  at(place).textContent = "…";
+  try {
+    at(place).textContent = await act();
+  } catch (error) {
+    at(place).textContent = error instanceof ApiError ? error.message : `No connection: ${failed}.`;
+  }
 }
 
 function fill(now) {
-  for (const [name, id] of Object.entries(FIELDS)) at(id).value = now[name];
+  for (const [name, id] of Object.entries(FIELDS)) {
+    if (at(id).type === "checkbox") at(id).checked = now[name];
+    else at(id).value = now[name] ?? "";
+  }
+  before = values();
+  reveal();
+}
+
+function reveal() {
+  at("set-model").hidden = at("set-model").disabled = at("set-policy").value === "uniform";
+}
+
+async function backups() {
+  const rows = await owners(call("GET", "/backups"));
+  at("backups").replaceChildren(...rows.slice(0, 10).map((one) => element("li", {}, `${one.name}, ${when(one.at)}, ${count(Math.ceil(one.bytes / 1000))} kB`)));
 }
 
 async function log() {
-  try {
-    const rows = await call("GET", "/audit?limit=100");
-    at("audit").replaceChildren(...rows.map((one) => element("tr", {},
-      element("td", {}, new Date(1000 * one.at).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" })),
-      element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${one.subject}`))));
-  } catch (error) {
-    if (error.status !== 403) throw error; // a reviewer does not see it
-  }
+  const rows = await owners(call("GET", "/audit?limit=100"));
+  at("audit").replaceChildren(...rows.map((one) => element("tr", {}, element("td", {}, when(one.at)),
+    element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${one.subject}`))));
 }
+
+// A reviewer does not see these.
+const owners = (request) => request.catch((error) => {
+  if (error.status !== 403) throw error;
+  return [];
+});

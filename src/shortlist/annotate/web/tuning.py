@@ -1,0 +1,125 @@
+"""Settings that change while the server runs: in force here at once, in its other processes when they see the file."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from shortlist.annotate.live.chooser import LiveChooser
+from shortlist.annotate.live.items import check_live
+from shortlist.annotate.live.plan import LivePlan, live_plan
+from shortlist.annotate.live.supervisor import POLL_SECONDS
+from shortlist.annotate.project.project import SETTINGS, Project, Settings, read_settings
+from shortlist.annotate.queue.chooser import Chooser, Current
+from shortlist.annotate.queue.queue import Queue
+from shortlist.annotate.web.logs import LOGGER
+
+LOOK_SECONDS = 0.5
+
+
+class Live(Protocol):
+    """A model that chooses lists: the supervisor that trains it, or a follower of what another process trains."""
+
+    @property
+    def plan(self) -> LivePlan | None:
+        """What it does now; None: chance chooses the lists."""
+
+    @property
+    def chooser(self) -> Chooser | None:
+        """Chooses the lists by the plan."""
+
+    def change(self, plan: LivePlan | None) -> None:
+        """Go on by another plan."""
+
+
+class Follower:
+    """Takes in what another process trains and publishes."""
+
+    def __init__(self, project: Project, plan: LivePlan | None, chooser: Chooser | None = None) -> None:
+        self._project = project
+        self.plan, self.chooser = plan, chooser
+        if chooser is None:
+            self.change(plan)
+
+    def change(self, plan: LivePlan | None) -> None:
+        """Choose by this plan from now on."""
+        self.plan, self.chooser = plan, None if plan is None else LiveChooser(self._project.live, plan)
+
+    def refresh(self) -> None:
+        """Take in a newer publication."""
+        if isinstance(self.chooser, LiveChooser):
+            self.chooser.refresh()
+
+
+class Tuning:
+    """The settings of a running server; `queue` None: of a process that asks nobody anything."""
+
+    def __init__(self, project: Project, live: Live, queue: Queue | None = None) -> None:
+        self.project, self.live, self.queue = project, live, queue
+        self._lock = threading.RLock()
+        self._seen = self._stamp()
+
+    def change(self, changes: dict[str, Any], plan: LivePlan | None) -> None:
+        """Store changed settings and go by them from now on; with a plan that cannot be followed, nothing changes."""
+        with self._lock:
+            settings = self.project.with_settings(changes)
+            if plan != self.live.plan:
+                check_live(self.project, plan)
+                settings = self.project.with_settings({**changes, "live": None if plan is None else plan.to_dict()})
+                self.live.change(plan)
+            self.project.store_settings(settings)
+            self._seen = self._stamp()
+            self._tune()
+
+    def look(self) -> None:
+        """Go by what another process has stored, if it has."""
+        with self._lock:
+            if self._stamp() == self._seen:
+                return
+            self._seen = self._stamp()
+            before, now = self.project.settings, read_settings(self.project.folder)
+            self.project.take_settings(now)
+            if _lists(now) != _lists(before):  # else what `serve` was told stays in force
+                self.live.change(live_plan(now))
+            self._tune()
+
+    def _tune(self) -> None:
+        if self.queue is None:
+            return
+        chooser, self.queue.typing = self.project.lists(self.live.chooser)
+        assert isinstance(self.queue.chooser, Current)  # as `Project.queue` made it
+        self.queue.chooser.chooser = chooser
+        self.queue.leases.gold_every = self.project.settings.gold_every
+
+    def _stamp(self) -> int:
+        return (self.project.folder / SETTINGS).stat().st_mtime_ns
+
+
+def _lists(settings: Settings) -> tuple[Any, ...]:
+    return settings.live, settings.size, settings.overlap
+
+
+@contextmanager
+def watching(*look: Any, seconds: float = LOOK_SECONDS) -> Iterator[None]:
+    """Calls each of these again and again, by a thread, until the block ends."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(seconds):
+            for one in look:
+                try:
+                    one()
+                except Exception as error:  # a disk that is away for a while must not end the thread
+                    LOGGER.error("something could not be read", extra={"fields": {"error": str(error)[:300]}})
+                    stop.wait(1.0)
+
+    threading.Thread(target=watch, name="watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def following(follower: Follower) -> Any:
+    """Takes in each publication."""
+    return watching(follower.refresh, seconds=POLL_SECONDS)
