@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import zipfile
 
 import pytest
 from sqlalchemy import insert, select
@@ -165,6 +166,24 @@ def test_files_come_in_and_classes_change(run_project, person):
     owner.press("Enter")
     owner.page.locator("#settings-said", has_text="Saved.").wait_for()
     owner.page.locator("#audit tr", has_text="change settings").wait_for()
+    assert owner.page.locator("#set-model").is_hidden(), "chance chooses the lists"
+    owner.page.select_option("#set-policy", "adaptive")
+    owner.page.select_option("#set-pinned", "exchange rate")
+    owner.page.uncheck("#set-score")
+    owner.page.get_by_role("button", name="Save").locator("visible=true").click()
+    owner.page.wait_for_function("() => document.querySelectorAll('#audit tr').length > 1")
+    owner.page.locator("#settings-said", has_text="Saved.").wait_for()
+    owner.page.reload()
+    owner.page.wait_for_selector("#audit tr")
+    assert owner.page.input_value("#set-pinned") == "exchange rate"
+    assert (owner.page.input_value("#set-policy"), owner.page.is_checked("#set-score")) == ("adaptive", False)
+    owner.page.get_by_role("button", name="Look for damage").click()
+    owner.page.locator("#backup-said", has_text="No damage found.").wait_for()
+    owner.page.get_by_role("button", name="Back up on the server").click()
+    owner.page.locator("#backups li", has_text=".zip").wait_for()
+    with owner.page.expect_download() as download:
+        owner.page.get_by_role("link", name="Download a backup").click()
+    assert zipfile.is_zipfile(download.value.path())
     with site.project.store.read() as connection:
         names = dict(connection.execute(select(LabelClass.name, LabelClass.merged_into)).all())
     assert names["top up failed"] == 2
