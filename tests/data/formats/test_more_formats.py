@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 
 import numpy as np
@@ -51,11 +52,33 @@ def test_an_excel_workbook(tmp_path):
     assert data.class_names == ("3",)
     number = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3"><v>42</v></c>')
     assert load(_workbook(tmp_path / "t.xlsx", number)).train.x == ["my card", "42"]
+    nowhere = re.sub(r' r="[AC]?\d"', "", SHEET.replace('<c r="C3"/>', "<c/>"))
+    assert load(_workbook(tmp_path / "t.xlsx", nowhere)).train.x == ["my card", "lost card"]
     (tmp_path / "bad.xlsx").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not an Excel workbook, or is damaged"):
         load(tmp_path / "bad.xlsx")
     with pytest.raises(InputError, match="plain workbook"):
         load(_workbook(tmp_path / "t.xlsx", "<!DOCTYPE x>" + SHEET))
+
+
+def test_the_first_sheet_is_the_one_that_people_see_first(tmp_path):
+    """Sheets may be moved about: their files keep their numbers."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    for target in ("worksheets/sheet2.xml", "/xl/worksheets/sheet2.xml"):
+        path = _workbook(tmp_path / "t.xlsx", "<damaged")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("xl/worksheets/sheet2.xml", SHEET)
+            sheets = '<sheet name="b" r:id="r2"/><sheet name="a" r:id="r1"/>'
+            archive.writestr(
+                "xl/workbook.xml", f'<workbook xmlns="{main}" xmlns:r="{links}"><sheets>{sheets}</sheets></workbook>'
+            )
+            archive.writestr(
+                "xl/_rels/workbook.xml.rels",
+                f'<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/><Relationship Id="r2" '
+                f'Target="{target}"/></Relationships>',
+            )
+        assert load(path).train.x == ["my card", "lost card"]
 
 
 def _saved(folder, values, labels, column="text"):

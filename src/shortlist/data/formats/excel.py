@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 from shortlist.errors import InputError
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+WORKBOOK, LINKS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+SHEET_LINK = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 LARGEST = 1 << 30
 """Bytes that one part may have when unpacked."""
 
@@ -20,12 +22,9 @@ def read_excel(path: Path) -> dict[str, list[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            sheets = sorted((n for n in names if re.fullmatch(r"xl/worksheets/sheet\d+\.xml", n)), key=_number)
-            if not sheets:
-                raise InputError(f"{path} holds no sheet")
             texts = _shared(_part(archive, "xl/sharedStrings.xml", path)) if "xl/sharedStrings.xml" in names else []
-            rows = _rows(_part(archive, sheets[0], path), texts)
-    except (zipfile.BadZipFile, ElementTree.ParseError, IndexError, ValueError) as error:
+            rows = _rows(_part(archive, _first_sheet(archive, path), path), texts)
+    except (zipfile.BadZipFile, ElementTree.ParseError, IndexError, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is not an Excel workbook, or is damaged: {error}") from error
@@ -36,6 +35,22 @@ def read_excel(path: Path) -> dict[str, list[Any]]:
     if len(set(header.values())) != len(header):
         raise InputError(f"{path} names a column twice: {', '.join(header.values())}")
     return {name: [row.get(column) for row in rows[1:]] for column, name in header.items()}
+
+
+def _first_sheet(archive: zipfile.ZipFile, path: Path) -> str:
+    """The part that holds the first sheet as people see them; where the workbook does not say, the lowest number."""
+    names = archive.namelist()
+    if WORKBOOK in names and LINKS in names:
+        files = {link.get("Id"): link.get("Target", "") for link in _part(archive, LINKS, path)}
+        for sheet in _part(archive, WORKBOOK, path).iter(f"{MAIN}sheet"):
+            target = files.get(sheet.get(SHEET_LINK), "")
+            part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+            if part in names:
+                return part
+    sheets = sorted((n for n in names if re.fullmatch(r"xl/worksheets/sheet\d+\.xml", n)), key=_number)
+    if not sheets:
+        raise InputError(f"{path} holds no sheet")
+    return sheets[0]
 
 
 def _part(archive: zipfile.ZipFile, name: str, path: Path) -> ElementTree.Element:
@@ -64,9 +79,9 @@ def _rows(root: ElementTree.Element, texts: list[str]) -> list[dict[str, Any]]:
     """Column letters -> value, row by row."""
     rows = []
     for line in root.iter(f"{MAIN}row"):
-        cells = {}
-        for cell in line.findall(f"{MAIN}c"):
-            column = re.sub(r"\d", "", cell.get("r") or "")
+        cells: dict[str, Any] = {}
+        for place, cell in enumerate(line.findall(f"{MAIN}c")):  # a cell that does not say where it stands is the next
+            column = re.sub(r"\d", "", cell.get("r") or "") or f"cell {place}"
             cells[column] = _value(cell, texts)
         rows.append(cells)
     return rows
