@@ -136,6 +136,7 @@ def test_images_of_a_table_by_any_column_and_of_any_size(tmp_path):
         assert "--image-column" in str(runs[0].exception)
         assert "--image-size 32" in str(runs[1].exception)
         assert json.loads(runs[2].stdout)["classes"] == 3
+        assert json.loads(runs[2].stdout).get("clarity") is None, "names say nothing about images"
 
 
 @pytest.mark.parametrize(

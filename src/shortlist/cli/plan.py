@@ -95,8 +95,8 @@ def plan(
         typer.echo(f"- {line}")
 
 
-def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float]:
-    """The items, how many classes there are, and how clear the names of the classes are."""
+def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
+    """The items, how many classes there are, and how clear the names of the classes are, where items are texts."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.policies import clarity
@@ -115,8 +115,8 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
     unnamed = [name for name in dataset.class_names if name not in found]
     if unnamed:
         raise InputError(f"{names}: class {unnamed[0]!r} of {data} is missing")
-    texts = list(dataset.train.x) if dataset.kind == "text" else []  # names say nothing about anything else
-    return dataset, len(found), clarity(texts, found)
+    texts = list(dataset.train.x) if dataset.kind == "text" else []
+    return dataset, len(found), clarity(texts, found) if texts else None  # names say nothing about anything else
 
 
 def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:

@@ -120,7 +120,8 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
         if isinstance(value, int | float) and not math.isnan(value):  # so a workbook holds the text 42
             value = str(value)
         words = isinstance(value, str)
-        problem = None if words else f"the {column} is {type(value).__name__}, expected text"
+        wanted = "a path" if as_path else "text"
+        problem = None if words else f"the {column} is {type(value).__name__}, expected {wanted}"
         if as_path and words and not (path.parent / value).resolve().is_relative_to(path.parent.resolve()):
             problem = f"the image {value[:80]!r} is outside of the table's folder {path.parent}"
         yield Source(
