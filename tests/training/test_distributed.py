@@ -57,19 +57,17 @@ def test_batches_must_be_cut_equally():
         prepare(blobs(), RunConfig(batch_size=15), engine=CPU, group=Processes(0, 2))
 
 
-def test_the_command_under_torchrun(tmp_path):
+def test_the_command_under_torchrun(shortlist, tmp_path):
     """Both processes train, the first alone prints and writes; the result is the single process's."""
     data = blobs(count=200, shape=(1, 8, 8))
     np.savez(tmp_path / "own.npz", x=data.train.x, y=data.train.y, x_test=data.test.x, y_test=data.test.y)
-    words = ["-m", "shortlist", "train", str(tmp_path / "own.npz"), "--size", "2", "--method", "rc", "--epochs", "2"]
+    words = ["train", str(tmp_path / "own.npz"), "--size", "2", "--method", "rc", "--epochs", "2"]
     words += ["--device", "cpu", "--batch-size", "64", "--json", "--out"]
-    runs = []
-    for name, start in (("two", [*TORCHRUN, *words]), ("one", [sys.executable, *words])):
-        done = subprocess.run(
-            [*start, str(tmp_path / name)], capture_output=True, text=True, env=environment(), timeout=300, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        runs.append(json.loads(done.stdout))  # one object: one process printed
+    command = [*TORCHRUN, "-m", "shortlist", *words, str(tmp_path / "two")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    printed = (done.stdout, shortlist(*words, tmp_path / "one").out)
+    runs = [json.loads(out) for out in printed]  # one object: one process printed
     assert runs[0]["risk"] == pytest.approx(runs[1]["risk"], rel=1e-4)
     assert sorted(p.name for p in (tmp_path / "two").iterdir()) == sorted(p.name for p in (tmp_path / "one").iterdir())
     with (
