@@ -1,5 +1,6 @@
 """`shortlist annotate` without a project: what is found in a file, who may ask, and what is made of it."""
 
+import csv
 import http.client
 import io
 import json
@@ -105,6 +106,36 @@ def sender(beginning: Beginning):
         return client.post(f"/api/begin/{path}", content=content, headers={**key, "X-Name": quote(name)}).json()
 
     return send
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_table_as_spreadsheets_save_it_elsewhere(tmp_path, mark):
+    """With semicolons or tabs, quotes, a byte order mark and Windows' ends of lines."""
+    rows = ["Nachricht", "Thema"], ["Karte weg; was nun, bitte?", "lost card"], ['der "Kurs"\tsteht', "exchange rate"]
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=mark).writerows([*rows, *[[f"Frage {i}, noch offen", ""] for i in range(10)]])
+    beginning = Beginning(look_at, lambda path, wishes: {"made": path.read_text()}, lambda: None)
+    send = sender(beginning)
+    found = send("file", b"\xef\xbb\xbf" + out.getvalue().encode(), "Fragen.csv")
+    assert (found["columns"], found["rows"], found["classes"]) == (
+        ["Nachricht", "Thema"],
+        12,
+        ["exchange rate", "lost card"],
+    )
+    made = csv.reader(io.StringIO(send("make", b"{}")["made"]))
+    assert [next(made) for _ in range(3)] == list(rows)
+    beginning.close()
+
+
+def test_a_refusal_calls_the_file_as_its_owner_does():
+    beginning = Beginning(look_at, lambda path, wishes: {}, lambda: None)
+    send = sender(beginning)
+    name = "my texts.csv"
+    for content in (b"", "Größe\n".encode("cp1252")):
+        message = send("file", content, name)["message"]
+        assert message.startswith(name), message
+        assert "/" not in message
+    beginning.close()
 
 
 def test_pictures_in_a_zip_and_folders_that_are_classes(tmp_path):

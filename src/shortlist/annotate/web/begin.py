@@ -4,6 +4,7 @@ Its address holds a token, after the #, which no log sees; the page sends it wit
 be this machine's: a page elsewhere whose name was made to point here has another one.
 """
 
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shortlist.annotate.problems import Forbidden, Invalid, Problem, TooLarge, Unauthorized
 from shortlist.annotate.web import views
 from shortlist.annotate.web.api.begin_models import Wishes
+from shortlist.annotate.web.commas import put_commas
 from shortlist.annotate.web.dispatch import invalid, refusal
 from shortlist.annotate.web.guard import HEADERS
 from shortlist.annotate.web.received import MEDIA, place_of, top, unpack
@@ -50,6 +52,7 @@ class Beginning:
         self._folder = TemporaryDirectory(prefix="shortlist-upload-")
         self._sent = Path(self._folder.name)
         self._found: Path | None = None
+        self._name = ""
 
     def close(self) -> None:
         """Remove what was uploaded."""
@@ -77,6 +80,9 @@ class Beginning:
                 found = await act(request)
                 return JSONResponse(found.model_dump() if isinstance(found, BaseModel) else found)
             except InputError as error:
+                # nobody who chose a file in the browser knows where it lies here, or by which name
+                where = re.compile(rf"{re.escape(self._folder.name)}/[^/\s]+/(items/)?(\S+?)(: | |$)")
+                error.args = (where.sub(lambda found: f"{self._name or found[2]}{found[3]}", str(error)),)
                 return refusal(error)
 
         return handle
@@ -85,12 +91,14 @@ class Beginning:
         """Take a file, whose name is in the header X-Name; after the last of several, look at them."""
         name = unquote(request.headers.get("x-name", ""))
         place, count = (_number(request, word) for word in ("place", "of"))
+        self._name = name if count == 1 else ""
         if place == 0:
             self._sent = Path(mkdtemp(dir=self._folder.name))
         pictures, ending = self._sent / "items", Path(name).suffix.lower()
         path = self._sent / f"items{ending}" if count == 1 and ending not in MEDIA else place_of(name, pictures)
         if path is not None:
             await self._store(request, path)
+            await run_in_threadpool(put_commas, path)
         if place < count - 1:
             return {}
         if ending == ".zip" and path is not None:

@@ -118,6 +118,8 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
 at("text-column").addEventListener("change", () => look());
 at("label-column").addEventListener("change", () => look(true));
 at("classes").addEventListener("input", () => {
+  notice(null);
+  at("counted").textContent = say("begin_counted", { count: count(new Set(wishes().classes).size) });
   clearTimeout(timer);
   timer = setTimeout(look, 500);
 });

@@ -5,10 +5,13 @@ import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
 
 const SLOW_MS = 30_000;
+const FEW = 10; // sampled items: with fewer, a share says nothing yet
 let looked = 0;
 let worked = false;
 
 const figure = (name, value, more = "") => element("div", {}, element("dt", {}, name), element("dd", {}, value), ...(more ? [element("dd", { class: "more" }, more)] : []));
+
+const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
 export function start() {
   return async (status) => {
@@ -17,7 +20,8 @@ export function start() {
     at("bar").value = done;
     const { score, agreement } = status;
     const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}`)];
-    if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
+    if (score && score.items < FEW) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
+    else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
     if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `${count(Number(score.questions_for_a_point.toPrecision(1)))} questions`, "about"));
     rows.push(figure("Answers", count(status.answers), `${count(status.skips)} skipped`));
     rows.push(figure("Time spent", hours(status.hours), status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : ""));
@@ -30,7 +34,7 @@ export function start() {
     showCurve(status);
     at("sizes").hidden = !status.seconds_by_size.length;
     const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
-    at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, `${size} classes`), element("meter", { min: 0, max: most, value: s, "aria-label": `${size} classes` }), element("span", {}, `${seconds(s)} s`))));
+    at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
     if (Date.now() - looked > SLOW_MS || (status.answers > 0) !== worked) {
       looked = Date.now();
       await showWork(total - done);
@@ -40,10 +44,11 @@ export function start() {
 
 function showCurve(status) {
   const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
-  const points = status.measures.filter(({ name }) => name === named);
+  const early = named === "score" && status.score && status.score.items < FEW;
+  const points = early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
+    : early ? `No figure yet: it is scored by ${FEW} sampled items or more.` : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
