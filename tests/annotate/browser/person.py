@@ -130,4 +130,6 @@ class Person:
     def picture(self, name: str, **options: Any) -> None:
         """A screenshot for the docs, where SHORTLIST_SCREENSHOTS says so."""
         if folder := os.environ.get("SHORTLIST_SCREENSHOTS"):
+            gone = "() => !window.taken || getComputedStyle(taken).opacity === '0'"
+            self.page.wait_for_function(gone)  # what was decided before
             self.page.screenshot(path=Path(folder) / f"annotate-{name}.png", **options)
