@@ -151,6 +151,17 @@ def test_what_is_nearly_right_is_told_what_would_be(tmp_path):
         load(tmp_path / "latin.csv")
 
 
+def test_columns_that_are_nearly_named_right(tmp_path, caplog):
+    (tmp_path / "t.csv").write_text("item, text ,label\na,b,x\nc,d,y\n")
+    data = load(tmp_path / "t.csv")
+    assert (data.train.x, data.class_names, data.train.items.tolist()) == (["b", "d"], ("x", "y"), ["a", "c"])
+    assert caplog.text == ""
+    (tmp_path / "t.csv").write_text("text,Label,ITEM\nb,x,a\n")
+    assert load(tmp_path / "t.csv").train.y is None
+    assert "the column 'Label' is not read, as it is not named 'label': --label-column" in caplog.text
+    assert "the column 'ITEM' is not read, as it is not named 'item': --item-column" in caplog.text
+
+
 def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     (tmp_path / "t.csv").write_text("text,label\na b,Card lost\nc,card  lost\n nan,nan\n,x\n")
     data = load(tmp_path / "t.csv")

@@ -121,6 +121,7 @@ def _read_csv(path: Path, delimiter: str) -> Table:
                 if len(header) == 1 and mark != delimiter and mark in header[0]:
                     expected = "tabs, as in every .tsv" if delimiter == "\t" else "commas (tabs in a file named .tsv)"
                     raise InputError(f"{path}: its columns are separated by {name}, expected {expected}")
+            header = [name.strip() for name in header]  # a space after the comma is no part of a name
             if len(set(header)) != len(header):
                 raise InputError(f"{path} names a column twice: {', '.join(header)}")
             rows = []
@@ -208,6 +209,13 @@ def _require(table: Table, path: Path, name: str) -> None:
         raise InputError(f"{path} has no column {name!r} (its columns: {', '.join(table)})")
 
 
+def _tell_alike(table: Table, path: Path, name: str) -> None:
+    """Say that a column is nearly named as the one that is looked for."""
+    for other in table:
+        if other.strip().casefold() == name:
+            _LOG.warning("%s: the column %r is not read, as it is not named %r: --%s-column", path, other, name, name)
+
+
 def _texts(values: list[Any], path: Path) -> list[str]:
     texts = []
     for row, value in enumerate(values, 1):
@@ -228,6 +236,7 @@ def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
         _require(table, path, columns.label)
     name = columns.label or "label"
     if name not in table:
+        _tell_alike(table, path, name)
         return [None] * len(next(iter(table.values()), []))
     labels = [_label(value, path, row) for row, value in enumerate(table[name], 1)]
     # pandas writes whole numbers beside missing ones as 3.0 to a CSV: the class is 3 all the same
@@ -254,6 +263,7 @@ def item_names(table: Table, path: Path, column: str | None = None) -> list[str]
         _require(table, path, column)
     values = table.get(column or "item")
     if values is None:
+        _tell_alike(table, path, "item")
         return None
     items = [_label(value, path, row) for row, value in enumerate(values, 1)]
     if None in items:
