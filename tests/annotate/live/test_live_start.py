@@ -29,7 +29,7 @@ from shortlist.training import DataSource, Job, train
 from ..conftest import people
 from ..running import Caller, Server, free_port
 from ..test_annotate_commands import refused, run
-from .test_live import wait_for
+from .conftest import wait_for
 
 NAMES = [
     *("lost_card", "wrong_exchange_rate", "cancel_transfer", "change_pin", "top_up_failed", "verify_identity"),
