@@ -12,8 +12,8 @@ at the picture, thinks as long as the time model says (1 s, and 0.25 s a class l
 answers rightly. Two simulations, by the same loop with the same policy, sizes, penalty and features:
 - 20 at once (annotate_live_crowd.py): as many questions in hand, the same times to think, the same rule when to train.
 - in rounds (`shortlist label`): nobody in a hurry; each round of questions waits for all answers to the one before.
-Noise: at each cost, twice the standard error of the difference of the two means, from the spread of the runs on either
-side (at least one test digit of 360). Of eleven costs one in two such tables has one outside by chance.
+Noise: at each cost, twice the standard error of the difference of the two means, from the spread of the runs around the
+mean of their side (at least one test digit of 360). Of eleven costs one in two such tables has one outside by chance.
 Busy: texts of 77 classes, the trainer told to train as often as it may (half of the time). Control: no trainer.
 
 Figures: results/annotate_live.json (hardware, versions, commit and the load of the machine are in the file).
@@ -272,8 +272,10 @@ def compare(
     lives, others = (np.stack([at_cost(curve, "reads", grid) for curve in side]) for side in (live, simulated))
     rows: list[dict[str, Any]] = []
     for reads, one, other in zip(costs, lives.T, others.T, strict=True):
-        error = sum(max(float(side.std(ddof=1)), 1 / tested) ** 2 / len(side) for side in (one, other))
-        noise = 2 * float(np.sqrt(error))
+        # of both sides together: the spread of a few live runs alone is itself chance
+        squares = sum(float(np.square(side - side.mean()).sum()) for side in (one, other))
+        spread = max(float(np.sqrt(squares / (len(one) + len(other) - 2))), 1 / tested)
+        noise = 2 * spread * float(np.sqrt(1 / len(one) + 1 / len(other)))
         difference = float(one.mean() - other.mean())
         rows.append(
             {

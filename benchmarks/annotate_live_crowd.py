@@ -3,8 +3,7 @@
 People take the time of the time model, each in their own rhythm; what they are asked comes from the publication in
 hand, as in the app: its order (`Loop.hand_out`), a list chosen at hand-out, None asked again at once without the
 refused classes. The trainer trains when the loop says that enough answers wait (`Loop.batch_size`), and a training
-takes `lag` seconds of their time, in which nobody waits for it. With a fifth more answers it then looks which of them
-are hard to believe, which takes as long as two trainings; and it rests as long as it worked, as in the app.
+takes `lag` seconds of their time, in which nobody waits for it; then it rests as long as it worked, as in the app.
 """
 
 import heapq
@@ -27,8 +26,6 @@ from shortlist.policies.time_model import TimeModel, looked_at
 LAG = 0.1
 """Seconds from the answer that makes a training due to its publication in the server's hand, on digits."""
 EMPTY = 0.25
-DOUBT = 2
-"""Trainings that it takes to look for answers hard to believe."""
 
 
 @dataclass
@@ -85,44 +82,42 @@ def simulate_crowd(
     *,
     people: int,
     hold: int = 1,
-    lag: float | Sequence[float] = LAG,
+    lags: Sequence[tuple[float, float]] = ((LAG, LAG),),
     experts: Sequence[Expert] = (),
     questions: int | None = None,
 ) -> Curve:
     """Until nothing is left to ask, or that many questions.
 
-    `hold`: questions in one hand, once the start is over. `lag`: of every training, or of one after another.
+    `hold`: questions in one hand, once the start is over. `lags`: of one training after another, the seconds until its
+    publication is in hand, and those that the trainer worked (it also looks for answers that are hard to believe).
     """
-    lags = [lag] if isinstance(lag, float) else lag
     loop = Loop(data.x, data.num_classes, settings, seed, experts)
     rng = np.random.Generator(np.random.PCG64([seed, 2]))
     app, points, waiting = App(loop), list[Point](), list[tuple[int, list[int], int]]()
     app.take_in(app.publication())
     coming: tuple[float, Any] | None = None
-    rested, doubted, hits = 0.0, 0, 0
+    rested, hits = 0.0, 0
     hands: list[list[tuple[int, list[int], int]]] = [[] for _ in range(people)]
     events = [(float(rng.uniform(0, 1)), who, False) for who in range(people)]
     heapq.heapify(events)
     while events and (questions is None or loop.state.questions < questions):
         now, who, answers = heapq.heappop(events)
         hand = hands[who]
+        if coming is not None and coming[0] <= now:  # it came before the answer, whose None is asked again at once
+            app.take_in(coming[1])
+            coming = None
         if answers:
             row, shown, answer = hand.pop(0)
             app.answer(row, shown, answer)
             waiting.append((row, shown, answer))
-        if coming is not None and coming[0] <= now:
-            app.take_in(coming[1])
-            coming = None
         if coming is None and waiting and now >= rested and (len(waiting) >= loop.batch_size() or not app.held):
-            took = lags[min(len(points), len(lags) - 1)]
+            lag, worked = lags[min(len(points), len(lags) - 1)]
             hits += sum(answer != NONE for _, _, answer in waiting)
             for row, shown, answer in waiting:
                 loop.record(np.array([row]), np.array([shown], np.int32), np.array([len(shown)]), np.array([answer]))
             waiting.clear()
             loop.retrain()
-            doubts = loop.state.questions - doubted >= doubted / 5
-            doubted = loop.state.questions if doubts else doubted
-            coming, rested = (now + took, app.publication()), now + 2 * took * (1 + DOUBT * doubts)
+            coming, rested = (now + lag, app.publication()), now + 2 * worked
             accuracy = float((loop.model.predict(data.x_test) == data.y_test).mean())
             resolved = float(loop.state.certain.mean())
             state = loop.state

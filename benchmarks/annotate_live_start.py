@@ -60,11 +60,20 @@ def live(names: bool, seconds: float, seed: int) -> tuple[Curve, dict[str, Any]]
     with tempfile.TemporaryDirectory(prefix="annotate-live-") as made:
         folder = Path(made) / "project"
         found = drive(make_project(folder, plan), "banking77", seed, seconds)
-        found["lags"] = [round(line["ended"] - line["begun"] + POLLS, 3) for line in history(folder)[1:]]
+        found["lags"] = lags_of(history(folder)[1:])  # the first line came before any answer
         with Project.open(folder) as project, project.store.read() as connection:
             answers = list(connection.execute(select(Answer.class_id).order_by(Answer.id)).scalars())
         found["picked"] = picked(np.array([answer is not None for answer in answers]))
         return live_curve(folder, seed), {"load_average": os.getloadavg(), **found}
+
+
+def lags_of(lines: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    """Of each training, the seconds to its publication and those that the trainer worked in all."""
+    worked = [line["worked"] for line in lines[1:]] + [lines[-1]["ended"] - lines[-1]["begun"]]
+    return [
+        (round(line["ended"] - line["begun"] + POLLS, 3), round(all_, 3))
+        for line, all_ in zip(lines, worked, strict=True)
+    ]
 
 
 def picked(hits: NDArray[np.bool_]) -> dict[str, float]:
@@ -72,12 +81,12 @@ def picked(hits: NDArray[np.bool_]) -> dict[str, float]:
     return {str(n): round(float(hits[:n].mean()), 3) for n in FIRST if n <= len(hits)}
 
 
-def simulated(names: bool, questions: int, seed: int, lags: list[float]) -> tuple[Curve, dict[str, Any]]:
+def simulated(names: bool, questions: int, seed: int, lags: list[tuple[float, float]]) -> tuple[Curve, dict[str, Any]]:
     """The same setting without a server."""
     data = loop_data(load("banking77"), size=FEATURES, seed=seed)
     plan = LivePlan(policy="adaptive", size=SIZE, seed=seed)
     experts = [names_expert(data.texts, data.class_names, data.x, seed=seed)] if names else []
-    how: dict[str, Any] = {"people": ROBOTS, "experts": experts, "questions": questions, "lag": lags}
+    how: dict[str, Any] = {"people": ROBOTS, "experts": experts, "questions": questions, "lags": lags}
     curve = simulate_crowd(data, plan.loop_settings(), seed, **how)
     asked, hits = curve.column("questions"), curve.column("hits")
     return curve, {"picked": {str(n): round(float(np.interp(n, asked, hits) / n), 3) for n in FIRST if n <= asked[-1]}}

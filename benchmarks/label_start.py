@@ -37,6 +37,7 @@ from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation.curves import at_cost, summarise
 from shortlist.policies.simulation.economy import GOLD, aware
+from shortlist.policies.simulation.journal import Journal
 from shortlist.policies.simulation.simulate import Curve, Start, full_labels, run_loop
 
 RESULTS = Path(__file__).parent.parent / "results" / "label_start_banking77.json"
@@ -97,7 +98,7 @@ def scores_like_a_poor_model(y: NDArray[np.int64], num_classes: int, seed: int) 
     return overconfident
 
 
-def run(data: LoopData, seeds: int, wanted: str | None, jobs: int) -> dict[str, Any]:
+def run(data: LoopData, seeds: int, wanted: str | None, jobs: int, folder: Path | None) -> dict[str, Any]:
     settings = LoopSettings(
         policy=Policy("adaptive", max_size=SIZE["banking77"]), l2=L2["banking77"], retrain_every=1000
     )
@@ -106,10 +107,20 @@ def run(data: LoopData, seeds: int, wanted: str | None, jobs: int) -> dict[str, 
     ways = [way for way in known if wanted is None or way in (BASE, *wanted.split(";"))]
     _work.update(data=data, settings=settings, starts=known)  # what the processes are born with
     curves: dict[str, list[Curve]] = {}
+    journal = None if folder is None else Journal(folder, {"settings": asdict(settings), "items": len(data.y)})
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        runs = pool.map(_of_a_process, *zip(*((way, seed) for way in ways for seed in range(seeds)), strict=True))
+        runs = {
+            (way, seed): old if journal is not None and (old := journal.of(way, seed)) else pool.submit(_run, way, seed)
+            for way in ways
+            for seed in range(seeds)
+        }
         for way in ways:
-            curves[way] = [next(runs) for _ in range(seeds)]
+            curves[way] = []
+            for seed in range(seeds):
+                found = runs[way, seed]
+                curves[way].append(found if isinstance(found, Curve) else found.result())
+                if journal is not None and not isinstance(found, Curve):
+                    journal.run(curves[way][-1])
             print(row(figures(curves[way], curves[BASE], full)), flush=True)
     return {
         "data": data.name,
@@ -130,7 +141,7 @@ def run(data: LoopData, seeds: int, wanted: str | None, jobs: int) -> dict[str, 
 _work: dict[str, Any] = {}
 
 
-def _of_a_process(way: str, seed: int) -> Curve:
+def _run(way: str, seed: int) -> Curve:
     return one_run(_work["data"], _work["settings"], way, seed, _work["starts"][way](seed))
 
 
@@ -206,6 +217,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", help="some starts, separated by ;")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, a process each")
+    parser.add_argument("--runs", type=Path, help="a folder that keeps every run: what it holds is not run again")
     parser.add_argument("--held-out", action="store_true", help="score on held-out training data, write nothing")
     parser.add_argument("--table", action="store_true", help="print the committed figures")
     options = parser.parse_args()
@@ -214,7 +226,7 @@ def main() -> None:
         return
     data = held_out("banking77") if options.held_out else loop_data(load("banking77"))
     started = time.perf_counter()
-    result = run(data, options.seeds, options.only, options.jobs)
+    result = run(data, options.seeds, options.only, options.jobs, options.runs)
     result["run_seconds"] = round(time.perf_counter() - started)
     print(table(result))
     if not options.held_out:

@@ -204,6 +204,7 @@ class Trainer:
             "temperature": self.loop.pool.temperature,
             "begun": begun,
             "ended": time.time(),
+            "worked": self.took,
         }
         score = self.loop.score()
         line["score"] = None if score is None else score.accuracy
