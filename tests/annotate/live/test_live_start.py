@@ -376,7 +376,7 @@ def test_a_renamed_class_keeps_its_scores_and_labels(make, tmp_path):
     project, _ = make(codes=True, **both(tmp_path))
     rename_class(project, 3, "something else")
     trainer, chooser = published(project)
-    assert hits(chooser) > 0.9
+    assert hits(chooser, range(3, COUNT, len(NAMES))) > 0.8
     assert trainer.loop.state.known.sum() == 12
     project.close()
 
