@@ -23,7 +23,7 @@ comma := ,
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 # without --no-compile pip compiles 20,000 modules, four in five of which nothing here ever imports; the others are
-# compiled by whoever imports them first, which must then be let to keep what it compiled
+# compiled by whoever imports them first, which must then be allowed to keep the result
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile -c $(CONSTRAINTS)
 # -v takes back the -q of pyproject.toml, so that the summary is the usual one; -rs says why tests skipped
