@@ -74,7 +74,7 @@ function show(found, anew) {
 // The server looks at them once the last is there.
 async function upload(files) {
   if (uploading || !files.length) return;
-  uploading = true;
+  busy(true);
   await attempt(async () => {
     let found = null;
     for (const [place, file] of files.entries()) {
@@ -90,7 +90,13 @@ async function upload(files) {
     at("wishes").hidden = false;
   });
   if (!at("notice").hidden) at("read").textContent = "";
-  uploading = false;
+  busy(false);
+}
+
+// Meanwhile no other file is chosen: its name would stand there, and this one's rows below it.
+function busy(now) {
+  uploading = now;
+  for (const id of ["file", "whole"]) at(id).disabled = now;
 }
 
 // `anew`: another column was chosen, so its classes take the place of those in the box.
