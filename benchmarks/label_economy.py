@@ -1,7 +1,7 @@
 """What model-chosen shortlists save: accuracy against reads and seconds on BANKING77, letter and digits.
 
-Measured on two x86 cores, 5 seeds (results/label_economy_*.json): 99 % of the full-label accuracy at 4.1 % of the reads
-and 11.5 % of the seconds on BANKING77, 5.3 % and 15.4 % on letter, 6.1 % and 17.7 % on digits.
+Measured on two x86 cores, 5 seeds (results/label_economy_*.json): 99 % of the full-label accuracy at 4.2 % of the reads
+and 11.5 % of the seconds on BANKING77, 5.2 % and 15.2 % on letter, 6.1 % and 17.7 % on digits.
 
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/label_economy.py banking77 --seeds 5
     python benchmarks/label_economy.py --table          # prints the committed figures
