@@ -63,7 +63,7 @@ function render() {
     present(question);
   }
   showProgress(progress, mine, pace.perMinute());
-  if (shown !== before) toTop();
+  if (shown !== before) requestAnimationFrame(toTop);
 }
 
 // Somebody who skipped the last item, or has to wait for others, must not read that all is done.

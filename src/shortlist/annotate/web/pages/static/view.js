@@ -42,8 +42,8 @@ export function showQuestion(question, choose) {
   return essence(item);
 }
 
-// After a list longer than the screen, the next item would be out of sight. Last of all: it makes the browser lay the page
-// out, which is then done once, and before the next frame is due.
+// After a list longer than the screen, the next item would be out of sight. Called within a frame: it makes the browser lay
+// the page out, which the frame does anyway; before, with a long list, it was done twice.
 export function toTop() {
   scrollTo(0, 0);
   at("choices").scrollTop = 0;
