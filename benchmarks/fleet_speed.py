@@ -147,7 +147,7 @@ def peak() -> float:
 def profile(data: Dataset, runs: int) -> None:
     """Where the time of a step goes, kernel by kernel."""
     fleet = fleet_of(build_tasks(data, configs(data.name, runs)), Engine(device="cuda").resolve(10**9))
-    fleet._load(*fleet._orders(0))
+    fleet._load(fleet._draw(0))
     for _ in range(3):
         fleet._step()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:

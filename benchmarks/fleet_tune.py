@@ -35,8 +35,8 @@ from shortlist.training.fleet.kernels.nvrtc import compiled
 from shortlist.training.fleet.lenet.batch import resident_moments
 from shortlist.training.fleet.lenet.layout import N1, ROWS2_BACK, Tiles
 from shortlist.training.fleet.lenet.lenet import LeNetFleet
-from shortlist.training.fleet.resnet.layout import TILES, Conv
-from shortlist.training.fleet.resnet.resnet import Normed, ResNetFleet
+from shortlist.training.fleet.resnet.layout import TILES, Conv, Normed
+from shortlist.training.fleet.resnet.resnet import ResNetFleet
 
 B, REPEATS = 256, 10
 CONVS = [

@@ -58,7 +58,7 @@ def test_unknown_methods_suggest_the_nearest():
         ("crdpll", {"ramp": 2.0}, "ramp of crdpll: expected 0 to 1, got 2.0"),
         ("teacher", {"temperature": 0}, "temperature of teacher: expected above 0, got 0"),
         ("teacher", {"decay": 1.0}, "decay of teacher: expected 0 to below 1, got 1.0"),
-        ("teacher", {"pull": 1.5}, "pull of teacher: expected 0 to 1, got 1.5"),
+        ("teacher", {"pull": -0.5}, "pull of teacher: expected at least 0, got -0.5"),
         ("teacher", {"ramp": float("nan")}, "ramp of teacher: expected 0 to 1, got nan"),
     ],
 )

@@ -17,7 +17,7 @@ from shortlist.training.augment import PADDING, STAY, draw_moves, move_images
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.prepared import prepare
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import change_images, draw_changes, objective_of, two_views
+from shortlist.training.views import change_images, draw_changes, draw_shares, objective_of, two_views
 
 CPU = Engine(device="cpu").resolve(1)
 
@@ -108,19 +108,31 @@ def plain_loop(data: Dataset, config: RunConfig, decay: float) -> nn.Module:
         moves = torch.tensor(STAY, dtype=torch.uint8).repeat(n, 1)
         if config.augment:
             moves = draw_moves(n, data.flips, generator(config.seed, "augment", epoch))
+        apart = config.augment and method.apart
+        teacher_moves = draw_moves(n, data.flips, generator(config.seed, "teacher", epoch)) if apart else moves
         changes = draw_changes(n, *data.in_shape[1:], data.flips, generator(config.seed, "strong", epoch))
+        shares = draw_shares(n // B, generator(config.seed, "mix", epoch))
         for index in order[: n // B * B].split(B):
             x = images[feed.rows[index]]
             weak, strong = move_images(x, moves[index]).float(), change_images(x, changes[index])
+            own = float(shares[step % len(shares)]) if config.mix else 1.0
+            strong = torch.stack([own * strong[i] + (1 - own) * strong[i - 1] for i in range(B)])
             with torch.no_grad():
-                said = teacher(weak)
+                said = teacher(move_images(x, teacher_moves[index]).float())
             logits = model.train()(torch.cat([weak, strong]) if config.strong else weak)
             batch = replace(feed.batch(index), teacher=said)
+            one_before = index[torch.arange(-1, B - 1)]
+            before = replace(feed.batch(one_before), teacher=said[torch.arange(-1, B - 1)])
             parts = logits.chunk(2) if config.strong else [logits]
+            risks = [method.objective(part, batch) for part in parts]
+            if config.mix:
+                risks[1] = own * risks[1] + (1 - own) * method.objective(parts[1], before)
             optimiser.param_groups[0]["lr"] = float(rates[step])
             optimiser.zero_grad()
-            (sum(method.objective(part, batch) for part in parts) / len(parts)).backward()
+            (sum(risks) / len(risks)).backward()
             optimiser.step()
+            if method.memory:
+                feed.renew(index, method.confidence(logits.detach()[:B], batch))
             kept = min(decay, (1 + step) / (10 + step))
             for ours, theirs in zip(teacher.state_dict().values(), model.state_dict().values(), strict=True):
                 if ours.is_floating_point():
@@ -129,12 +141,18 @@ def plain_loop(data: Dataset, config: RunConfig, decay: float) -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize(("augment", "strong"), [(True, True), (False, True), (True, False)])
-def test_a_run_is_the_plain_loop(digits, augment, strong):
-    options = {"decay": 0.5, "temperature": 0.7, "memory": 0.0}
-    config = RunConfig(
-        "teacher", options, size=4, model="lenet", epochs=2, batch_size=32, augment=augment, strong=strong
-    )
+@pytest.mark.parametrize(
+    ("views", "others"),
+    [
+        ({"augment": True, "strong": True}, {}),
+        ({"strong": True}, {"whole": 0.3}),
+        ({"augment": True}, {"apart": True}),
+        ({"augment": True, "strong": True, "mix": True}, {"apart": True, "memory": 0.4, "pull": 1.5}),
+    ],
+)
+def test_a_run_is_the_plain_loop(digits, views, others):
+    options = {"decay": 0.5, "temperature": 0.7, "memory": 0.0, **others}
+    config = RunConfig("teacher", options, size=4, model="lenet", epochs=2, batch_size=32, **views)
     run = prepare(digits, config, engine=CPU).run
     for _ in range(config.epochs):
         run.train_epoch()
@@ -145,7 +163,7 @@ def test_a_run_is_the_plain_loop(digits, augment, strong):
 
 def test_a_run_goes_on_bit_for_bit(digits):
     """Its teacher is part of what is saved."""
-    config = RunConfig("teacher", size=4, model="lenet", epochs=3, batch_size=32, augment=True, strong=True)
+    config = RunConfig("teacher", size=4, model="lenet", epochs=3, batch_size=32, augment=True, strong=True, mix=True)
     whole, first, second = (prepare(digits, config, engine=CPU).run for _ in range(3))
     first.train_epoch()
     second.load_state_dict({name: tensor.clone() for name, tensor in first.state_dict().items()}, 1)
@@ -162,3 +180,10 @@ def test_only_images_have_views(digits):
     rows = replace(digits, train=replace(digits.train, x=digits.train.x.reshape(96, -1).astype("float32")))
     with pytest.raises(InputError, match="augmentation is for images"):
         prepare(rows, RunConfig(size=4, strong=True), engine=CPU)
+
+
+def test_only_strong_views_are_mixed_and_not_by_methods_that_compare_views(digits):
+    with pytest.raises(InputError, match="mix: expected strong views"):
+        RunConfig(size=4, mix=True)
+    with pytest.raises(InputError, match="mix: method 'crdpll' compares the views of an item"):
+        prepare(digits, RunConfig("crdpll", size=4, model="lenet", strong=True, mix=True), engine=CPU)

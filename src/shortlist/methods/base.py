@@ -55,11 +55,25 @@ class Batch:
     """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient."""
     progress: Tensor | None = None
     """(...) how much of the training is done, from 0 to 1; None where there is no training."""
+    own: Tensor | None = None
+    """(...) the share of each item in its strong view, where the rest is that of the item before it; None: all."""
 
     @property
     def candidates(self) -> Tensor:
         """(..., B, K) the classes still possible."""
         return candidates(self.shown, self.answer)
+
+    def before(self) -> Self:
+        """The same with the item before it in the place of each, the last in that of the first."""
+        return replace(
+            self,
+            shown=self.shown.roll(1, -2),
+            answer=self.answer.roll(1, -1),
+            weight=None if self.weight is None else self.weight.roll(1, -1),
+            confidence=None if self.confidence is None else self.confidence.roll(1, -2),
+            inclusion=None if self.inclusion is None else self.inclusion.roll(1, -1),
+            teacher=None if self.teacher is None else self.teacher.roll(1, -2),
+        )
 
     def mean(self, values: Tensor, counted: Tensor | None = None) -> Tensor:
         """(...) the weighted mean of (..., B) values; in a distributed run over the batch of all processes.
@@ -94,6 +108,8 @@ class Method(ABC):
     """Whether protocol `paper` feeds it the None part only."""
     refresh: Refresh = "never"
     """Of the class, or by its options of one instance."""
+    apart: bool = False
+    """Whether the averaged weights that teach see a crop of their own, instead of the network's weak view."""
 
     @property
     def teacher(self) -> float | None:

@@ -27,13 +27,15 @@ class Teacher(Method):
 
     Args:
         temperature: below 1 the teacher is sharpened.
-        pull: a, the share of the consistency.
+        pull: a, the weight of the consistency; above 1 it is stronger than in RC and PRODEN.
         confident: where the largest q (or w) is below this, a is 0.
         ramp: the share of the training in which a rises to `pull`.
         decay: by step, of the averaged weights; 0: the network is its own teacher, by its pass on the weak view.
         memory: m; 0 for none.
         fresh: whether the w that is learned includes the q of the same step; else it is the one of the epoch before.
             Without a memory that is the q of the epoch before: with a decay of 0 and a temperature of 1, PRODEN.
+        whole: the share of the teacher's belief in all classes, those ruled out among them, in what is learned.
+        apart: whether the teacher sees a crop of its own, instead of the network's weak view.
     """
 
     name = "teacher"
@@ -45,6 +47,8 @@ class Teacher(Method):
     decay: float = 0.99
     memory: float = 0.5
     fresh: bool = True
+    whole: float = 0.0
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -52,7 +56,9 @@ class Teacher(Method):
         for name in ("decay", "memory"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} of teacher: expected 0 to below 1, got {getattr(self, name)}")
-        for name in ("pull", "confident", "ramp"):
+        if not self.pull >= 0:
+            raise InputError(f"pull of teacher: expected at least 0, got {self.pull}")
+        for name in ("confident", "ramp", "whole"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} of teacher: expected 0 to 1, got {getattr(self, name)}")
         if self.memory or not self.fresh:
@@ -69,17 +75,23 @@ class Teacher(Method):
         target = self.confidence(logits.detach(), batch) if self.fresh else batch.confidence
         assert target is not None
         q = target.to(likely.dtype)
+        if self.whole:
+            believed = torch.softmax(self._source(logits.detach(), batch), -1)
+            q = torch.lerp(q, believed.to(q.dtype), self.whole)
         learned = (q * cross_entropy(logits)).sum(-1)
         return batch.mean(torch.lerp(likely, learned, self._share(q, batch)))
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
         """w, or q where there is no memory."""
-        source = logits if batch.teacher is None else batch.teacher
-        q = restricted_softmax(at_least_float32(source) / self.temperature, batch.candidates)
+        q = restricted_softmax(self._source(logits, batch), batch.candidates)
         if not self.memory:
             return q
         assert batch.confidence is not None
         return torch.lerp(q, batch.confidence.to(q.dtype), self.memory)
+
+    def _source(self, logits: Tensor, batch: Batch) -> Tensor:
+        """The teacher's logits, or the network's own, by the temperature."""
+        return at_least_float32(logits if batch.teacher is None else batch.teacher) / self.temperature
 
     def _share(self, q: Tensor, batch: Batch) -> Tensor:
         """(..., B) a of each item."""

@@ -47,6 +47,8 @@ class RunConfig:
     """Random crops with 4 pixels of padding, and flips where the dataset allows them."""
     strong: bool = False
     """Every image twice in a batch: as `augment` has it, and strongly changed (`training/views.py`)."""
+    mix: bool = False
+    """Strong views are mixed with those of other items (`training/views.py`)."""
     ema: float = 0.0
     """The decay by step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
     holdout: float = 0.0
@@ -75,6 +77,8 @@ class RunConfig:
         for name in ("momentum", "ema", "holdout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}: expected a number from 0 to below 1, got {getattr(self, name)}")
+        if self.mix and not self.strong:
+            raise InputError("mix: expected strong views, which are what is mixed")
         if self.keep == "best" and not self.holdout:
             raise InputError("keep best: expected a holdout above 0, by whose items the epoch is chosen")
 

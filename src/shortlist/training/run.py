@@ -25,7 +25,16 @@ from shortlist.training.distributed import Processes
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import COLUMNS, change_images, draw_changes, objective_of, two_views, views_of
+from shortlist.training.views import (
+    COLUMNS,
+    change_images,
+    confidence_of,
+    draw_changes,
+    draw_shares,
+    mix_strong,
+    objective_of,
+    two_views,
+)
 
 
 class Run:
@@ -88,6 +97,8 @@ class Run:
         self._moves = torch.tensor(STAY, dtype=torch.uint8, device=self.device).repeat(len(feed), 1)
         changed = len(feed) if config.strong else 0
         self._changes = torch.zeros(changed, COLUMNS, dtype=torch.int16, device=self.device)
+        self._teacher_moves = self._moves.clone() if method.apart else self._moves
+        self._shares = torch.ones(self.steps, device=self.device)
         self._span = torch.arange(self.batch_size, device=self.device)
         self._step_number = torch.zeros((), dtype=torch.int64, device=self.device)  # over all epochs
         self._risk = torch.zeros((), dtype=torch.float32, device=self.device)
@@ -120,10 +131,15 @@ class Run:
             self._order.copy_(order)
             if self.config.augment:
                 self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment")))
+                if self.method.apart:
+                    drawn = draw_moves(len(self.feed), self.flips, self._generator("teacher"))
+                    self._teacher_moves.copy_(drawn)
             if self.config.strong:
                 _, height, width = self.inputs.shape
                 changes = draw_changes(len(self.feed), height, width, self.flips, self._generator("strong"))
                 self._changes.copy_(changes)
+            if self.config.mix:
+                self._shares.copy_(draw_shares(self.steps, self._generator("mix")))
             if self.inputs.resident:
                 step = self._step if not self.engine.cuda_graph else self._captured()
                 for _ in range(self.steps):
@@ -168,13 +184,14 @@ class Run:
         index = self.group.slice(whole)
         if x is None:
             x = self.inputs.gather(self.feed.rows[index])
+        taught = self._taught(x, index)
         x = self._views(x, index)
         weak = x[: len(index)]
-        batch = replace(self.feed.batch(index), teacher=self._taught(weak), progress=self._progress())
+        batch = replace(self.feed.batch(index), teacher=taught, progress=self._progress(), own=self._own())
         self.flat.grad.zero_()
         risk, logits = self._forward(x, batch)
         risk.backward()  # type: ignore[no-untyped-call]
-        lr = self.rates[self._step_number.view(1)]  # an index without a dimension would wait for the device
+        lr = self.rates[self._step_number.view(1)]
         self.optimiser.step(self.flat.value, self.flat.grad, lr)
         self.average.step(self._averaged())
         self.teacher.step(self._averaged())
@@ -187,18 +204,27 @@ class Run:
         """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
         if self.config.strong:
             x = change_images(torch.cat([x, x]), two_views(self._moves[index], self._changes[index]))
+            if (own := self._own()) is not None:
+                mix_strong(x, own)
         elif self.config.augment:
             x = move_images(x, self._moves[index])
-        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+        return _laid_out(x)
 
     @torch.no_grad()
-    def _taught(self, x: Tensor) -> Tensor | None:
-        """What the teacher makes of the weak views."""
+    def _taught(self, x: Tensor, index: Tensor) -> Tensor | None:
+        """What the teacher makes of the items as it sees them."""
         if self._teaching is None:
             return None
+        if self.config.augment:
+            x = move_images(x, self._teacher_moves[index])
         with self._autocast():
-            logits = self._teaching(x)
+            logits = self._teaching(_laid_out(x))
         return at_least_float32(logits)
+
+    def _own(self) -> Tensor | None:
+        """The share of its own in each strong view of this step, where they are mixed."""
+        number = (self._step_number % self.steps).view(1)  # an index without a dimension would wait for the device
+        return self._shares[number].squeeze(0) if self.config.mix else None
 
     def _progress(self) -> Tensor:
         return self._step_number / (self.config.epochs * self.steps)
@@ -208,7 +234,7 @@ class Run:
         if self.method.refresh == "after":
             with self._autocast():
                 logits = self.network(x)
-        renewed = self.method.confidence_of_views(views_of(logits, batch), batch)
+        renewed = confidence_of(self.method, logits, batch)
         self.feed.renew(whole, self.group.gather(renewed))
 
     def _averaged(self) -> list[Tensor]:
@@ -258,6 +284,11 @@ class Run:
         self._restore(state)
         self._update_model()
         self.epoch = epoch
+
+
+def _laid_out(x: Tensor) -> Tensor:
+    """Images as convolutions like to read them."""
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 
 def _float_buffers(module: nn.Module) -> list[Tensor]:

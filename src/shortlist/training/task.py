@@ -18,6 +18,7 @@ from shortlist.training.answers import draw_labels
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Normalise
 from shortlist.training.method_check import check_method
+from shortlist.training.views import check_mixed
 
 
 @dataclass
@@ -90,6 +91,8 @@ def build_task(
     trained = labels.subset(kept) if len(held) else labels
     feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
     check_method(method, feed)
+    if config.mix:
+        check_mixed(method)
     feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels
     network = model or models.build(
         config.model,

@@ -8,6 +8,10 @@ was cut out,
     x' = brightness (contrast (saturation x + (1 - saturation) g) + (1 - contrast) m)
 
 Factors are drawn from 0.6 to 1.4. Images with one channel are their own grey, so that saturation leaves them alone.
+
+Strong views may be mixed (Zhang et al. 2018): s of the item's own and 1 - s of the one before it in the batch, with one
+s for a step, uniform from 0 to 1. What is minimised of them is then s times the objective of the items plus 1 - s times
+that of the items before them.
 """
 
 from dataclasses import replace
@@ -15,6 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
 from shortlist.training.augment import draw_moves, move_images
 
@@ -56,6 +61,25 @@ def change_images(x: Tensor, changes: Tensor) -> Tensor:
     return b * (c * (s * x + (1 - s) * grey(x)) + (1 - c) * mean)
 
 
+def draw_shares(count: int, generator: torch.Generator) -> Tensor:
+    """(count,) the share of its own in each item's strong view, for each step."""
+    return torch.rand(count, generator=generator)
+
+
+def mix_strong(x: Tensor, own: Tensor) -> None:
+    """Mix the strong views among inputs (..., 2 B, *shape), in place, by the shares `own` (...)."""
+    dim = own.dim()
+    strong = x.narrow(dim, x.shape[dim] // 2, x.shape[dim] // 2)
+    share = own.view(*own.shape, *(1,) * (x.dim() - dim))
+    strong.copy_(torch.lerp(strong.roll(1, dim).float(), strong.float(), share))
+
+
+def check_mixed(method: Method) -> None:
+    """Refuse a method that looks at its views side by side: a mixed one is of no single item."""
+    if type(method).objective_of_views is not Method.objective_of_views:
+        raise InputError(f"mix: method {method.name!r} compares the views of an item, which cannot be mixed ones")
+
+
 def _covered(centre: Tensor, side: Tensor, length: int) -> Tensor:
     """(B, length) which places lie in squares."""
     first = (centre - side // 2).unsqueeze(-1)
@@ -84,4 +108,14 @@ def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
     views = views_of(logits, batch)
     if method.teacher == 0:
         batch = replace(batch, teacher=views[0].detach())
-    return method.objective_of_views(views, batch)
+    if batch.own is None:
+        return method.objective_of_views(views, batch)
+    weak, strong = views
+    mixed = torch.lerp(method.objective(strong, batch.before()), method.objective(strong, batch), batch.own)
+    return (method.objective(weak, batch) + mixed) / 2
+
+
+def confidence_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
+    """(..., B, K) the confidences renewed from logits (..., views B, K); mixed views say nothing of an item."""
+    views = views_of(logits, batch)
+    return method.confidence_of_views(views if batch.own is None else views[:1], batch)

@@ -347,13 +347,13 @@ def run(errors: dict[str, float]) -> None:
     data = Dataset("digits", train, test, digits.class_names, "image", flips=True)
     base = RunConfig(size=5, model="lenet", epochs=1, batch_size=16, lr=0.02, seed=3)
     engine = Engine(device="cpu").resolve(1)
-    for method, ema, augment, strong in (
-        ("rc", 0.0, False, True),
-        ("proden", 0.9, True, False),
-        ("teacher", 0.9, True, True),
-        ("crdpll", 0.0, False, True),
+    for method, ema, views in (
+        ("rc", 0.0, {"strong": True}),
+        ("proden", 0.9, {"augment": True}),
+        ("teacher", 0.9, {"augment": True, "strong": True, "mix": True}),
+        ("crdpll", 0.0, {"strong": True}),
     ):
-        config = replace(base, method=method, ema=ema, augment=augment, strong=strong)
+        config = replace(base, method=method, ema=ema, **views)
         plain, kernels = prepare(data, config, engine=engine), prepare(data, config, engine=engine)
         kernels.run = KernelRun(build_task(data, config), Inputs(data.train.x, "cpu"), engine)
         one, other = fit(plain), fit(kernels)
@@ -412,13 +412,16 @@ def views(errors: dict[str, float]) -> None:
         )
         both = two_views(moves, changes)
         said = teach(index[last], moves[last])
-        logits = fleet.forward(torch.cat([index, index], 1), torch.ones(R), train=True, moves=both)
+        own = torch.tensor([0.3, 1.0])
+        logits = fleet.forward(torch.cat([index, index], 1), torch.ones(R), train=True, moves=both, own=own)
         if step == 0:  # the second sees what the first has left
             fleet.backward(slope)
             fleet.update(torch.tensor(LR))
         for i, net in enumerate(nets):
             seen = images[index[i]]
-            x = torch.cat([move_images(seen, moves[i]).float(), change_images(seen, changes[i])])
+            strong = change_images(seen, changes[i])
+            mixed = own[i] * strong + (1 - own[i]) * strong[torch.arange(-1, batch - 1)]
+            x = torch.cat([move_images(seen, moves[i]).float(), mixed])
             x = (x - mean[i].view(3, 1, 1)) / deviation[i].view(3, 1, 1)
             if i == R - 1:
                 errors[f"teacher step {step}"] = gap(said[0], teachers[i].eval()(x[:batch]).detach())
@@ -438,10 +441,10 @@ def views(errors: dict[str, float]) -> None:
     digits = load("digits")
     train = digits.train.take(range(16))
     data = Dataset("digits", train, None, digits.class_names, "image", flips=True)
-    base = RunConfig(size=5, model="lenet", epochs=2, batch_size=16, lr=0.02, strong=True)
+    base = RunConfig(size=5, model="lenet", epochs=2, batch_size=16, lr=0.02, strong=True, mix=True)
     configs = [
         base,
-        replace(base, method="teacher", seed=1, epochs=1, augment=True),
+        replace(base, method="teacher", seed=1, epochs=1, augment=True, method_options={"apart": True}),
         replace(
             base, method="teacher", seed=2, method_options={"decay": 0.5, "ramp": 0.7, "memory": 0.6}, augment=True
         ),

@@ -167,6 +167,23 @@ def test_teachers_with_a_memory(digits: Dataset) -> None:
     assert_twins(small, configs)
 
 
+def test_mixed_views_and_teachers_apart(digits: Dataset) -> None:
+    """A teacher with a crop of its own beside one without; one run ends early, one stands still at times."""
+    small = replace(digits, train=digits.train.take(range(200)), test=digits.test.take(range(50)), flips=True)  # type: ignore[union-attr]
+    lenet = replace(BASE, model="lenet", size=5, batch_size=32, strong=True, augment=True, mix=True)
+    configs = [
+        lenet,
+        replace(lenet, seed=1, method="teacher", method_options={"apart": True, "whole": 0.2}, epochs=3),
+        replace(lenet, seed=2, method="teacher", method_options={"pull": 1.5}, holdout=0.3),
+        replace(lenet, seed=3, method="rc", epochs=1),
+        replace(lenet, seed=4, method="proden"),
+        replace(lenet, seed=5, method="lw", protocol="paper"),
+        replace(lenet, seed=6, method="teacher", method_options={"apart": True}, mix=False),
+    ]
+    assert sorted(map(len, packs(configs))) == [1, 6]
+    assert_twins(small, configs)
+
+
 @pytest.mark.parametrize("strong", [False, True])
 def test_its_own_teacher_an_epoch_late_is_proden(digits: Dataset, strong: bool) -> None:
     small = replace(digits, train=digits.train.take(range(200)), test=None, flips=True)

@@ -9,8 +9,8 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.methods import METHODS, Method, Protocol
 from shortlist.training import RunConfig
 
-EXTRAS = ("aug", "strong", "ema", "keep")
-ADDED = ("ema", "strong", "keep")
+EXTRAS = ("aug", "strong", "ema", "keep", "mix")
+ADDED = ("ema", "strong", "keep", "mix")
 """Fields that a row of the ledger has only where they are true: older rows have none of them."""
 EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
@@ -42,6 +42,8 @@ class MethodVariant:
     """Whether a second, strongly changed view of every image is trained on."""
     keep: bool = False
     """Whether a run ends with the epoch that did best on held-out answers, instead of the last."""
+    mix: bool = False
+    """Whether strong views are mixed with those of other items."""
 
     @classmethod
     def parse(cls, text: str, protocol: Protocol = "fair") -> Self:
@@ -54,7 +56,9 @@ class MethodVariant:
                 raise unknown_name("addition to a method", extra, EXTRAS)
         if ":" in name:
             methods.find(name)  # a module of one's own that cannot be had is told of now
-        return cls(name, protocol, "aug" in extras, "ema" in extras, "strong" in extras, "keep" in extras)
+        if "mix" in extras and "strong" not in extras:
+            raise InputError(f"{text}: mix needs strong, whose views it mixes")
+        return cls(name, protocol, *(extra in extras for extra in ("aug", *ADDED)))
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -94,23 +98,24 @@ class MethodVariant:
     @property
     def text(self) -> str:
         """As `parse` reads it."""
-        present = zip(EXTRAS, (self.augment, self.strong, self.ema, self.keep), strict=True)
+        present = zip(EXTRAS, (self.augment, self.strong, self.ema, self.keep, self.mix), strict=True)
         return "+".join([self.name, *(extra for extra, there in present if there)])
 
     @property
     def title(self) -> str:
         """For tables."""
-        views = ", two views" if self.strong else ""
+        views = (", two views" if self.strong else "") + (", mixed" if self.mix else "")
         extras = (", augmented" if self.augment else "") + views + (", averaged weights" if self.ema else "")
         extras += ", epoch chosen" if self.keep else ""
         _, own, last = self.name.rpartition(":")
         return TITLES.get(self.name, last if own else self.name.upper()) + extras
 
     def plainer(self) -> list[Self]:
-        """This variant, then without the choice of an epoch, averaged weights, strong views, augmentation."""
+        """This variant, then without the choice of an epoch, averaged weights, mixing, strong views, augmentation."""
         last = replace(self, keep=False)
-        single, plain = replace(last, ema=False), replace(last, ema=False, strong=False)
-        return list(dict.fromkeys([self, last, single, plain, replace(plain, augment=False)]))
+        single = replace(last, ema=False)
+        clean, plain = replace(single, mix=False), replace(single, mix=False, strong=False)
+        return list(dict.fromkeys([self, last, single, clean, plain, replace(plain, augment=False)]))
 
     def canonical(self) -> Self:
         """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every

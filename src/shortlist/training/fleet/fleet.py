@@ -17,19 +17,18 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import InputError
-from shortlist.internal.streams import generator
 from shortlist.methods import Batch, Method
-from shortlist.training.augment import STAY, draw_moves
 from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.fleet.class_sets import Sets
+from shortlist.training.fleet.draws import Draws, draw_epoch
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import HeldOut, accuracies
 from shortlist.training.history import EpochScores, saved_epoch, score_due
 from shortlist.training.schedules import learning_rates
 from shortlist.training.task import Task
-from shortlist.training.views import COLUMNS, draw_changes, two_views, views_of
+from shortlist.training.views import confidence_of, two_views
 
 
 @dataclass
@@ -122,12 +121,8 @@ class Fleet:
         self.again = SecondPass(self.net, again, device) if again else None
         taught = [run for run, task in enumerate(tasks) if task.method.teacher]
         self.teacher = TeacherPass(self.net, taught) if taught else None
-        self.strong = tasks[0].config.strong
-        self.changes = torch.zeros(R, longest if self.strong else 0, COLUMNS, dtype=torch.int16, device=device)
         self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
-        augmented = self.strong or any(task.config.augment for task in tasks)
-        self.moves = torch.zeros(R, longest, 3, dtype=torch.uint8, device=device) if augmented else None
-        self.order = torch.zeros(R, self.most * self.batch_size, dtype=torch.int64, device=device)
+        self.drawn: Draws | None = None
         self.span = torch.arange(self.batch_size, device=device)
         self.run_number = torch.arange(R, device=device).unsqueeze(1)
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
@@ -141,46 +136,29 @@ class Fleet:
     def train(self, score_every: int = 1, on_epoch: Callable[[int, int], None] | None = None) -> list[FleetResult]:
         """Train every run to its last epoch."""
         with ThreadPoolExecutor(1) as ahead:
-            orders = ahead.submit(self._orders, self.epoch)
+            drawn = ahead.submit(self._draw, self.epoch)
             while self.tasks:
                 began = time.perf_counter()
-                self._load(*orders.result())
-                orders = ahead.submit(self._orders, self.epoch + 1)
+                self._load(drawn.result())
+                drawn = ahead.submit(self._draw, self.epoch + 1)
                 self._train_epoch()
                 self.epoch += 1
                 self._score(score_every, began)
                 if on_epoch:
                     on_epoch(self.epoch, len(self.tasks))
-                orders.result()  # they are drawn for the runs that `_release` may free
+                drawn.result()  # for the runs that `_release` may free
                 if self._release():
-                    orders = ahead.submit(self._orders, self.epoch)
+                    drawn = ahead.submit(self._draw, self.epoch)
         return self.results
 
-    def _orders(self, epoch: int) -> tuple[Tensor, Tensor | None, Tensor]:
-        """(R, most * B) every run's shuffle of an epoch, its moves and its changes, as the single loop draws them.
+    def _draw(self, epoch: int) -> Draws:
+        return draw_epoch(self.tasks, epoch, self.batch_size)
 
-        Runs without augmentation stay where they are, among others that have some.
-        """
-        orders = torch.zeros(len(self.tasks), self.most * self.batch_size, dtype=torch.int64)
-        moves = None if self.moves is None else torch.tensor(STAY, dtype=torch.uint8).repeat(*self.moves.shape[:2], 1)
-        changes = torch.zeros(self.changes.shape, dtype=self.changes.dtype)
-        for run, task in enumerate(self.tasks):
-            n, seed = len(task.feed), task.config.seed
-            full = n // self.batch_size * self.batch_size
-            orders[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
-            if moves is not None and task.config.augment:
-                moves[run, :n] = draw_moves(n, task.dataset.flips, generator(seed, "augment", epoch))
-            if self.strong:
-                _, height, width = task.dataset.in_shape
-                drawn = draw_changes(n, height, width, task.dataset.flips, generator(seed, "strong", epoch))
-                changes[run, :n] = drawn
-        return orders, moves, changes
-
-    def _load(self, orders: Tensor, moves: Tensor | None, changes: Tensor) -> None:
-        self.order.copy_(orders)
-        self.changes.copy_(changes)
-        if self.moves is not None and moves is not None:
-            self.moves.copy_(moves)
+    def _load(self, drawn: Draws) -> None:
+        if self.drawn is None:
+            self.drawn = drawn.to(self.device)
+        else:
+            self.drawn.copy_(drawn)  # in place: a captured step reads it there
 
     def _train_epoch(self) -> None:
         self.epoch_number.fill_(self.epoch)
@@ -192,21 +170,29 @@ class Fleet:
 
     def _step(self) -> None:
         """One update of every run. Reads its batches and learning rates from the device and counts itself on."""
-        index = self.order[:, self.step_number * self.batch_size + self.span]
+        drawn = self.drawn
+        assert drawn is not None
+        index = drawn.order[:, self.step_number * self.batch_size + self.span]
         moving = self.step_number < self.steps
         number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
         lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
         items = self.rows.gather(1, index)
         active = moving.float()
-        moves = None if self.moves is None else self.moves[self.run_number, index]
-        taught = None if self.teacher is None else self.teacher(items, moves)
+        moves, teacher_moves, changes = (
+            None if of is None else of[self.run_number, index]
+            for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
+        )
+        taught = (
+            None if self.teacher is None else self.teacher(items, moves if teacher_moves is None else teacher_moves)
+        )
         progress = number / self.total_steps
-        if self.strong and moves is not None:
-            changes = two_views(moves, self.changes[self.run_number, index])
-            logits = self.net.forward(torch.cat([items, items], 1), active, train=True, moves=changes)
+        own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
+        if changes is not None and moves is not None:
+            changes = two_views(moves, changes)
+            logits = self.net.forward(torch.cat([items, items], 1), active, train=True, moves=changes, own=own)
         else:
             logits = self.net.forward(items, active, train=True, moves=moves)
-        batches = [self._batch(runs, method, index, taught, progress) for runs, method in self.groups]
+        batches = [self._batch(runs, method, index, taught, progress, own) for runs, method in self.groups]
         parts = [self._slopes(m, logits[g].detach(), batch) for (g, m), batch in zip(self.groups, batches, strict=True)]
         risks = torch.cat([risk for risk, _ in parts])
         self.net.backward(torch.cat([slope for _, slope in parts]))
@@ -218,7 +204,15 @@ class Fleet:
             self._renew(index, moving, seen, again, batches)
         self.step_number.add_(1)
 
-    def _batch(self, group: slice, method: Method, index: Tensor, taught: Tensor | None, progress: Tensor) -> Batch:
+    def _batch(
+        self,
+        group: slice,
+        method: Method,
+        index: Tensor,
+        taught: Tensor | None,
+        progress: Tensor,
+        own: Tensor | None,
+    ) -> Batch:
         runs, at = self.run_number[group], index[group]
         table = self.table if method.refresh != "never" else None
         return Batch(
@@ -230,6 +224,7 @@ class Fleet:
             inclusion=self.inclusion[runs, at] if self.included else None,
             teacher=None if taught is None or not method.teacher else taught[group],
             progress=progress[group],
+            own=None if own is None else own[group],
         )
 
     @torch.no_grad()
@@ -240,8 +235,7 @@ class Fleet:
             if method.refresh == "never":
                 continue
             source = again if method.refresh == "after" else logits
-            views = views_of(source[group], batch)
-            fresh = method.confidence_of_views(views, batch).to(self.table.dtype)
+            fresh = confidence_of(method, source[group], batch).to(self.table.dtype)
             keep = moving[group].view(-1, 1, 1)
             runs, at = self.run_number[group], index[group]
             self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])

@@ -40,7 +40,14 @@ class KernelFleet(ABC):
 
     @abstractmethod
     def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+        self,
+        index: Tensor,
+        active: Tensor,
+        *,
+        train: bool,
+        inputs: Any = None,
+        moves: Tensor | None = None,
+        own: Tensor | None = None,
     ) -> Tensor:
         """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective."""
 

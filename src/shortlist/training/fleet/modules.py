@@ -16,7 +16,7 @@ from shortlist.training.augment import move_images
 from shortlist.training.average import Average
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import Adam, FlatParameters, Momentum, optimiser_of
-from shortlist.training.views import MOVES, change_images
+from shortlist.training.views import MOVES, change_images, mix_strong
 
 STREAMS = 16
 """Branches side by side; more only cost memory."""
@@ -105,7 +105,14 @@ class ModuleFleet:
         return teach
 
     def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Inputs | None = None, moves: Tensor | None = None
+        self,
+        index: Tensor,
+        active: Tensor,
+        *,
+        train: bool,
+        inputs: Inputs | None = None,
+        moves: Tensor | None = None,
+        own: Tensor | None = None,
     ) -> Tensor:
         """Logits (R, B, K) of the inputs at `index` (R, B); a leaf for the objective."""
         source = inputs or self.inputs
@@ -118,6 +125,8 @@ class ModuleFleet:
                     x = source.gather(index[run])
                     if moves is not None:
                         x = (move_images if moves.shape[-1] == MOVES else change_images)(x, moves[run])
+                    if own is not None:
+                        mix_strong(x, own[run])
                     if x.dim() == 4:
                         x = x.contiguous(memory_format=torch.channels_last)
                     outputs.append(self._call(model, x).float())

@@ -14,11 +14,18 @@ class FleetNet(Protocol):
     device: torch.device
 
     def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+        self,
+        index: Tensor,
+        active: Tensor,
+        *,
+        train: bool,
+        inputs: Any = None,
+        moves: Tensor | None = None,
+        own: Tensor | None = None,
     ) -> Tensor:
         """Logits (R, B, K) at `index` (R, B) of the training inputs, or of `inputs`; images moved by `moves`.
 
-        Moves (R, B, 3) are those of `augment`, (R, B, 9) those of `views`.
+        Moves (R, B, 3) are those of `augment`, (R, B, 9) those of `views`, where `own` (R,) says how strong ones mix.
         """
 
     def backward(self, dlogits: Tensor) -> None:

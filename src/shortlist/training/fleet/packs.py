@@ -28,7 +28,7 @@ def pack_key(config: RunConfig) -> tuple[object, ...]:
     """What runs on one dataset must share to move together."""
     classes = None if config.classes is None else len(config.classes)
     model = config.model, repr(config.model_options)
-    return classes, *model, config.batch_size, config.strong, config.optimiser, config.momentum
+    return classes, *model, config.batch_size, config.strong, config.mix, config.optimiser, config.momentum
 
 
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:

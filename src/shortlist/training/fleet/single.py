@@ -13,7 +13,7 @@ from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slope
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
 from shortlist.training.task import Task
-from shortlist.training.views import two_views, views_of
+from shortlist.training.views import confidence_of, two_views
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""
@@ -45,11 +45,16 @@ class KernelRun(Run):
         index = self._order[start + self._span]
         items = self.feed.rows[index].unsqueeze(0)
         moves = self._moves[index].unsqueeze(0) if self.config.augment or self.config.strong else None
-        taught = None if self._teach is None else self._teach(items, moves)
-        batch = replace(_fleet_of_one(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
+        teacher_moves = None if moves is None else self._teacher_moves[index].unsqueeze(0)
+        taught = None if self._teach is None else self._teach(items, teacher_moves)
+        own = self._own()
+        own = None if own is None else own.view(1)
+        seen = replace(_fleet_of_one(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
+        batch = replace(seen, own=own)
         if self.config.strong:
             changes = two_views(self._moves[index], self._changes[index]).unsqueeze(0)
-            logits = self.net.forward(torch.cat([items, items], 1), self._active, train=True, moves=changes).detach()
+            twice = torch.cat([items, items], 1)
+            logits = self.net.forward(twice, self._active, train=True, moves=changes, own=own).detach()
         else:
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         risks, slopes = self._slopes(self.method, logits, batch)
@@ -60,7 +65,7 @@ class KernelRun(Run):
         if self.method.refresh == "after":
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         if self.method.refresh != "never":
-            self.feed.renew(index, self.method.confidence_of_views(views_of(logits, batch), batch)[0])
+            self.feed.renew(index, confidence_of(self.method, logits, batch)[0])
 
     def optimiser_state(self) -> dict[str, Tensor]:
         """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""

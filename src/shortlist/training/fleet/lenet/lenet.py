@@ -48,7 +48,7 @@ from shortlist.training.fleet.lenet.layout import (
     turned_places,
     with_halo,
 )
-from shortlist.training.views import mean_greys
+from shortlist.training.views import mean_greys, mix_strong
 
 
 class LeNetFleet(KernelFleet):
@@ -172,7 +172,14 @@ class LeNetFleet(KernelFleet):
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+        self,
+        index: Tensor,
+        active: Tensor,
+        *,
+        train: bool,
+        inputs: Any = None,
+        moves: Tensor | None = None,
+        own: Tensor | None = None,
     ) -> Tensor:
         """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective.
 
@@ -182,11 +189,14 @@ class LeNetFleet(KernelFleet):
             train: batch statistics, and what `backward` needs is kept.
             inputs: other images, made by `with_halo`.
             moves: (R, B, 3) how images are cut and flipped, or (R, B, 9) how they are changed (`views`).
+            own: (R,) how strong views are mixed.
         """
         B, index, images = index.shape[1], index.contiguous(), self.images if inputs is None else inputs
         sums = self.moments  # stands for nothing in evaluation
         if moves is not None:
             images, index = moved_images(images, index, moves, self.greys, self.black, self._zeros)
+            if own is not None:
+                mix_strong(images.view(self.R, B, *images.shape[1:]), own)
             sums = self._layers.moments(images, index).sum(1) if train else sums
         elif train:
             sums = resident_moments(index, self.moments, self._zeros)

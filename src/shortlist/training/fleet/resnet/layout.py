@@ -108,3 +108,22 @@ def blocks_of(state: Mapping[str, Tensor], size: int) -> tuple[Conv, list[Block]
         )
         inputs = outputs
     return stem, blocks
+
+
+@dataclass(frozen=True)
+class Normed:
+    """A convolution's output and its batch norm (R, 4, outputs)."""
+
+    y: Tensor
+    norm: Tensor
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a block's way back needs: its input, the outputs of its convolutions, what passed its last ReLU."""
+
+    a: Tensor
+    first: Normed
+    second: Normed
+    shortcut: Normed | None
+    passed: Tensor

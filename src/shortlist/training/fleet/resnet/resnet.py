@@ -8,7 +8,6 @@ is moving maps, and each is moved as few times as the batch statistics allow.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import Any, ClassVar
 
@@ -26,30 +25,13 @@ from shortlist.training.fleet.resnet.layout import (
     TILES,
     Block,
     Conv,
+    Kept,
+    Normed,
     ResNetTiles,
     blocks_of,
     sum_block,
 )
-from shortlist.training.views import mean_greys
-
-
-@dataclass(frozen=True)
-class Normed:
-    """A convolution's output and its batch norm (R, 4, outputs)."""
-
-    y: Tensor
-    norm: Tensor
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a block's way back needs: its input, the outputs of its convolutions, what passed its last ReLU."""
-
-    a: Tensor
-    first: Normed
-    second: Normed
-    shortcut: Normed | None
-    passed: Tensor
+from shortlist.training.views import mean_greys, mix_strong
 
 
 class ResNetFleet(KernelFleet):
@@ -195,11 +177,20 @@ class ResNetFleet(KernelFleet):
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(
-        self, index: Tensor, active: Tensor, *, train: bool, inputs: Any = None, moves: Tensor | None = None
+        self,
+        index: Tensor,
+        active: Tensor,
+        *,
+        train: bool,
+        inputs: Any = None,
+        moves: Tensor | None = None,
+        own: Tensor | None = None,
     ) -> Tensor:
         """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective."""
         self._active, self._train = active, train
         x = self._input(self.images if inputs is None else inputs, index, moves)
+        if own is not None:
+            mix_strong(x, own)
         stem = self._conv(x, self.stem)
         a, _ = self._act(stem, self.stem, 0, None, None)
         self._input_kept, self._stem_kept = x, stem
