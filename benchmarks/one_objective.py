@@ -73,10 +73,9 @@ def main() -> None:
             means = by_cell.mean(0)
             print(f"{cell.classes:>5} size {cell.size}: as tuned {means[0]:+.2f}, CC's settings {means[1]:+.2f}")
     for name, differences in (("as tuned", tuned), ("CC's settings for both", undone)) if tuned else ():
-        cell_means = [d.mean() for d in differences]
-        errors = [d.std(ddof=1) / len(d) ** 0.5 for d in differences]
-        pooled = float(np.sqrt(np.square(errors).sum())) / len(errors)
-        print(f"LOG less CC, {name}: {np.mean(cell_means):+.3f} ± {pooled:.3f} ({len(errors)} cells)")
+        by_trial = np.mean(differences, 0)  # cells of one trial share a seed: a trial is one observation
+        error = by_trial.std(ddof=1) / len(by_trial) ** 0.5
+        print(f"LOG less CC, {name}: {by_trial.mean():+.3f} ± {error:.3f} ({len(differences)} cells, {TRIALS} trials)")
 
 
 if __name__ == "__main__":

@@ -119,11 +119,12 @@ def score(row: Row) -> float:
 
 def run(dataset: str, points: Sequence[Point], seeds: Sequence[int], ledger: Ledger) -> None:
     """Train what is not stored yet, without the test items."""
-    data, engine = replace(datasets.load(dataset), test=None), Engine().resolve(10**9)
     wanted = {key_of(dataset, c): c for c in (point.config(dataset, seed) for point in points for seed in seeds)}
     configs = [config for key, config in wanted.items() if key not in ledger]
-    results = train_fleet(data, configs, engine=Engine(), score_every=100) if configs else []
-    for result in results:
+    if not configs:
+        return
+    data, engine = replace(datasets.load(dataset), test=None), Engine().resolve(10**9)
+    for result in train_fleet(data, configs, engine=Engine(), score_every=100):
         config, whole = result.config, result.failed is None
         entry = {"key": key_of(dataset, config), "kind": "tried", "dataset": dataset, "size": config.size}
         found = {
@@ -143,18 +144,18 @@ def changed(dataset: str, names: Sequence[str], method: str = "teacher") -> Poin
 
 
 def keep(dataset: str, leader: str, tried: dict[str, Point], base: Point, ledger: Ledger, tuning: Ledger) -> None:
-    """Store the best of `changes` as the study's choice for its variant."""
+    """Store what `changes` came to as the study's choice for its variant."""
     point, seeds = tried.get(leader, base), PLACES[dataset][3]
     keys = [key_of(dataset, p.config(dataset, s)) for p in (base, *tried.values()) for s in seeds]
     place = {"dataset": dataset, **point.variant.to_dict()}
     rows = [row for s in seeds if (row := ledger.get(key_of(dataset, point.config(dataset, s))))]
     accuracy, epochs = mean(map(score, rows)), PLACES[dataset][2]
     source = (
-        f"options: best of {len(tried) + 1} sets ({leader or 'the defaults'}), {epochs} epochs at size {SIZE}, "
+        f"options: {leader or 'the defaults'} of {len(tried) + 1} sets, {epochs} epochs at size {SIZE}, "
         f"{len(seeds)} seeds, held-out accuracy {100 * accuracy:.2f} by all answers (results/teacher_ablation.jsonl)"
     )
     row = {
-        "key": digest({"kind": CHOICE, "by": "search", **place, "points": keys}),
+        "key": digest({"kind": CHOICE, "by": "search", **place, "points": keys, "chosen": leader}),
         "kind": CHOICE,
         "by": "search",
         **place,
@@ -169,7 +170,10 @@ def keep(dataset: str, leader: str, tried: dict[str, Point], base: Point, ledger
 
 
 def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
-    """One change at a time beside the defaults, then those that gained together; the best becomes the choice."""
+    """One change at a time beside the defaults, then those that gained together.
+
+    The choice is the best of them, or the defaults where these are within its standard error, as in all of the study.
+    """
     seeds = PLACES[dataset][3]
     single = {name: changed(dataset, [name]) for name in CHANGES}
     rivals = [changed(dataset, [], "proden"), changed(dataset, ["mix"], "proden")]
@@ -191,12 +195,17 @@ def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
     shown = {**single, **{" + ".join(n): changed(dataset, n) for n in together}}
     ours = {name: point for name, point in shown.items() if gain(point)}
     leader = max(ours, key=lambda name: mean(gain(ours[name])))
-    keep(dataset, leader if mean(gain(ours[leader])) > 0 else "", ours, base, ledger, tuning)
+    best_gain = gain(ours[leader])
+    keep(dataset, leader if mean(best_gain) > error(best_gain) else "", ours, base, ledger, tuning)
     shown |= {"PRODEN": rivals[0], "PRODEN, mix": rivals[1]}
     for name, point in shown.items():
         found = gain(point)
-        error = stdev(found) / len(found) ** 0.5 if len(found) > 1 else 0.0
-        print(f"{name:40} {mean(found):+.2f} ± {error:.2f}  {[round(value, 2) for value in found]}")
+        print(f"{name:40} {mean(found):+.2f} ± {error(found):.2f}  {[round(value, 2) for value in found]}")
+
+
+def error(values: Sequence[float]) -> float:
+    """The standard error of a mean; of one value it is not known, and nothing is sure."""
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("inf")
 
 
 def table(dataset: str, ledger: Ledger) -> None:
