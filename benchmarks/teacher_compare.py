@@ -17,11 +17,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 from shortlist.study.plan.grid import Cell, plan_run
 from shortlist.study.plan.recipes import Recipes
-from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.plan.variants import MethodVariant, stated_options
 from shortlist.study.run.ledger import RUN, TUNING, Ledger, Ledgers, Row
+from shortlist.training import RunConfig
 
 EPOCHS, SIZES = 100, (3, 5, 8)
 OURS = MethodVariant("teacher", augment=True, strong=True)
@@ -39,12 +41,19 @@ def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[st
         if not (plain and here and row["kind"] == RUN and row["config"]["epochs"] == EPOCHS and row["last"]):
             continue
         usual = plan_run(Cell(dataset, "1-10", row["size"], variant), row["trial"], recipes, EPOCHS)
-        views = "two views" if variant.strong else "one view"
-        config = row["config"]
-        other = f", weight decay {config['weight_decay']:g} {config['method_options'] or ''}".rstrip()
-        other = "" if usual.key == row["key"] else other
+        views = ("two views" if variant.strong else "one view") + (", mixed" if variant.mix else "")
+        other = "" if usual.key == row["key"] else unlike(row["config"], usual.config)
         found[f"{variant.name}, {views}{other}"][row["trial"]] = row
     return found
+
+
+def unlike(config: dict[str, Any], usual: RunConfig) -> str:
+    """What a stored run has otherwise than the settings that stand."""
+    options = stated_options(config["method"], config["method_options"])
+    changed = [f"{name} {value}" for name, value in options.items() if usual.method_options.get(name) != value]
+    if config["weight_decay"] != usual.weight_decay:
+        changed.insert(0, f"weight decay {config['weight_decay']:g}")
+    return "".join(f", {change}" for change in changed)
 
 
 def figure(values: Sequence[float], sign: str = "") -> str:
