@@ -85,6 +85,31 @@ def test_the_project_asks_about_what_has_no_class(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize("title", ["Everything", ""])
+def test_nothing_left_to_ask_is_said_before_a_project_is_made(tmp_path, title):
+    path = table(tmp_path, labelled=60)
+    with path.open("a") as file:
+        file.write('" ",\n')  # an empty text is not asked about either
+    found = look_at(path, Wishes())
+    assert (found.rows, found.labelled, found.to_ask) == (61, 60, 0)
+    with pytest.raises(InputError, match="nothing is left to ask: say that no column") as caught:
+        make_project(tmp_path, path, Wishes(title=title))
+    assert "\n" not in str(caught.value)
+    assert {one.name for one in tmp_path.iterdir()} == {"items.csv"}
+    asked = Wishes(title="All", label_column="", classes=tuple(found.classes))  # what the page offers
+    assert look_at(path, asked).to_ask == 60
+    with Project.open(make_project(tmp_path, path, asked)) as project:
+        assert project.status()["progress"]["total"] == 60
+
+
+def test_classes_that_differ_by_capitals_or_spaces_are_told(tmp_path):
+    path = tmp_path / "items.csv"
+    labels = ["Lost card", "lost card", "top up", "Top  Up", "topup", "refund"]
+    path.write_text("text,label\n" + "".join(f"case {i},{labels[i % 6] if i < 20 else ''}\n" for i in range(60)))
+    assert look_at(path, Wishes()).alike == [["Lost card", "lost card"], ["Top  Up", "top up", "topup"]]
+    assert look_at(path, Wishes(classes=("refund", "top up"))).alike == []
+
+
 PIXEL = io.BytesIO()
 Image.new("RGB", (8, 8), (200, 30, 30)).save(PIXEL, "PNG")
 
@@ -160,7 +185,9 @@ def test_pictures_in_a_zip_and_folders_that_are_classes(tmp_path):
         "",
         "folder",
     )
-    assert (found["classes"], found["labelled"]) == (["robin", "wren"], 6)
+    assert (found["classes"], found["labelled"], found["to_ask"]) == (["robin", "wren"], 6, 0)
+    assert found["kind"] == "image"
+    assert "nothing is left to ask" in send("make", b'{"title": "Birds"}')["message"]
     assert not list(tmp_path.rglob("evil.png"))
     typed = {"label_column": "", "classes": ["robin", "wren", "other"], "title": "Birds", "size": 2}
     assert send("look", json.dumps(typed).encode())["labelled"] == 0
@@ -181,12 +208,13 @@ def test_pictures_and_sounds_one_by_one(tmp_path):
     assert send("file?place=0&of=3", PIXEL.getvalue(), "a.png") == {}
     assert send("file?place=1&of=3", b"no picture", "readme.txt") == {}
     found = send("file?place=2&of=3", sound(1), "b.wav")
-    assert (found["rows"], found["columns"], found["classes"]) == (2, [], [])
+    assert (found["rows"], found["columns"], found["classes"], found["kind"]) == (2, [], [], "both")
     made = send("make", b'{"title": "Both", "classes": ["loud", "quiet"]}')
     with Project.open(Path(made["made"])) as project:
         assert project.settings.live is None, "no model learns from sounds"
         assert project.status()["items"] == 2
     assert send("file", PIXEL.getvalue(), "alone.png")["rows"] == 1
+    assert send("file", sound(1), "alone.wav")["kind"] == "audio"
     beginning.close()
 
 

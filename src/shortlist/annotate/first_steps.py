@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from shortlist.annotate.class_column import class_column
 from shortlist.annotate.project.additions import Additions
+from shortlist.annotate.project.classes import alike
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import Source, find_sources
@@ -24,8 +26,6 @@ from shortlist.policies import make_features, names_expert
 
 SHOWN = 5
 LOOKED_AT = 2000  # texts: a first look is quick
-MOST_CLASSES = 1000  # distinct values: more are no classes, but words of their own
-LONGEST_CLASS = 80
 POLICY = "adaptive"
 FOLDER = "folder"
 Column = list[str]
@@ -45,39 +45,58 @@ def look_at(path: Path, wishes: Wishes) -> FirstLook:
         if name not in table:
             raise InputError(f"the file has no column {name!r} (its columns: {', '.join(table)})")
     text = wishes.text_column or _text_column(table)
-    label = _label_column(table, text) if wishes.label_column is None else wishes.label_column
-    labels = [value.strip() for value in table[label]] if label else []
-    classes = list(wishes.classes) or sorted({value for value in labels if value})
+    label = class_column(table, text) if wishes.label_column is None else wishes.label_column
+    labels = [value.strip() for value in table[label]] if label else [""] * len(table[text])
+    classes = _classes(wishes, labels)
     return FirstLook(
-        rows=len(table[text]),
+        kind="text",
+        rows=len(labels),
         columns=list(table),
         text_column=text,
         label_column=label,
-        classes=list(dict.fromkeys(name.strip() for name in classes)),
-        labelled=sum(value in set(classes) for value in labels),
+        classes=classes,
+        alike=alike(classes),
+        labelled=len(labels) - _unknown(labels, classes),
+        to_ask=_unknown([one for one, words in zip(labels, table[text], strict=True) if words.strip()], classes),
         guesses=_guesses(table[text], classes),
     )
 
 
 def _look_at_folder(folder: Path, wishes: Wishes) -> FirstLook:
     """Pictures and sounds; where each lies in one of several folders, those may be their classes."""
-    folders = [_folder_of(source) for source in _good(folder)]
-    if not folders:
+    sources = _good(folder)
+    if not sources:
         raise InputError("no picture and no sound was found")
+    folders = [_folder_of(source) for source in sources]
     several = "" not in folders and len(set(folders)) > 1
     label = (FOLDER if several else "") if wishes.label_column is None else wishes.label_column
     if label not in (("", FOLDER) if several else ("",)):
         raise InputError(f"there is no column {label!r}: pictures and sounds have their folders at the most")
-    classes = [name.strip() for name in wishes.classes] or sorted(set(folders) if label else ())
+    labels = folders if label else [""] * len(folders)
+    classes, left = _classes(wishes, labels), _unknown(labels, _classes(wishes, labels))
+    kinds = {source.kind for source in sources}
     return FirstLook(
-        rows=len(folders),
+        kind="both" if len(kinds) > 1 else kinds.pop(),  # type: ignore[arg-type]
+        rows=len(sources),
         columns=[FOLDER] if several else [],
         text_column="",
         label_column=label,
-        classes=list(dict.fromkeys(classes)),
-        labelled=sum(name in set(classes) for name in folders) if label else 0,
+        classes=classes,
+        alike=alike(classes),
+        labelled=len(labels) - left,
+        to_ask=left,
         guesses=[],
     )
+
+
+def _classes(wishes: Wishes, labels: list[str]) -> list[str]:
+    """Those that were typed, or else those that occur."""
+    return list(dict.fromkeys(name.strip() for name in wishes.classes)) or sorted({*labels} - {""})
+
+
+def _unknown(labels: list[str], classes: list[str]) -> int:
+    known = set(classes)
+    return sum(label not in known for label in labels)
 
 
 def _good(folder: Path) -> list[Source]:
@@ -93,18 +112,6 @@ def _folder_of(source: Source) -> str:
 def _text_column(table: dict[str, Column]) -> str:
     """`text`, or the column with the longest words in it."""
     return "text" if "text" in table else max(table, key=lambda name: sum(map(len, table[name])))
-
-
-def _label_column(table: dict[str, Column], text: str) -> str:
-    """`label` or `class`, or a column of few short values; empty if there is none."""
-    named = [name for name in ("label", "class", "category", "intent") if name in table and name != text]
-    return next((name for name in [*named, *table] if name not in (text, "item", "id") and _few(table[name])), "")
-
-
-def _few(values: Column) -> bool:
-    found = {value.strip() for value in values if value.strip()}
-    short = all(len(value) <= LONGEST_CLASS and "\n" not in value for value in found)
-    return short and 2 <= len(found) <= min(MOST_CLASSES, max(2, len(values) // 3))
 
 
 def _guesses(texts: Column, classes: list[str]) -> list[Guess]:
@@ -130,6 +137,11 @@ def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
     look = look_at(path, wishes)
     if len(look.classes) < 2:
         raise InputError(f"{len(look.classes)} classes: expected at least two, one per line")
+    if look.labelled and not look.to_ask:
+        what = "texts" if look.kind == "text" else "items"
+        raise InputError(
+            f"all {what} have a class already, so nothing is left to ask: say that no column holds classes"
+        )
     title = wishes.title.strip() or "My project"
     folder = parent / (re.sub(r"[^\w]+", "-", title.lower()).strip("-") or "project")
     if folder.exists():
@@ -138,7 +150,7 @@ def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
     classes.write_text("\n".join(look.classes) + "\n", encoding="utf-8")
     known = _write_known(path, look) if look.labelled else None
     additions = Additions(items=path, classes=classes, known=known, text_column=look.text_column or None)
-    learns = path.is_file() or all(source.kind == "image" for source in _good(path))  # not from sounds, nor from both
+    learns = look.kind in ("text", "image")  # not from sounds, nor from both
     size = min(wishes.size, len(look.classes))
     init_project(folder, additions, title=title, size=size, policy=POLICY if learns else None)
     return folder

@@ -74,14 +74,24 @@ def test_from_a_folder_of_pictures_to_a_question(person, tmp_path):
     try:
         owner = person(viewport={"width": 360, "height": 740}).go(process.stdout.readline().split()[-1])
         owner.page.set_input_files("#whole", tmp_path / "garden_birds")
-        owner.page.locator("#read", has_text="8 pictures").wait_for()
+        owner.page.locator("#read", has_text=re.compile("^8 pictures$")).wait_for()
         assert owner.page.locator("#title").input_value() == "garden birds"
         assert owner.page.locator("#classes").input_value() == "robin\nwren"
-        assert "8 of 8 rows" in owner.page.locator("#labelled").inner_text()
+        assert "nothing is left to ask" in owner.page.locator("#labelled").inner_text()
+        assert owner.page.get_by_role("button", name="Make the project").is_disabled()
         assert owner.page.locator("#text-column").is_hidden()
         check(owner)
+        owner.page.get_by_role("button", name="Ask about all of them").click()
+        owner.page.locator("#labelled:text-is('')").wait_for(state="attached")
+        assert owner.page.locator("#classes").input_value() == "robin\nwren"
+        assert owner.page.get_by_role("button", name="Make the project").is_enabled()
+        assert owner.page.get_by_role("button", name="Ask about all of them").is_hidden()
+        owner.page.locator("#label-column").select_option("folder")
+        owner.page.locator("#labelled", has_text="nothing is left to ask").wait_for()
         owner.page.locator("#label-column").select_option("")
         owner.page.locator("#counted", has_text="0 classes").wait_for()
+        owner.page.fill("#classes", "robin\nwren\nRobin")
+        owner.page.locator("#alike", has_text="“robin” – “Robin”").wait_for()
         owner.page.fill("#classes", "robin\nwren\nother")
         owner.page.locator("#counted", has_text="3 classes").wait_for()
         owner.page.get_by_role("button", name="Make the project").click()

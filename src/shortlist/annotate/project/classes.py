@@ -1,6 +1,6 @@
 """The classes of a project: added, described, renamed; never removed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.exc import IntegrityError
@@ -14,6 +14,8 @@ from shortlist.errors import InputError
 
 MAX_CLASSES = 100_000
 NONE_NAMES = frozenset({"none of these", "__none__"})  # what the button for None is called, here and in Label Studio
+
+TOLD = 5  # groups of classes that look alike: a remark is one line
 
 Names = Iterable[str] | Mapping[str, str | None]
 """Class names, or class names with their descriptions."""
@@ -65,6 +67,25 @@ def rename_class(project: Project, class_id: int, name: str) -> None:
         raise Conflict("name_taken", f"the project has the class {name!r} already: two cannot be made one") from error
     if not changed.rowcount:
         raise NotFound("no_class", f"there is no class {class_id}")
+
+
+def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
+    """The classes that differ by capitals or spaces only, group by group; with `new`, groups that hold one of these.
+
+    >>> alike(["Lost card", "top up", "lost  card", "refund"])
+    [['Lost card', 'lost  card']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault("".join(name.casefold().split()), []).append(name)
+    return [group for group in groups.values() if len(group) > 1 and (new is None or not {*group}.isdisjoint(new))]
+
+
+def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
+    """A remark on these classes, which are probably slips; empty if there are none."""
+    found = [" and ".join(map(repr, group)) for group in alike(names, new)]
+    more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
+    return f"classes that differ by capitals or spaces only: {'; '.join(found[:TOLD])}{more}" if found else ""
 
 
 def _check_class(name: str) -> str:

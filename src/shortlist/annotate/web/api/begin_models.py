@@ -1,6 +1,6 @@
 """What the page that makes a first project sends and shows."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -27,14 +27,18 @@ class Guess(BaseModel):
 class FirstLook(BaseModel):
     """What is in the file: its columns, those that seem to hold texts and classes, the classes found there.
 
-    `labelled` rows have a class already: they are learned from and not asked about. Of pictures and sounds each is a
-    row, there is no column of texts, and `folder` is a column where they lie in several.
+    `labelled` rows have a class already: they are learned from and not asked about; `to_ask` is what is left. Of
+    pictures and sounds each is a row, there is no column of texts, and `folder` is a column where they lie in several.
+    Classes that are `alike` differ by capitals or spaces only.
     """
 
+    kind: Literal["text", "image", "audio", "both"]
     rows: int
     columns: list[str]
     text_column: str
     label_column: str
     classes: list[str]
+    alike: list[list[str]]
     labelled: int
+    to_ask: int
     guesses: list[Guess]

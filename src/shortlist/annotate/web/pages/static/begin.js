@@ -60,9 +60,13 @@ function show(found, anew) {
   at("text-choice").hidden = !texts;
   fill(at("text-column"), columns, found.text_column);
   fill(at("label-column"), [["", say("begin_no_column")], ...columns], found.label_column);
-  at("labelled").textContent = found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
+  const nothing = found.labelled > 0 && !found.to_ask;
+  at("labelled").textContent = nothing ? say("begin_nothing_left") : found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
+  at("ask-all").hidden = !nothing;
+  at("make").disabled = nothing;
   if (anew) at("classes").value = found.classes.join("\n");
   at("counted").textContent = say("begin_counted", { count: count(found.classes.length) });
+  at("alike").textContent = found.alike.length ? say("begin_alike", { names: found.alike.slice(0, 5).map((names) => names.map((name) => `“${name}”`).join(" – ")).join(", ") + (found.alike.length > 5 ? " …" : "") }) : "";
   at("look").hidden = !found.guesses.length;
   at("guesses").replaceChildren(
     ...found.guesses.map(({ text, classes }) =>
@@ -83,7 +87,7 @@ async function upload(files) {
       found = await call(`/file?place=${place}&of=${files.length}`, file, { "X-Name": name, "Content-Type": "application/octet-stream" });
     }
     const { name, webkitRelativePath: path } = files[0];
-    at("read").textContent = say(found.text_column ? "begin_read" : "begin_read_pictures", { name, rows: count(found.rows) });
+    at("read").textContent = say(`begin_read_${found.kind}`, { name, rows: count(found.rows) });
     const title = files.length === 1 || path ? (path || name).split("/")[0] : "";
     at("title").value = title.replace(/\.\w+$/u, "").replace(/[_-]+/gu, " ");
     show(found, true);
@@ -123,6 +127,10 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
 }
 at("text-column").addEventListener("change", () => look());
 at("label-column").addEventListener("change", () => look(true));
+at("ask-all").addEventListener("click", () => {
+  at("label-column").value = ""; // its classes stay in the box
+  look();
+});
 at("classes").addEventListener("input", () => {
   notice(null);
   at("counted").textContent = say("begin_counted", { count: count(new Set(wishes().classes).size) });
