@@ -66,7 +66,7 @@ for sys.argv in {words!r}:
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "| Outside |" in (tmp_path / "mine" / "report.md").read_text()
+    assert "| probability outside the candidates |" in (tmp_path / "mine" / "report.md").read_text()
 
 
 def test_the_page_names_every_method_and_no_other():

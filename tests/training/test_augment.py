@@ -38,6 +38,19 @@ def test_moves_cover_every_offset_and_flip_half():
     assert 0.45 < moves[:, 2].float().mean() < 0.55
 
 
+@pytest.mark.parametrize(("side", "most"), [(5, 1), (8, 1), (16, 2), (27, 3), (28, 4), (32, 4), (224, 4)])
+def test_small_images_move_less(side, most):
+    """By a seventh of their side; those of 28 pixels, as in the paper's study, and above by 4."""
+    moves = draw_moves(4000, flips=False, generator=torch.Generator().manual_seed(0), side=side)
+    assert set(moves[:, :2].flatten().tolist()) == set(range(PADDING - most, PADDING + most + 1))
+
+
+def test_a_run_knows_how_far_its_images_move():
+    run = prepare(blobs(shape=(1, 8, 8)), RunConfig(augment=True, epochs=1, batch_size=32), engine=CPU).run
+    run.train_epoch()
+    assert set(run._moves[:, :2].flatten().tolist()) == {PADDING - 1, PADDING, PADDING + 1}
+
+
 def test_characters_are_never_flipped():
     assert not load("digits").flips
     moves = draw_moves(4000, flips=False, generator=torch.Generator().manual_seed(0))

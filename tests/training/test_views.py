@@ -107,9 +107,9 @@ def plain_loop(data: Dataset, config: RunConfig, decay: float) -> nn.Module:
         order = torch.randperm(n, generator=generator(config.seed, "shuffle", epoch))
         moves = torch.tensor(STAY, dtype=torch.uint8).repeat(n, 1)
         if config.augment:
-            moves = draw_moves(n, data.flips, generator(config.seed, "augment", epoch))
+            moves = draw_moves(n, data.flips, generator(config.seed, "augment", epoch), 8)
         apart = config.augment and method.apart
-        teacher_moves = draw_moves(n, data.flips, generator(config.seed, "teacher", epoch)) if apart else moves
+        teacher_moves = draw_moves(n, data.flips, generator(config.seed, "teacher", epoch), 8) if apart else moves
         changes = draw_changes(n, *data.in_shape[1:], data.flips, generator(config.seed, "strong", epoch))
         shares = draw_shares(n // B, generator(config.seed, "mix", epoch))
         for index in order[: n // B * B].split(B):

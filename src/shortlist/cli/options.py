@@ -60,14 +60,17 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def key_values(pairs: Iterable[str], what: str) -> dict[str, Any]:
-    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values are read as JSON where they are."""
+    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values are read as JSON where they are.
+
+    True and False are as in Python, whose spelling tables of options have.
+    """
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (key and equals):
             raise InputError(f"{what} {pair!r}: expected name=value")
         try:
-            found[key] = json.loads(value)
+            found[key] = json.loads(value.lower() if value in ("True", "False") else value)
         except ValueError:
             found[key] = value
     return found

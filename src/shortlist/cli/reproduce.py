@@ -136,7 +136,7 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
             for r in runs
         ],
     )
-    note(f"{len(runs)} runs are missing: {study.guess(runs)}")
+    note(f"{'1 run is' if len(runs) == 1 else f'{len(runs)} runs are'} missing: {study.guess(runs)}")
 
 
 def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ def _end(outcome: "DriveOutcome", figures: list[dict[str, Any]] | None, json: bo
             ],
         )
     rest = f" (about {outcome.left_seconds / 60:.1f} minutes), run the same command to go on" if outcome.left else ""
-    note(f"{outcome.stored} runs stored, {outcome.left} left{rest}")
+    note(f"{outcome.stored} run{'' if outcome.stored == 1 else 's'} stored, {outcome.left} left{rest}")
     if outcome.absent:
         raise InputError("; ".join(f"{name} was left out: {why}" for name, why in outcome.absent.items()))
 

@@ -1,6 +1,9 @@
 """The methods: one small file each, one interface (`base.Method`), one registry."""
 
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.methods.base import (
@@ -79,9 +82,21 @@ def get(name: str, **options: Any) -> Method:
     SL(form='paper', loss='ovr_square', normalisation='sum')
     """
     found = find(name)
+    for option in getattr(found, "__dataclass_fields__", {}).values():
+        if option.name in options:
+            _check_kind(f"{option.name} of {name}", option.type, options[option.name])
     try:
         return found(**options)
     except TypeError as error:
         known = getattr(found, "__dataclass_fields__", {})
         what = "has no such option" if set(options) - set(known) else "cannot take these options"
         raise InputError(f"method {name!r} {what}: {error} (its options: {', '.join(known) or 'none'})") from error
+
+
+def _check_kind(what: str, kind: object, value: object) -> None:
+    """Refuse a text where an option is a number or a truth value: every text is true."""
+    truth = isinstance(value, bool | np.bool_)
+    if kind is bool and not truth:
+        raise InputError(f"{what}: expected true or false, got {value!r}")
+    if kind in (int, float) and (truth or not isinstance(value, Real)):
+        raise InputError(f"{what}: expected a number, got {value!r}")

@@ -9,9 +9,13 @@ STAY = (PADDING, PADDING, 0)
 """The move of an image that stays as it is."""
 
 
-def draw_moves(count: int, flips: bool, generator: torch.Generator) -> Tensor:
-    """(count, 3) uint8: crop offsets down and right in 0..8, and whether to flip."""
-    moves = torch.randint(0, 2 * PADDING + 1, (count, 3), generator=generator, dtype=torch.uint8)
+def draw_moves(count: int, flips: bool, generator: torch.Generator, side: int = 7 * PADDING) -> Tensor:
+    """(count, 3) uint8: crop offsets down and right in 0..8, and whether to flip.
+
+    Images whose shorter `side` is below 28 pixels move by a seventh of it, not by 4: a digit of 8 would be cut in two.
+    """
+    most = min(PADDING, max(1, side // 7))
+    moves = torch.randint(0, 2 * most + 1, (count, 3), generator=generator, dtype=torch.uint8) + (PADDING - most)
     moves[:, 2] = torch.randint(0, 2, (count,), generator=generator, dtype=torch.uint8) if flips else 0
     return moves
 

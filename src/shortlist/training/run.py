@@ -130,9 +130,10 @@ class Run:
             self._risk.zero_()
             self._order.copy_(order)
             if self.config.augment:
-                self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment")))
+                side = min(self.inputs.shape[1:])
+                self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment"), side))
                 if self.method.apart:
-                    drawn = draw_moves(len(self.feed), self.flips, self._generator("teacher"))
+                    drawn = draw_moves(len(self.feed), self.flips, self._generator("teacher"), side)
                     self._teacher_moves.copy_(drawn)
             if self.config.strong:
                 _, height, width = self.inputs.shape

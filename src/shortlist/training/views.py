@@ -38,7 +38,9 @@ def draw_changes(count: int, height: int, width: int, flips: bool, generator: to
     highest = (2 * NEUTRAL, 2 * NEUTRAL, 2 * NEUTRAL, height, width, least + 1)
     drawn = [torch.randint(0, high, (count,), generator=generator, dtype=torch.int16) for high in highest]
     drawn[-1] += least
-    return torch.cat([draw_moves(count, flips, generator).to(torch.int16), torch.stack(drawn, 1)], 1)
+    return torch.cat(
+        [draw_moves(count, flips, generator, min(height, width)).to(torch.int16), torch.stack(drawn, 1)], 1
+    )
 
 
 def two_views(moves: Tensor, changes: Tensor) -> Tensor:

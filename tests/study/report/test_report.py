@@ -366,6 +366,12 @@ class Mine(CC):
 """
 
 
+def test_a_method_of_ones_own_has_the_title_that_it_states(tmp_path, monkeypatch):
+    (tmp_path / "my_titles.py").write_text(OWN + '    title = "Mine (CC, renamed)"\n')
+    monkeypatch.chdir(tmp_path)
+    assert MethodVariant.parse("my_titles:Mine+aug").title == "Mine (CC, renamed), augmented"
+
+
 def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     (tmp_path / "my_rows.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)

@@ -90,6 +90,9 @@ class Recipes:
                 settings = {**row["settings"], "method_options": options, "source": row["source"]}
                 self._chosen[place] = (rank, Recipe.from_dict(settings))
 
+    def __len__(self) -> int:
+        return len(self._chosen)
+
     def of(self, dataset: StudyDataset, variant: MethodVariant, num_classes: int | None = None) -> Recipe:
         """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default.
 

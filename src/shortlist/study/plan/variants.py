@@ -107,8 +107,9 @@ class MethodVariant:
         views = (", two views" if self.strong else "") + (", mixed" if self.mix else "")
         extras = (", augmented" if self.augment else "") + views + (", averaged weights" if self.ema else "")
         extras += ", epoch chosen" if self.keep else ""
-        _, own, last = self.name.rpartition(":")
-        return TITLES.get(self.name, last if own else self.name.upper()) + extras
+        # of one's own method the title that the class itself states: an inherited one is another method's
+        named = vars(self.kind).get("title", self.kind.__name__) if self.own else self.name.upper()
+        return TITLES.get(self.name, named) + extras
 
     def plainer(self) -> list[Self]:
         """This variant, then without the choice of an epoch, averaged weights, mixing, strong views, augmentation."""

@@ -93,9 +93,9 @@ def checks_text(checks: Sequence[Check]) -> str:
 EPOCHS = (
     "The paper does not say which epoch it reports. “Last” trains on all items for all epochs. “Epoch chosen” ends with"
     " the epoch that did best on a held-out tenth of the answers, and trains on the rest; “the same runs, last” is"
-    " where those end. “Best test epoch” is the mean over the trials of each one's best test accuracy: a diagnosis of"
-    " what looking at the test items would give, not a result. * with settings chosen earlier: those chosen now were"
-    " run with the epoch chosen only."
+    " where those end. “Best test epoch” is the mean over the trials of “last” of each one's best test accuracy: a"
+    " diagnosis of what looking at the test items would give, not a result. * with settings chosen earlier: those"
+    " chosen now were run with the epoch chosen only."
 )
 
 
@@ -103,7 +103,7 @@ def epochs_text(table: EpochTable) -> str:
     """SL's cells by the epoch that is reported."""
     lines = [
         f"| SL, {table.title} | the paper | ours, last | less the paper | ours, epoch chosen | less the paper |"
-        " the same runs, last | best test epoch (diagnosis) |",
+        " the same runs, last | best test epoch of “ours, last” (diagnosis) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in table.rows:
@@ -130,7 +130,7 @@ def not_run_text(missing: Sequence[NotRun]) -> str:
         + "\n".join(f"- {cells}" for cells in part.missing)
         for part in missing
     ]
-    return "\n\n".join(parts) or "Nothing: every cell was run."
+    return "\n\n".join(parts) or "Nothing: every cell that the study owes was run."
 
 
 def report_text(content: Content) -> str:

@@ -85,7 +85,7 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
     epochs = sorted({result.epochs for result in shown if result.epochs})
     papers = f" (the paper's: {dataset.epochs})" if dataset.in_paper and epochs != [dataset.epochs] else ""
     trials = _listed(sorted({len(result.rows) for result in shown}))
-    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} trials per cell."
+    return f"Ours: {_listed(epochs)} epochs{papers}, {trials} {'trial' if trials == '1' else 'trials'} per cell."
 
 
 def _divergences(found: Iterable[CellResult]) -> list[str]:

@@ -182,7 +182,9 @@ class Results:
             by_settings[settings_key(row)].append(row)
         chosen = max(by_settings.values(), key=lambda group: self._rank(cell, group))
         ordered = tuple(sorted(chosen, key=lambda row: row["trial"]))
-        return CellResult(cell, ordered, len(rows) - len(chosen), self._rank(cell, chosen)[0])
+        # where nothing is chosen, settings are defaults or from elsewhere (--recipes): none is chosen "now"
+        current = not self._recipes or self._rank(cell, chosen)[0]
+        return CellResult(cell, ordered, len(rows) - len(chosen), current)
 
     def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]

@@ -60,10 +60,11 @@ def draw_epoch(tasks: Sequence[Task], epoch: int, batch_size: int) -> Draws:
         full = steps * batch_size
         order[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
         if task.config.augment:
-            moves[run, :n] = draw_moves(n, flips, generator(seed, "augment", epoch))
+            side = min(task.dataset.in_shape[1:])
+            moves[run, :n] = draw_moves(n, flips, generator(seed, "augment", epoch), side)
             if teacher_moves is not None:
                 own = task.method.apart
-                drawn = draw_moves(n, flips, generator(seed, "teacher", epoch)) if own else moves[run, :n]
+                drawn = draw_moves(n, flips, generator(seed, "teacher", epoch), side) if own else moves[run, :n]
                 teacher_moves[run, :n] = drawn
         if changes is not None:
             _, height, width = task.dataset.in_shape
