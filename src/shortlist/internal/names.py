@@ -1,10 +1,12 @@
-r"""Lists of names as text: joined by `|`, with `\|` and `\\` for those characters inside a name."""
+r"""Lists of names as text: joined by `|`, with `\|` and `\\` for those characters inside a name; or for messages."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from shortlist.errors import InputError
 
+KNOWN = "known/1"
+"""The policy of a row of an export whose class was known, so that nobody was asked."""
 _TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
 
 
@@ -35,3 +37,12 @@ def split_names(text: str) -> list[str]:
             raise InputError(f"the list {text!r} ends in a lone backslash")
         position = match.end() + 1
     return names
+
+
+def shown_names(names: Sequence[str], most: int = 5) -> str:
+    """A few of the names, for messages.
+
+    >>> shown_names(["feb", "jan"]), shown_names(["a", "b", "c"], most=2)
+    ("'feb', 'jan'", "'a', 'b', ...")
+    """
+    return ", ".join([*(repr(name[:80]) for name in names[:most]), *(["..."] if len(names) > most else [])])

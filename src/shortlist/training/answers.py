@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data import UNLABELLED, Dataset
+from shortlist.data import UNLABELLED, Dataset, Split, read_table
 from shortlist.errors import InputError
+from shortlist.internal.names import KNOWN, shown_names
 from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels, join
 
@@ -25,13 +27,17 @@ class Answers:
     rows: NDArray[np.int64]
     origin: str
     """`simulated`, `ordinary`, or the file's name."""
+    known: frozenset[str] = frozenset()
+    """Items whose class was known, so that nobody was asked about them."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What a model card says of them."""
-        summary = self.labels.summary()
+        """What a model card says of them; what people read and answered is that of the items they were asked about."""
+        asked = [item not in self.known for item in self.labels.item_ids.tolist()] if self.known else []
+        summary = (self.labels.subset(np.array(asked, np.bool_)) if asked else self.labels).summary()
         return {
             "origin": self.origin,
-            "items": summary.items,
+            "items": len(self.labels),
+            "known": len(self.labels) - summary.items,
             "none_share": summary.none_share,
             "reads": summary.reads,
             "sizes": {str(size): count for size, count in summary.size_histogram.items()},
@@ -106,13 +112,70 @@ def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
     labels = read_for(path, dataset)
     if labels.class_names != dataset.class_names:
         names = labels.class_names or tuple(str(k) for k in range(labels.num_classes))
-        dataset = dataset.with_classes(names)
+        dataset = _without_others(dataset, names, path).with_classes(names)
+    known, items = known_items(path), dataset.train.items.tolist()
+    elsewhere = known.difference(items)  # the project may have been given labels of other files, too
+    here = np.array([item not in elsewhere for item in labels.item_ids.tolist()], np.bool_)
+    if elsewhere and here.any():
+        _LOG.warning("%s: %d items of known class are not in the data and are left out", path, len(elsewhere))
+        labels = labels.subset(here)
     try:
-        rows, joined = join(labels, dataset.train.items.tolist())
+        rows, joined = join(labels, items)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     _tell_contradictions(labels, path)
-    return dataset, Answers(joined, rows, path.name)
+    _tell_unused(dataset, rows)
+    return dataset, Answers(joined, rows, path.name, known)
+
+
+def known_items(path: Path) -> frozenset[str]:
+    """The items of an annotation export whose class was known: rows that nobody answered."""
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq
+
+        if "policy" not in pq.read_schema(path).names:
+            return frozenset()
+        table = pq.read_table(path, columns=["item", "policy"]).to_pydict()
+    elif KNOWN.encode() in path.read_bytes():  # few files: no second look at the others
+        table = read_table(path)
+    else:
+        return frozenset()
+    rows = zip(table["item"], table.get("policy", ()), strict=False)
+    return frozenset(str(item) for item, policy in rows if policy == KNOWN)
+
+
+def _without_others(dataset: Dataset, names: Sequence[str], path: Path) -> Dataset:
+    """Without the classes of items that are not among the answers' classes: their folders, say, are by month."""
+    others = [k for k, name in enumerate(dataset.class_names) if name not in names]
+    if not others:
+        return dataset
+    _LOG.warning(
+        "%s: its own classes (%s) are not the %d that %s states: those count, and its own are left out",
+        *(dataset.name, shown_names([dataset.class_names[k] for k in others]), len(names), path),
+    )
+
+    def cleared(split: Split | None) -> Split | None:
+        if split is None or split.y is None:
+            return split
+        y = np.where(np.isin(split.y, others), UNLABELLED, split.y)
+        return Split(split.x, None if (y == UNLABELLED).all() else y, split.items)
+
+    train = cleared(dataset.train)
+    assert train is not None
+    return replace(dataset, train=train, test=cleared(dataset.test))
+
+
+def _tell_unused(dataset: Dataset, rows: NDArray[np.int64]) -> None:
+    """Say how many items without an answer have a class in the data, which may be the truth to score by."""
+    if dataset.train.y is not None:
+        unused = dataset.train.y != UNLABELLED
+        unused[rows] = False
+        if unused.any():
+            _LOG.warning(
+                "%s: %d items without an answer have a class in the data, which is not learned from; to learn it: "
+                "`shortlist annotate add PROJECT --known`, and export again",
+                *(dataset.name, int(unused.sum())),
+            )
 
 
 def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
@@ -132,7 +195,7 @@ def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
 
 
 def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
-    """The labels in a file, in the dataset's classes; in the file's own where it knows more of them."""
+    """The labels in a file, in the dataset's classes; in the file's own where it states others, or knows more."""
     if not dataset.class_names:
         return StochasticLabels.read(path)
     try:
@@ -142,6 +205,8 @@ def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
             labels = StochasticLabels.read(path)
         except InputError:
             raise error from None
+        if labels.class_names is not None and _states_classes(path, labels.num_classes):
+            return labels
         names = set(labels.class_names or map(str, range(labels.num_classes)))
         if set(dataset.class_names) < names:
             return labels
@@ -150,3 +215,12 @@ def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
                 f"{path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
             ) from error
         raise
+
+
+def _states_classes(path: Path, count: int) -> bool:
+    """Whether the file says which its classes are; one that does not has those that occur, and none beyond them."""
+    try:
+        StochasticLabels.read(path, num_classes=count + 1)
+    except InputError:
+        return False
+    return True

@@ -1,5 +1,7 @@
 """What `train` says and what it refuses before it does harm."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,69 @@ def test_features_of_ones_own_are_trained_on_and_asked_for_again(texts, tmp_path
     assert evaluate_on(trained, str(texts), features=str(tmp_path / "w.npz"))[0].accuracy == 0.0
     with pytest.raises(InputError, match="unknown features 'tfid': did you mean 'tfidf'"):
         train(Job(DataSource(str(texts), features="tfid"), tmp_path / "other"))
+
+
+EXPORT = "item,shortlist,answer,classes,policy\n"
+
+
+def test_known_labels_of_an_export_are_learned_and_no_cost(texts, tmp_path, caplog):
+    asked = ["i0,c0|c1,c0,c0|c1|c2|c3,uniform/1", "i1,c0|c2,,,uniform/1"]
+    known = [f"i{k},c{k % 4},c{k % 4},,known/1" for k in range(2, 20)]
+    labels = tmp_path / "a.csv"
+    labels.write_text(EXPORT + "\n".join([*asked, *known, "elsewhere,c1,c1,,known/1"]) + "\n")
+    trained = train(Job(DataSource(str(texts)), tmp_path / "out", labels=labels)).trained
+    told = {name: trained.labels[name] for name in ("items", "known", "reads", "none_share", "sizes")}
+    assert told == {"items": 20, "known": 18, "reads": 4, "none_share": 0.5, "sizes": {"2": 2}}
+    card = (tmp_path / "out" / "card.md").read_text()
+    assert "| labels | 20, a.csv; 18 of them known before |" in card
+    assert "4 class names shown (2.0 per item; all classes: 8)" in card
+    assert "a.csv: 1 items of known class are not in the data and are left out" in caplog.text
+    assert evaluate_on(trained, str(texts))[0].accuracy > 0.9
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_known_items_are_found_in_every_format(tmp_path, ending):
+    import pandas as pd
+
+    from shortlist.training.answers import known_items
+
+    table = pd.DataFrame({"item": ["=a", "b", "c"], "policy": ["known/1", "uniform/1", "known/1"]})
+    path, other = tmp_path / f"a{ending}", tmp_path / f"b{ending}"
+    for frame, file in ((table, path), (table[["item"]], other)):
+        if ending == ".csv":
+            frame.assign(item=frame["item"].str.replace("=a", "'=a")).to_csv(file, index=False)
+        elif ending == ".jsonl":
+            file.write_text("".join(json.dumps(row) + "\n" for row in frame.to_dict("records")))
+        else:
+            frame.to_parquet(file)
+    assert known_items(path) == {"=a", "c"}
+    assert known_items(other) == frozenset()
+
+
+def test_classes_of_the_data_without_answers_are_not_learned_and_that_is_said(texts, tmp_path, caplog):
+    labels = _labels(tmp_path / "l.csv", [f"i{k},c{k % 4},c{k % 4}" for k in range(20)])
+    train(Job(DataSource(str(texts)), tmp_path / "out", labels=labels))
+    assert "t: 4 items without an answer have a class in the data, which is not learned from" in caplog.text
+    caplog.clear()
+    labels = _labels(tmp_path / "l.csv", [f"i{k},c{k % 4},c{k % 4}" for k in range(24)])
+    train(Job(DataSource(str(texts)), tmp_path / "all", labels=labels))
+    assert "without an answer" not in caplog.text
+
+
+def test_classes_that_the_answers_state_count_whatever_the_data_calls_its_own(texts, tmp_path, caplog):
+    """A folder by month, a column of priorities: no classes of this project."""
+    labels = tmp_path / "l.csv"
+    names = ["cat", "dog", "emu", "fly", "c3"]  # one of them is a class of the data, too
+    rows = [f"i{k},{names[k % 4]},{names[k % 4]}" for k in range(20)]
+    labels.write_text("item,shortlist,answer,classes\n" + "\n".join([f"{rows[0]},{'|'.join(names)}", *rows[1:]]) + "\n")
+    source = DataSource(str(texts), test=str(texts))
+    finished = train(Job(source, tmp_path / "out", labels=labels))
+    assert finished.trained.class_names == tuple(names)
+    assert "t: its own classes ('c0', 'c1', 'c2') are not the 5 that" in caplog.text
+    assert finished.measures is not None
+    assert finished.measures.items == 6, "of the test items, those of a class that both know"
+    labels.write_text("item,shortlist,answer\n" + "\n".join(rows) + "\n")
+    with pytest.raises(
+        InputError, match=r"'cat' is out of range, expected one of the 4 classes \('c0', 'c1', 'c2', 'c3'\)"
+    ):
+        train(Job(source, tmp_path / "other", labels=labels))

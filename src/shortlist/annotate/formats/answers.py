@@ -9,19 +9,19 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, String, cast, select
 
 from shortlist.annotate.db.class_map import read_class_map
-from shortlist.annotate.db.schema import Annotator, Answer, Item, Question
+from shortlist.annotate.db.schema import NO_CLASS, Annotator, Answer, Item, Question
 from shortlist.annotate.db.statements import STANDING, class_names, current_names
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.review.corrections import standing_corrections
 from shortlist.internal.cells import guard_cell
-from shortlist.internal.names import join_names, split_names
+from shortlist.internal.names import KNOWN, join_names, split_names
 
 COLUMNS = (
     "item",
@@ -93,16 +93,16 @@ def standing_answers(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
-    """The same without what must not be learned from, and with what reviewers said.
+    """The same without what must not be learned from, and with what reviewers said and owners knew.
 
     Left out are answers on gold items, whose lists depend on the class and which are there to score on, and None to a
     list of all classes, which says nothing and which training refuses. In place of all answers about an item that a
-    reviewer has corrected there is one row: a list of that class alone.
+    reviewer has corrected, or whose class the owner knows, there is one row: a list of that class alone.
     """
     names = current_names(connection)
-    classes, corrected = join_names(names), corrections_by_name(connection)
-    rows = (row for row in standing_answers(connection) if row["item"] not in corrected)
-    for row in chain(rows, _corrected_rows(connection, corrected)):
+    classes, corrected, known = join_names(names), corrections_by_name(connection), known_by_name(connection)
+    rows = (row for row in standing_answers(connection) if row["item"] not in corrected and row["item"] not in known)
+    for row in chain(rows, _corrected_rows(connection, corrected), starmap(_known_row, known.items())):
         shown = row["shortlist"] and len(split_names(row["shortlist"])) < len(names)
         if row["gold"] is None and (row["answer"] or row.get(TYPED) or shown):
             yield {**row, "classes": classes}
@@ -127,6 +127,18 @@ def _corrected_rows(connection: Connection, corrected: dict[str, Any]) -> Iterat
             label = {"item": item, "shortlist": join_names([names[class_id]]), "answer": names[class_id]}
             said = {"annotator": reviewer_name(row.author), "policy": CORRECTION, "probabilities": "1.0"}
             yield {**dict.fromkeys(COLUMNS), **label, **said, "served_at": row.at, "answered_at": row.at}
+
+
+def known_by_name(connection: Connection) -> dict[str, str]:
+    """Item -> the class that its owner knew; where a reviewer has corrected it, theirs counts instead."""
+    names, corrected = class_names(connection), corrections_by_name(connection)
+    statement = select(Item.name, Item.known).where(Item.known != NO_CLASS, Item.gold.is_(None)).order_by(Item.id)
+    return {item: names[k] for item, k in connection.execute(statement) if k is not None and item not in corrected}
+
+
+def _known_row(item: str, label: str) -> dict[str, Any]:
+    said = {"item": item, "shortlist": join_names([label]), "answer": label, "policy": KNOWN, "probabilities": "1.0"}
+    return {**dict.fromkeys(COLUMNS), **said}
 
 
 def _on_gold(connection: Connection) -> Iterator[dict[str, Any]]:

@@ -10,13 +10,19 @@ from sqlalchemy import Connection
 
 from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.statements import class_names, current_names
-from shortlist.annotate.formats.answers import TYPED, corrections_by_name, reviewer_name, standing_answers
+from shortlist.annotate.formats.answers import (
+    TYPED,
+    corrections_by_name,
+    known_by_name,
+    reviewer_name,
+    standing_answers,
+)
 from shortlist.annotate.project.project import Project
 from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
-BY = "corrected_by"
+BY, KNEW = "corrected_by", "known"
 
 
 def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
@@ -32,32 +38,39 @@ def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
 
 
 def write_csv(project: Project, path: Path) -> int:
-    """Every answered item except gold ones, whose class is known.
+    """Every item that was answered or whose class the owner knew, except gold ones, on which people are measured.
 
     The label is empty where nobody picked a class, or two classes were picked equally often. Where a reviewer has
-    corrected an item, theirs is the label, and the last column, which is there if there are any, names them.
+    corrected an item, theirs is the label; else the owner's, if they knew it. Two more columns, each there if it says
+    anything, tell who corrected an item, and which classes were known (`yes`), whatever people said.
     """
     with project.store.read() as connection:
         picked: dict[str, Counter[str]] = defaultdict(Counter)
         for (item, _), answer in picks(row for row in standing_answers(connection) if row["gold"] is None).items():
             picked[item].update([answer] if answer else [])
         left = _left(connection, {item for item, votes in picked.items() if not votes})
-        corrected = _corrected(connection)
+        corrected, known = _corrected(connection), known_by_name(connection)
+    items = dict.fromkeys((*picked, *corrected, *known))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow((*COLUMNS, BY) if corrected else COLUMNS)
-        for item in dict.fromkeys((*picked, *corrected)):
+        writer.writerow((*COLUMNS, *([BY] if corrected else []), *([KNEW] if known else [])))
+        for item in items:
             votes = picked.get(item, Counter())
-            if item in corrected:
-                label, by = corrected[item]
-                said = [votes[label], votes.total() - votes[label], guard_cell(by)]
-                writer.writerow([guard_cell(item), guard_cell(label), *said])
-                continue
-            ranked = votes.most_common(2) or [(left.get(item, ""), 0)]
-            tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
-            label, most = ranked[0]
-            writer.writerow([guard_cell(item), "" if tied else guard_cell(label), most, votes.total() - most])
-    return len(picked.keys() | corrected.keys())
+            label, by = corrected.get(item, (known.get(item, ""), ""))
+            agree = votes[label]
+            if item not in corrected and item not in known:
+                label, agree = _majority(votes, left.get(item, ""))
+            said = [guard_cell(item), guard_cell(label), agree, votes.total() - agree]
+            more = [*([guard_cell(by)] if corrected else []), *(["yes" if item in known else ""] if known else [])]
+            writer.writerow([*said, *more])
+    return len(items)
+
+
+def _majority(votes: Counter[str], left: str) -> tuple[str, int]:
+    """The class picked most often, empty in a tie, and how often; where nobody picked one, the one that is left."""
+    ranked = votes.most_common(2) or [(left, 0)]
+    tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+    return "" if tied else ranked[0][0], ranked[0][1]
 
 
 def _corrected(connection: Connection) -> dict[str, tuple[str, str]]:

@@ -47,15 +47,16 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     options = ", ".join(f"{key} = {value}" for key, value in run["method_options"].items())
     sizes = labels.get("sizes", {})
     size = ", ".join(sizes) if len(sizes) <= 3 else f"{min(map(int, sizes))} to {max(map(int, sizes))}"
-    reads, items = labels.get("reads", 0), labels.get("items", 0)
+    reads, items, known = labels.get("reads", 0), labels.get("items", 0), labels.get("known", 0)
+    asked, them = items - known, " asked about" if known else ""
     K = len(content["class_names"])
     facts = [
         ("data", f"{data.get('name', '')}: {data.get('items', items):,} {KINDS.get(content['kind'], '')}"),
         ("classes (K)", str(K)),
-        ("labels", f"{items:,}, {labels.get('origin', '')}"),
+        ("labels", f"{items:,}, {labels.get('origin', '')}" + (f"; {known:,} of them known before" if known else "")),
         ("shortlist size (l)", size),
-        ("None answers", f"{labels.get('none_share', 0):.1%} of the items, the answers to each taken together"),
-        ("reads", f"{reads:,} class names shown ({reads / max(items, 1):.1f} per item; all classes: {items * K:,})"),
+        ("None answers", f"{labels.get('none_share', 0):.1%} of the items{them}, the answers to each taken together"),
+        ("reads", f"{reads:,} class names shown ({reads / max(asked, 1):.1f} per item; all classes: {asked * K:,})"),
         ("method", run["method"] + (f" ({options})" if options else "") + f", protocol {run['protocol']}"),
         ("model", f"{run['model']}, inputs of shape {tuple(content['in_shape'])}"),
         (
