@@ -1,11 +1,13 @@
 """What the commands print and leave behind, as a shell sees it."""
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from shortlist.annotate import Additions, init_project
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.score import write_score
 from shortlist.cli import app
 from shortlist.errors import InputError
 
@@ -72,6 +74,74 @@ def test_a_second_table_without_names_is_told_what_it_lacks(tmp_path):
     said = run("add", tmp_path / "project", "--items", items)
     assert "0 items added, 2 skipped" in said
     assert "named by their number: give a second table that column" in said
+
+
+def test_a_reason_is_printed_once(tmp_path):
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text\n" + "".join(f"text {k}\n" for k in range(30)))
+    classes.write_text("a\nb\nc\n")
+    run("init", tmp_path / "project", "--items", items, "--classes", classes, "--size", 2)
+    items.write_text(items.read_text() + '" "\n')
+    lines = run("add", tmp_path / "project", "--items", items).splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("skipped row 1 (0), row 2 (1), row 3 (2) and 27 more: the project has an item")
+    assert lines[1:] == ["skipped row 31 (30): an empty text", "0 items added, 31 skipped"]
+    items.write_text("item,text,gold\n" + "".join(f"n{k},text,class {k}\n" for k in range(25)))
+    lines = run("add", tmp_path / "project", "--items", items).splitlines()
+    assert len(lines) == 22
+    assert lines[-2] == "... and for 5 more reasons"
+
+
+def test_a_damaged_picture_is_said_to_be_one(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "a.png").write_bytes(b"not a picture")
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "pictures" / "b.png")
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    said = run("init", tmp_path / "p", "--items", tmp_path / "pictures", "--classes", tmp_path / "classes.txt")
+    assert "skipped a.png: not an image or a sound of a known type, or damaged" in said
+
+
+def test_classes_that_look_alike_are_said(tmp_path):
+    items, classes, project = tmp_path / "items.csv", tmp_path / "classes.txt", tmp_path / "project"
+    items.write_text("text\none\ntwo\n")
+    classes.write_text("Lost card\nlost card\nother\n")
+    told = "classes that differ by capitals or spaces only: "
+    said = run("init", project, "--items", items, "--classes", classes, "--size", 2)
+    assert f"{told}'Lost card' and 'lost card'\n" in said
+    classes.write_text("more\n")
+    assert told not in run("add", project, "--classes", classes)
+    classes.write_text("OTHER\nM ore\n")
+    assert f"{told}'other' and 'OTHER'; 'more' and 'M ore'\n" in run("add", project, "--classes", classes)
+    assert run("rename", project, "OTHER", "another") == ""
+    assert run("rename", project, "another", "Other") == f"{told}'other' and 'Other'\n"
+    classes.write_text("".join(f"class {k}\nClass {k}\n" for k in range(8)))
+    line = run("init", tmp_path / "many", "--items", items, "--classes", classes)
+    assert "'class 4' and 'Class 4'; and 3 more\n" in line
+    assert "class 5" not in line
+
+
+def test_where_all_classes_are_known_nothing_is_left_to_ask(tmp_path):
+    items, classes, known = tmp_path / "items.csv", tmp_path / "classes.txt", tmp_path / "known.csv"
+    items.write_text("item,text\na,one\nb,two\n")
+    classes.write_text("x\ny\n")
+    given = ("--items", items, "--classes", classes, "--known", known)
+    known.write_text("item,class\na,x\nb,y\n")
+    assert "nothing is left to ask" in run("init", tmp_path / "all", *given)
+    known.write_text("item,class\na,x\n")
+    assert "nothing is left to ask" not in run("init", tmp_path / "some", *given)
+
+
+def test_a_score_by_few_items_is_too_early(make_project):
+    project = make_project(items=2)
+    project.live.mkdir()
+    score = {"accuracy": 1.0, "low": 0.463, "high": 1.0, "items": 9, "undecided": 0, "size": 24, "corrected": False}
+    score |= {"answers": 32, "questions_for_a_point": 12.0}
+    write_score(project.live, score)
+    text = run("status", project.folder)
+    assert "  model: too early to say, 9 of 24 sampled items are answered\n" in text
+    assert "100.0%" not in text
+    write_score(project.live, {**score, "items": 10})
+    assert "  model: 100.0% right (46.3% to 100.0%) by 10 of 24 sampled items" in run("status", project.folder)
 
 
 def test_ways_to_ask_are_compared_from_init_to_status(tmp_path):

@@ -59,7 +59,7 @@ def files(tmp_path, monkeypatch):
 def answer_all(port: int, folder: Path) -> None:
     """What the people do who open the links."""
     with Project.open(folder) as project:
-        caller = Caller(port, make_invitation(project, "eve", True, ""))
+        caller = Caller(port, make_invitation(project, "eve", True)[0])
     while questions := caller.post("/next", {"hold": 1})[1]["questions"]:
         shown = [choice["class"] for choice in questions[0]["shortlist"]]
         body = {"question": questions[0]["id"], "answer": shown[0] if questions[0]["id"] % 2 else None}

@@ -20,7 +20,7 @@ from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.robots import Manner, reader, run_crowd
-from shortlist.annotate.web.serve import Address, admin_url, listen, serve
+from shortlist.annotate.web.serve import Address, admin_url, announcing_address, listen, serve
 
 # spelt out, so that a class is not taken for the key beside it
 CLASSES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -86,7 +86,7 @@ def run_demo(
 ) -> None:
     """Make the project, unless `folder` holds one already, serve it until Ctrl-C, and let the robots work."""
     listener, address = listen(Address(port=port))
-    with _place(folder) as where, _open(where, size) as project:
+    with _place(folder) as where, _open(where, size) as project, announcing_address(project, address):
         people = People(project)
         say(f"Owner (works once): {admin_url(project, address)}")
         say(f"Answer yourself:    {join_link(address.url, people.renew_invite(people.ensure('you')))}")

@@ -5,19 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.annotate.db.statements import class_ids
+from shortlist.annotate.db.statements import class_ids, class_names
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import live_plan
 from shortlist.annotate.project.additions import Additions, Read, add_read
 from shortlist.annotate.project.audit import CommandLine, audit_alone
-from shortlist.annotate.project.classes import rename_class
+from shortlist.annotate.project.classes import rename_class, tell_alike
 from shortlist.annotate.project.importing import ImportOutcome, Progress
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project, Settings, unfinished
 from shortlist.annotate.queue.ways import MOST_LISTED
+from shortlist.annotate.web.serve import Address, opens_here_only, served_at
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
 
@@ -76,6 +77,7 @@ def init_project(
                 raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
             check_live(project, live)
             given.store(project, outcome)
+            outcome.remark = tell_alike(read.classes)
         except BaseException:
             project.discard()
             raise
@@ -111,19 +113,24 @@ def _readable(folder: Path) -> str:
     return words[0].upper() + words[1:]
 
 
-def rename_by_name(project: Project, old: str, new: str) -> None:
-    """Rename the class `old` to `new`."""
+def rename_by_name(project: Project, old: str, new: str) -> str:
+    """Rename the class `old` to `new`; returns a remark if it now looks like another one."""
     with project.store.read() as connection:
         class_id = class_ids(connection).get(old.strip())
     if class_id is None:
         raise InputError(f"the project has no class {old!r}")
     rename_class(project, class_id, new)
+    with project.store.read() as connection:
+        return tell_alike(class_names(connection), {new.strip()})
 
 
-def make_invitation(project: Project, name: str | None, token: bool, url: str, role: str = "annotator") -> str:
-    """A link or a token for the annotator of this name, added if new; without a name, for an owner.
+def make_invitation(
+    project: Project, name: str | None, token: bool, url: str | None = None, role: str = "annotator"
+) -> tuple[str, str]:
+    """A link or a token for the annotator of this name, added if new, and a remark; without a name, for an owner.
 
-    Owners and reviewers get links that work once.
+    Owners and reviewers get links that work once. Without `url` the link leads to where the project is being served,
+    and the remark says if that is nowhere, or for this machine only.
     """
     role = "owner" if name is None else role
     if token and role == "reviewer":
@@ -133,8 +140,16 @@ def make_invitation(project: Project, name: str | None, token: bool, url: str, r
     subject = f"annotator {who}" if who is not None else name or "owner"
     audit_alone(project.store, CommandLine(), "make token" if token else "make link", subject, role=role)
     if token:
-        return people.make_token(name or "command line", who)
-    return join_link(url, people.admin_link(name or "owner", role) if who is None else people.renew_invite(who))
+        return people.make_token(name or "command line", who), ""
+    secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
+    if url is not None:
+        return join_link(url, secret), ""
+    served, usual, remark = served_at(project), Address().url, ""
+    if served is None:
+        remark = f"{project.folder} is not being served: say with --url where it will be, if not at {usual}"
+    elif opens_here_only(served):
+        remark = "this link opens on this machine only: for others see --host and --public-url of `serve`"
+    return join_link(served or usual, secret), remark
 
 
 def export_file(project: Project, out: Path, format_name: str | None = None, *, pseudonyms: bool = False) -> int:

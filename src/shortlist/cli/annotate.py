@@ -51,7 +51,9 @@ def rename(
     from shortlist.annotate import Project, rename_by_name
 
     with Project.open(project) as opened:
-        rename_by_name(opened, old, new)
+        remark = rename_by_name(opened, old, new)
+    if remark:
+        typer.echo(remark, err=True)
 
 
 @app.command()
@@ -119,7 +121,9 @@ def invite(
     role: Annotated[
         str, typer.Option(help="annotator, reviewer (sees and corrects answers) or owner (does everything).")
     ] = "annotator",
-    url: Annotated[str, typer.Option(help="The address of the server.")] = "http://127.0.0.1:8080",
+    url: Annotated[
+        str | None, typer.Option(help="The address of the server; if not given, where the project is being served.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a link for an annotator, a reviewer or an owner.
@@ -131,8 +135,10 @@ def invite(
     from shortlist.annotate import Project, make_invitation
 
     with Project.open(project) as opened:
-        made = make_invitation(opened, name, token, url, role)
+        made, remark = make_invitation(opened, name, token, url, role)
     typer.echo(json.dumps({"token" if token else "link": made}) if as_json else made)
+    if remark:
+        typer.echo(remark, err=True)
 
 
 @app.command()

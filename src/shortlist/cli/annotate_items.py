@@ -11,6 +11,8 @@ import typer
 from shortlist.cli.annotate_backup import Folder
 from shortlist.cli.options import AsJson, Features
 
+NAMED = 3  # items of those that are left out for the same reason
+
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
 ItemColumn = Annotated[
@@ -108,7 +110,9 @@ def init(
             progress=progress,
         )
     _print_outcome(outcome.added, outcome.skipped)
-    _print_given(outcome.known, outcome.scored)
+    _print_given(outcome.known, outcome.scored, outcome.remark)
+    if outcome.known == outcome.added:
+        typer.echo("every item is of known class: nothing is left to ask", err=True)
     share = settings.size / outcome.classes
     rarely = settings.live is None and 4 * share < 1  # people who mostly say None get used to saying it
     if rarely:
@@ -149,7 +153,7 @@ def add(
         _print_outcome(outcome.added, outcome.skipped, "gold answers" if items is None else "items")
     else:
         _print_skipped(outcome.skipped)
-    _print_given(outcome.known, outcome.scored)
+    _print_given(outcome.known, outcome.scored, outcome.remark)
 
 
 def import_answers(
@@ -186,11 +190,13 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print_given(known: int, scored: int) -> None:
+def _print_given(known: int, scored: int, remark: str) -> None:
     if known:
         typer.echo(f"{known} items of known class: learned from, not asked about", err=True)
     if scored:
         typer.echo(f"scores of {scored} items", err=True)
+    if remark:
+        typer.echo(remark, err=True)
 
 
 def _print_outcome(added: int, skipped: list[tuple[str, str]], what: str = "items", known: str = "") -> None:
@@ -199,7 +205,12 @@ def _print_outcome(added: int, skipped: list[tuple[str, str]], what: str = "item
 
 
 def _print_skipped(skipped: list[tuple[str, str]]) -> None:
-    for item, reason in skipped[:20]:
-        typer.echo(f"skipped {item}: {reason}", err=True)
-    if len(skipped) > 20:
-        typer.echo(f"... and {len(skipped) - 20} more", err=True)
+    """Each reason once, with the first items that it is true of."""
+    reasons: dict[str, list[str]] = {}
+    for item, reason in skipped:
+        reasons.setdefault(reason, []).append(item)
+    for reason, items in list(reasons.items())[:20]:
+        more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
+        typer.echo(f"skipped {', '.join(items[:NAMED])}{more}: {reason}", err=True)
+    if len(reasons) > 20:
+        typer.echo(f"... and for {len(reasons) - 20} more reasons", err=True)

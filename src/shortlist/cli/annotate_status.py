@@ -26,6 +26,8 @@ def status_lines(title: str, found: dict[str, Any]) -> Iterator[str]:
 
 
 def _score(score: dict[str, Any]) -> str:
+    if score["early"]:
+        return f"too early to say, {score['items']} of {score['size']} sampled items are answered"
     line = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by {score['items']} of "
     line += f"{score['size']} sampled items, {score['undecided']} undecided, after {score['answers']:,} answers"
     line += "" if score["corrected"] else ", answers taken as right"

@@ -141,11 +141,17 @@ def test_files_come_in_and_classes_change(run_project, person):
     owner.tab("data")
     table = io.StringIO()
     csv.writer(table).writerows([["item", "text"], *([f"new {i}", f"words {i}"] for i in range(300)), ["gold 1", "x"]])
+    csv.writer(table).writerows([["empty", ""], *([f"message 00{i}", "x"] for i in range(5))])
     file = {"name": "more.csv", "mimeType": "text/csv", "buffer": table.getvalue().encode()}
     owner.page.set_input_files("#upload-file", file)
     owner.page.get_by_role("button", name="See what will happen").click()
     owner.page.locator("#upload-said", has_text="300 items will be added.").wait_for()
-    assert "gold 1" in owner.page.locator("#upload-said li").inner_text()
+    there = "the project has an item of this name"
+    lines = [
+        f"row 301 (gold 1), row 303 (message 000), row 304 (message 001) and 3 more: {there}",
+        "row 302 (empty): an empty text",
+    ]
+    assert owner.page.locator("#upload-said li").all_inner_texts() == lines
     owner.page.get_by_role("button", name="Add items").click()
     owner.page.locator("#upload-said", has_text="300 items were added.").wait_for()
     owner.tab("classes")

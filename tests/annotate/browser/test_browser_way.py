@@ -30,6 +30,7 @@ def test_the_whole_way_by_keyboard(run_project, person, tmp_path):
     admin.page.keyboard.type("ada")
     admin.press("Enter")
     link = admin.page.locator("#made-link").inner_text()
+    admin.page.locator("#link", has_text="opens on this machine only").wait_for()
 
     ada = person().go(link)
     ada.page.wait_for_url(site.url + "/")

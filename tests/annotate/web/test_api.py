@@ -68,7 +68,9 @@ def test_what_an_admin_sees_and_does(make_site, database):
     score |= {"answers": 100, "questions_for_a_point": None}
     site.project.live.mkdir()
     write_score(site.project.live, score)
-    assert admin.get("/api/v1/status").json()["score"] == score
+    assert admin.get("/api/v1/status").json()["score"] == {**score, "early": True}
+    write_score(site.project.live, {**score, "items": 10})
+    assert admin.get("/api/v1/status").json()["score"] == {**score, "items": 10, "early": False}
     assert admin.post("/api/v1/annotators", json={"name": "ada"}).status_code == 409
     assert admin.delete(f"/api/v1/annotators/{made['id']}").status_code == 204
     assert ada.post("/api/v1/next", json={}).status_code == 401
@@ -141,7 +143,9 @@ def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database)
     assert found["names"] == ["class 0", "class 1", "emu", "fox"], "a known class is not added again"
     assert found["descriptions"] == ["the first", None, "a tall bird", None]
     (q,) = ada.post("/api/v1/next", json={}).json()["questions"]
-    assert {c["name"]: c["description"] for c in q["shortlist"]} == dict(zip(*found.values(), strict=True))
+    assert {c["name"]: c["description"] for c in q["shortlist"]} == dict(
+        zip(found["names"], found["descriptions"], strict=True)
+    )
     assert post(["emu", "class 0"], ["", None]) == 201
     assert admin.get("/api/v1/classes").json()["descriptions"] == ["the first", None, None, None]
     for names, descriptions in (
@@ -152,10 +156,22 @@ def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database)
     assert admin.get("/api/v1/classes").json()["names"] == found["names"], "refused whole"
 
 
+def test_classes_that_look_alike_are_taken_and_told(make_site):
+    admin = make_site(items=1, classes=3).admin()
+    told = "classes that differ by capitals or spaces only: "
+    found = admin.post("/api/v1/classes", json={"names": ["Class 1", " lost", "Lo st"]}).json()
+    assert found["names"][3:] == ["Class 1", "lost", "Lo st"]
+    assert found["remark"] == f"{told}'class 1' and 'Class 1'; 'lost' and 'Lo st'"
+    assert admin.post("/api/v1/classes", json={"names": ["other"]}).json()["remark"] == "", "told once"
+    assert admin.patch("/api/v1/classes/2", json={"name": "OTHER"}).json()["remark"] == f"{told}'OTHER' and 'other'"
+    assert admin.patch("/api/v1/classes/2", json={"name": "another"}).json()["remark"] == ""
+
+
 def test_items_and_classes_are_added_while_it_runs(make_site, database):
     site = make_site(database, items=1, classes=3)
     admin, ada = site.admin(), site.annotator("ada")
-    assert admin.post("/api/v1/classes", json={"names": ["new"]}).json()["names"][-1] == "new"
+    found = admin.post("/api/v1/classes", json={"names": ["new"]}).json()
+    assert (found["names"][-1], found["remark"]) == ("new", "")
     assert admin.post("/api/v1/classes", json={"names": ["new"]}).status_code == 422
     assert admin.get("/api/v1/classes").json()["descriptions"] == [None] * 4
     body = {"items": [{"name": "x", "text": "hello"}, {"name": "x", "text": "again"}]}

@@ -103,6 +103,10 @@ def test_uploads_say_what_they_will_do_and_do_it(make_site):
     done = finished(owner, owner.post(f"/api/v1/uploads?{query}", content=table.getvalue().encode()))
     assert (done["state"], done["added"], len(done["skipped"])) == ("done", 1, 2)
     assert len(owner.get("/api/v1/items").json()["items"]) == 3
+    alike = b"CLASS 2\nnew one\n"
+    remark = "classes that differ by capitals or spaces only: 'class 2' and 'CLASS 2'"
+    assert owner.post("/api/v1/uploads/preview?what=classes&name=c.txt", content=alike).json()["remark"] == remark
+    assert finished(owner, owner.post("/api/v1/uploads?what=classes&name=c.txt", content=alike))["remark"] == remark
     known = b"item,class\nitem 0,class 3\n"
     assert owner.post("/api/v1/uploads/preview?what=known&name=k.csv", content=known).json()["known"] == 1
     assert finished(owner, owner.post("/api/v1/uploads?what=known&name=k.csv", content=known))["known"] == 1

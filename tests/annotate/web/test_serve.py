@@ -93,6 +93,39 @@ def test_invitations(files):
     assert len(run("invite", project, "--token").strip()) > 30
 
 
+def said(*arguments: object) -> tuple[str, str]:
+    """What a command prints, and what it says beside."""
+    result = CliRunner().invoke(app, [str(part) for part in arguments])
+    return result.stdout.strip(), result.stderr.strip()
+
+
+def test_an_invitation_leads_to_where_the_project_is_served(files):
+    project = make(files)
+    idle = "is not being served: say with --url where it will be, if not at http://127.0.0.1:8080"
+    assert said("invite", project, "ada")[1] == f"{project} {idle}"
+    for options, address, beside in (
+        ((), "http://127.0.0.1:{port}", "this link opens on this machine only"),
+        (("--public-url", "https://label.example/"), "https://label.example", ""),
+    ):
+        server = Server(project, free_port(), *options)
+        try:
+            server.process.stdout.readline()
+            link, words = said("invite", project, "ada")
+            assert link.startswith(address.format(port=server.port) + "/join#")
+            assert words.startswith(beside)
+            assert bool(words) == bool(beside)
+            assert said("invite", project, "ada", "--token")[1] == ""
+            assert json.loads(said("invite", project, "ada", "--json")[0])["link"].startswith(link.partition("#")[0])
+            other = said("invite", project, "ada", "--url", "http://127.0.0.1:9000")
+            assert other[0].startswith("http://127.0.0.1:9000/join#")
+            assert other[1] == ""
+        finally:
+            server.kill()  # which leaves the address where it was
+        link, words = said("invite", project, "ada")
+        assert link.startswith("http://127.0.0.1:8080/join#")
+        assert words == f"{project} {idle}"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.db.statements import batches, class_ids, class_names
+from shortlist.annotate.project.classes import tell_alike
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
@@ -101,6 +102,9 @@ def add_to_project(
     else:
         outcome = add_read(project, read, additions.strict, progress)
     given.store(project, outcome)
+    if read.classes:
+        with project.store.read() as connection:
+            outcome.remark = tell_alike(class_names(connection), read.classes)
     if read.instructions is not None:
         set_instructions(project, read.instructions)
     return outcome
@@ -131,6 +135,7 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
     with project.store.read() as connection:
         known = class_ids(connection)
         outcome.classes = len(known.keys() | read.classes.keys())
+        outcome.remark = tell_alike(dict.fromkeys([*known, *read.classes]), read.classes)
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:

@@ -33,7 +33,8 @@ ROW_NUMBER = " (rows without a column `item` are named by their number: give a s
 class ImportOutcome:
     """What an import did: how many items were added, which were left out and why, how many classes there are now.
 
-    `known` items have a class that nobody is asked about, `scored` ones a score of another model.
+    `known` items have a class that nobody is asked about, `scored` ones a score of another model. `remark` is on what
+    was added nevertheless, though it looks like a slip.
     """
 
     added: int = 0
@@ -41,6 +42,7 @@ class ImportOutcome:
     classes: int = 0
     known: int = 0
     scored: int = 0
+    remark: str = ""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _clean_image(data: bytes) -> tuple[bytes, str]:
     except InputError:
         raise
     except UnidentifiedImageError as error:
-        raise InputError("not an image or a sound of a known type") from error
+        raise InputError("not an image or a sound of a known type, or damaged") from error
     except Exception as error:  # Pillow's decoders raise nearly anything on broken bytes
         raise InputError(f"a broken image ({type(error).__name__})") from error
     return _encode(image, was_jpeg)

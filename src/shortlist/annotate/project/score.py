@@ -8,6 +8,8 @@ from typing import Any
 SCORE = "score.json"
 FIELDS = {"accuracy", "low", "high", "items", "undecided", "size", "corrected", "answers", "questions_for_a_point"}
 
+FEW = 10  # sampled items that were answered: with fewer, a share says nothing yet
+
 
 def write_score(live: Path, score: dict[str, Any] | None) -> None:
     """Replace what was said before; None: nothing can be said."""
@@ -21,9 +23,14 @@ def write_score(live: Path, score: dict[str, Any] | None) -> None:
 
 
 def read_score(live: Path) -> dict[str, Any] | None:
-    """The accuracy of the model with its interval, on what it rests and what a point more takes; None: not known."""
+    """The accuracy of the model with its interval, on what it rests and what a point more takes; None: not known.
+
+    `early`: it rests on too few items to be shown.
+    """
     try:
         found = json.loads((live / SCORE).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # there is none, or a power cut has damaged it
         return None
-    return found if isinstance(found, dict) and found.keys() == FIELDS else None
+    if not isinstance(found, dict) or found.keys() != FIELDS:
+        return None
+    return {**found, "early": found["items"] < FEW}

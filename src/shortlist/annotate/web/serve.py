@@ -10,13 +10,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import LivePlan, live_plan
 from shortlist.annotate.live.supervisor import supervising
-from shortlist.annotate.project.alone import alone
+from shortlist.annotate.project.alone import alone, announced, announcing
 from shortlist.annotate.project.backup import Schedule, backing_up, read_period
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
@@ -32,7 +33,7 @@ from shortlist.errors import InputError
 if TYPE_CHECKING:
     from shortlist.annotate.web.connections import Server
 
-SERVING = "serve.lock"
+SERVING, ADDRESS = "serve.lock", "serve.address"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class Address:
 def is_local(host: str) -> bool:
     """Whether only this machine can reach `host`."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def opens_here_only(url: str) -> bool:
+    """Whether only this machine can open the address."""
+    return is_local(urlsplit(url).hostname or "")
 
 
 def admin_url(project: Project, address: Address) -> str:
@@ -143,17 +149,25 @@ def serve_project(
         damage.wait()
         if listener is None:
             listener, address = listen(address)
-        if People(project).has_owner():  # links belong into no log: one at the first start, later ones on demand
-            link = f"for an owner's link: shortlist annotate invite {project.folder} --url {address.url}"
-            say(f"Serving {address.url} ({link})")
-        else:
-            say(f"Owner (works once): {admin_url(project, address)}")
-        if live is not None:
-            say("The model is being prepared: until its first training, lists come from class names or from chance.")
-        try:
-            serve(project, address, listener, live, workers, backups)
-        finally:
-            damage.refuse()
+        with announcing_address(project, address):
+            _say_how_to_get_in(project, address, say)
+            if live is not None:
+                say(
+                    "The model is being prepared: until its first training, lists come from class names or from chance."
+                )
+            try:
+                serve(project, address, listener, live, workers, backups)
+            finally:
+                damage.refuse()
+
+
+def _say_how_to_get_in(project: Project, address: Address, say: Callable[[str], None]) -> None:
+    """Links belong into no log: one at the first start, later ones on demand."""
+    if People(project).has_owner():
+        link = f"for an owner's link: shortlist annotate invite {project.folder} --url {address.url}"
+        say(f"Serving {address.url} ({link})")
+    else:
+        say(f"Owner (works once): {admin_url(project, address)}")
 
 
 def _sole_server(project: Project) -> AbstractContextManager[None]:
@@ -185,6 +199,16 @@ def serve(
                 Workers(project, listener, workers, told_of(address, supervisor)).run()
         else:
             run_app(project, address, listener, supervisor)
+
+
+def announcing_address(project: Project, address: Address) -> AbstractContextManager[None]:
+    """While it is served, `served_at` says where."""
+    return announcing(project.folder / ADDRESS, address.url)
+
+
+def served_at(project: Project) -> str | None:
+    """The address at which people open the project while it is served from this machine; None while it is not."""
+    return announced(project.folder / ADDRESS)
 
 
 def run_app(

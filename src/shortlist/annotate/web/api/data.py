@@ -16,7 +16,7 @@ from shortlist.annotate.formats import EXPORTS, media_type
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.formats.label_studio_answers import import_answers
 from shortlist.annotate.problems import Invalid
-from shortlist.annotate.project.classes import add_classes, rename_class
+from shortlist.annotate.project.classes import add_classes, rename_class, tell_alike
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, add_items, store_media
 from shortlist.annotate.project.sources import Source
@@ -56,7 +56,7 @@ def more_classes(app: App, who: Owner, body: ClassesIn) -> ClassesOut:
     names = body.names if body.descriptions is None else dict(zip(body.names, body.descriptions, strict=True))
     add_classes(app.project, names)
     app.audit(who, "add classes", count=len(body.names))
-    return classes(app, who)
+    return _remarked(classes(app, who), body.names)
 
 
 @router.patch("/classes/{class_id}")
@@ -64,7 +64,11 @@ def rename(app: App, who: Owner, class_id: Annotated[int, Path(ge=0, le=2**31 - 
     """Rename a class, for instance to correct a typo. Answers refer to its number and stay."""
     rename_class(app.project, class_id, body.name)
     app.audit(who, "rename class", f"class {class_id}", name=body.name)
-    return classes(app, who)
+    return _remarked(classes(app, who), [body.name])
+
+
+def _remarked(found: ClassesOut, given: list[str]) -> ClassesOut:
+    return found.model_copy(update={"remark": tell_alike(found.names, [name.strip() for name in given])})
 
 
 @router.get("/classes/counts")

@@ -264,10 +264,14 @@ class ClassesIn(In):
 
 
 class ClassesOut(BaseModel):
-    """Every class name and its description, if it has one; the index is the class id."""
+    """Every class name and its description, if it has one; the index is the class id.
+
+    `remark`: which of the names that were just given differ from another by capitals or spaces only.
+    """
 
     names: list[str]
     descriptions: list[str | None]
+    remark: str = ""
 
 
 class RenameIn(In):

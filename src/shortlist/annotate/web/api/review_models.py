@@ -243,7 +243,10 @@ class CheckOut(BaseModel):
 
 
 class UploadOut(BaseModel):
-    """What an upload will do, does or did. `done` of `total` items are read in while `state` is running."""
+    """What an upload will do, does or did. `done` of `total` items are read in while `state` is running.
+
+    `remark`: which classes differ by capitals or spaces only.
+    """
 
     id: int | None
     state: Literal["preview", "running", "done", "failed"]
@@ -255,6 +258,7 @@ class UploadOut(BaseModel):
     scored: int = 0
     skipped: list[SkippedOut] = []
     more_skipped: int = 0
+    remark: str = ""
     message: str = ""
 
 

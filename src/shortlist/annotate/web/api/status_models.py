@@ -62,7 +62,7 @@ class ScoreOut(BaseModel):
     Of the `size` items of the sample `items` were asked about so far, after `answers` answers in the project.
     `undecided` ones count as wrong for `low` and as right for `high`. `corrected`: mistakes of annotators are allowed
     for; if not, answers are taken as right. `questions_for_a_point`: about how many more questions the next percentage
-    point takes, where that can be told.
+    point takes, where that can be told. `early`: it rests on too few items to say anything yet.
     """
 
     accuracy: float
@@ -74,6 +74,7 @@ class ScoreOut(BaseModel):
     corrected: bool
     answers: int
     questions_for_a_point: float | None
+    early: bool
 
 
 class Estimate(BaseModel):

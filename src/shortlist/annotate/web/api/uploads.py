@@ -63,4 +63,5 @@ def _out(number: int | None, state: str, outcome: ImportOutcome) -> UploadOut:
     skipped = [SkippedOut(item=item[:200], reason=reason) for item, reason in outcome.skipped[:MANY]]
     counts = {"added": outcome.added, "classes": outcome.classes, "known": outcome.known, "scored": outcome.scored}
     more = max(len(outcome.skipped) - MANY, 0)
-    return UploadOut(id=number, state=state, skipped=skipped, more_skipped=more, **counts)  # type: ignore[arg-type]
+    told = {"skipped": skipped, "more_skipped": more, "remark": outcome.remark}
+    return UploadOut(id=number, state=state, **told, **counts)  # type: ignore[arg-type]

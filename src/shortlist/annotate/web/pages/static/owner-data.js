@@ -79,13 +79,25 @@ function total(found) {
   return { known: found.known, scores: found.scored, classes: found.classes }[what] ?? found.added;
 }
 
+function byReason(skipped) {
+  const items = new Map();
+  for (const { item, reason } of skipped) {
+    if (!items.has(reason)) items.set(reason, []);
+    items.get(reason).push(item);
+  }
+  return [...items];
+}
+
 function report(words, found) {
   const what = at("upload-what").value;
   const lines = what === "classes" ? [`${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.`] : [`${count(total(found))} ${WORDS[what]} ${words}.`];
   const left = found.skipped.length + found.more_skipped;
   if (left) lines.push(`${count(left)} left out:`);
-  const list = element("ul", { class: "soft" }, ...found.skipped.slice(0, 10).map((one) => element("li", { dir: "auto" }, `${one.item}: ${one.reason}`)));
-  if (left > 10) list.append(element("li", {}, `and ${count(left - 10)} more`));
+  if (found.remark) lines.push(`Added all the same: ${found.remark}.`);
+  const reasons = byReason(found.skipped).slice(0, 10);
+  const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
+  const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
+  if (others) list.append(element("li", {}, `and ${count(others)} more`));
   at("upload-said").replaceChildren(...lines.map((text) => element("p", {}, text)), ...(left ? [list] : []));
 }
 

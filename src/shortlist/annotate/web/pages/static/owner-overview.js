@@ -5,7 +5,6 @@ import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
 
 const SLOW_MS = 30_000;
-const FEW = 10; // sampled items: with fewer, a share says nothing yet
 let looked = 0;
 let worked = false;
 
@@ -20,7 +19,7 @@ export function start() {
     at("bar").value = done;
     const { score, agreement } = status;
     const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}`)];
-    if (score && score.items < FEW) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
+    if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
     else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
     if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `${count(Number(score.questions_for_a_point.toPrecision(1)))} questions`, "about"));
     rows.push(figure("Answers", count(status.answers), `${count(status.skips)} skipped`));
@@ -44,11 +43,11 @@ export function start() {
 
 function showCurve(status) {
   const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
-  const early = named === "score" && status.score && status.score.items < FEW;
+  const early = named === "score" && status.score?.early;
   const points = early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : early ? `No figure yet: it is scored by ${FEW} sampled items or more.` : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
+    : early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 

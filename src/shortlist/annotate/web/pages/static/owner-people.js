@@ -5,6 +5,7 @@ import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
 import { showPeople, watchPeople } from "./people.js";
 
+const HERE = /^https?:\/\/(127\.|localhost[:/]|\[::1\])/u;
 const SLOW_MS = 30_000;
 let agreed = new Map();
 let looked = 0;
@@ -55,6 +56,7 @@ function link(place, name, made) {
   });
   at(place).replaceChildren(`Send this link to ${name}: `, element("code", { id: place === "link" ? "made-link" : "made-staff-link" }, made.link), " ");
   if (navigator.clipboard) at(place).append(copy); // exists only over TLS or on this machine
+  if (HERE.test(made.link)) at(place).append(element("span", { class: "soft" }, " It opens on this machine only: for others, serve the project with --host or --public-url."));
 }
 
 function token(made) {
