@@ -19,6 +19,7 @@ from shortlist.annotate.first_steps import look_at, make_project
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.web.api.begin_models import Wishes
 from shortlist.annotate.web.begin import Beginning
+from shortlist.data import read_table
 from shortlist.errors import InputError
 
 from .browser.projects import sound
@@ -147,8 +148,10 @@ def test_a_table_as_spreadsheets_save_it_elsewhere(tmp_path, mark):
         12,
         ["exchange rate", "lost card"],
     )
-    made = csv.reader(io.StringIO(send("make", b"{}")["made"]))
-    assert [next(made) for _ in range(3)] == list(rows)
+    made = tmp_path / "made.csv"
+    made.write_text(send("make", b"{}")["made"], newline="")
+    table = read_table(made)
+    assert [list(table), *([column[k] for column in table.values()] for k in range(2))] == list(rows)
     beginning.close()
 
 

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; CSV is read with fields of any length; where the cache is."""
+"""Files are written whole or not at all; CSV is read with any separator and fields of any length; the cache."""
 
 import csv
 import os
@@ -50,6 +50,24 @@ def allow_long_fields() -> None:
     It counts for the whole process; always the same value and never taken back, so that threads agree.
     """
     csv.field_size_limit(2**31 - 1)
+
+
+def separator_of(header: str) -> str:
+    r"""What separates the columns of a .csv, by its first line.
+
+    Commas; or semicolons or tabs, as spreadsheets write where a comma is for decimals, if they separate columns and
+    commas do not. Where both of them do, nobody can tell.
+
+    >>> [separator_of(line) for line in ("text,a;b", "text;label", "text\tlabel", '"a;b"', "a;b\tc")]
+    [',', ';', '\t', ',', ',']
+    """
+    allow_long_fields()
+    try:
+        counts = {mark: len(next(csv.reader([header], delimiter=mark), ())) for mark in ",;\t"}
+    except csv.Error:  # whoever reads it says what is wrong with it
+        return ","
+    others = [mark for mark in ";\t" if counts[mark] > 1]
+    return others[0] if counts[","] < 2 and len(others) == 1 else ","
 
 
 def cache_folder() -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from shortlist.errors import InputError
 from shortlist.internal.cells import guard_cell, plain_cell
-from shortlist.internal.files import allow_long_fields
+from shortlist.internal.files import separator_of
 from shortlist.internal.names import join_names
 
 COLUMNS = ("item", "shortlist", "answer")
@@ -63,8 +63,10 @@ def _write_parquet(path: Path, columns: dict[str, list[str]]) -> None:
 
 def _read_csv(data: bytes) -> Iterator[Record]:
     text = data.decode("utf-8-sig")
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    allow_long_fields()
+    lines = io.StringIO(text, newline="")
+    mark = separator_of(lines.readline())
+    lines.seek(0)
+    reader = csv.DictReader(lines, delimiter=mark, strict=True)
     try:
         _require(reader.fieldnames or ())
         rows = [(f"row {reader.line_num}", row) for row in reader]
@@ -135,9 +137,6 @@ def _first_line(error: Exception) -> str:
 def _require(columns: Iterable[str], where: str = "") -> None:
     present = set(columns)
     missing = [name for name in COLUMNS if name not in present]
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if missing and len(present) == 1 and mark in next(iter(present)):
-            raise InputError(f"{where}its columns are separated by {name}, expected commas")
     if missing:
         raise InputError(f"{where}no column {missing[0]!r}, expected the columns {', '.join(COLUMNS)}")
 

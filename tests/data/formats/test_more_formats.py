@@ -1,5 +1,6 @@
 """JSON arrays, Excel workbooks, folders of Hugging Face's datasets; and what is said of doubtful tables."""
 
+import csv
 import io
 import json
 import re
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from shortlist.data import load
+from shortlist.data import load, read_table
 from shortlist.errors import InputError
 
 SHEET = (
@@ -134,12 +135,28 @@ def test_images_inside_a_table(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "mark", "words"),
-    [("t.csv", ";", "semicolons"), ("t.csv", "\t", "tabs"), ("t.tsv", ",", "commas"), ("t.csv", "|", "bars")],
+    [("t.csv", ";\t", "semicolons"), ("t.tsv", ",", "commas"), ("t.tsv", ";", "semicolons"), ("t.csv", "|", "bars")],
 )
 def test_another_separator_is_named(tmp_path, name, mark, words):
+    """Semicolons and tabs in one header: nobody can tell which of them separates."""
     (tmp_path / name).write_text(f"text{mark}label\na{mark}x\n")
     with pytest.raises(InputError, match=f"separated by {words}, expected"):
         load(tmp_path / name)
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_csv_as_spreadsheets_save_it_where_a_comma_is_for_decimals(tmp_path, mark):
+    rows = [["text", "label", "price"], ["a, b; c\td", "x", "1,5"], ['say "no"', "y", "2"]]
+    with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file, delimiter=mark).writerows(rows)
+    assert read_table(tmp_path / "t.csv") == {name: [row[k] for row in rows[1:]] for k, name in enumerate(rows[0])}
+    data = load(tmp_path / "t.csv")
+    assert (data.train.x, data.class_names) == (["a, b; c\td", 'say "no"'], ("x", "y"))
+
+
+def test_a_semicolon_inside_a_name_separates_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text('text,"label; as given"\na;b,x\n')
+    assert read_table(tmp_path / "t.csv") == {"text": ["a;b"], "label; as given": ["x"]}
 
 
 def test_what_is_nearly_right_is_told_what_would_be(tmp_path):

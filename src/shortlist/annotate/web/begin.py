@@ -23,7 +23,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shortlist.annotate.problems import Forbidden, Invalid, Problem, TooLarge, Unauthorized
 from shortlist.annotate.web import views
 from shortlist.annotate.web.api.begin_models import Wishes
-from shortlist.annotate.web.commas import put_commas
 from shortlist.annotate.web.dispatch import invalid, refusal
 from shortlist.annotate.web.guard import HEADERS
 from shortlist.annotate.web.received import MEDIA, place_of, top, unpack
@@ -98,7 +97,6 @@ class Beginning:
         path = self._sent / f"items{ending}" if count == 1 and ending not in MEDIA else place_of(name, pictures)
         if path is not None:
             await self._store(request, path)
-            await run_in_threadpool(put_commas, path)
         if place < count - 1:
             return {}
         if ending == ".zip" and path is not None:

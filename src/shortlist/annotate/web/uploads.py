@@ -13,7 +13,6 @@ from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.additions import Additions, add_to_project, preview
 from shortlist.annotate.project.importing import ImportOutcome
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.web.commas import put_commas
 from shortlist.annotate.web.logs import log_fault
 from shortlist.errors import InputError
 
@@ -82,7 +81,6 @@ def _stored(name: str, content: bytes) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="shortlist-upload-") as folder:
         path = Path(folder) / f"upload{Path(name).suffix.lower()[:10]}"
         path.write_bytes(content)
-        put_commas(path)
         yield path
 
 

@@ -20,7 +20,7 @@ from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_fa
 from shortlist.data.formats.images import StoredImage, read_images
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
-from shortlist.internal.files import allow_long_fields
+from shortlist.internal.files import allow_long_fields, separator_of
 
 _LOG = logging.getLogger(__name__)
 Table = dict[str, list[Any]]
@@ -93,7 +93,7 @@ def read_table(path: Path) -> Table:
     suffix = path.suffix.lower()
     try:
         if suffix in (".csv", ".tsv"):
-            return _read_csv(path, "\t" if suffix == ".tsv" else ",")
+            return _read_csv(path, "\t" if suffix == ".tsv" else None)
         if suffix == ".jsonl":
             return _read_jsonl(path)
         if suffix == ".json":
@@ -109,10 +109,14 @@ def read_table(path: Path) -> Table:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _read_csv(path: Path, delimiter: str) -> Table:
+def _read_csv(path: Path, delimiter: str | None) -> Table:
+    """By the delimiter stated, or the one that the first line shows."""
     allow_long_fields()
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
+            if delimiter is None:
+                delimiter = separator_of(handle.readline())
+                handle.seek(0)
             reader = csv.reader(handle, delimiter=delimiter, strict=True)
             header = next(reader, None)
             if not header:

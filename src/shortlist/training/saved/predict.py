@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, is_table, read_images
 from shortlist.errors import InputError, unknown_name
-from shortlist.internal.files import allow_long_fields
+from shortlist.internal.files import separator_of
 from shortlist.training.saved.folder import Trained
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.predictions import Items, Predictions
@@ -133,12 +133,12 @@ def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | Non
         return _images(trained, [line.strip() for line in lines if line.strip()])
     source = DataSource(**trained.data["source"])
     column = columns.get("text_column") or source.text_column or "text"
-    allow_long_fields()
-    header = next(csv.reader(lines[:1]), [])
+    mark = separator_of(lines[0])
+    header = next(csv.reader(lines[:1], delimiter=mark), [])
     if column not in header:
         kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
         return Items([line for _, line in kept], [name for name, _ in kept])
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
     for number, row in enumerate(rows, 2):
         if row[column] is None:
             raise InputError(f"{where}, row {number}: no value for the column {column!r}")
