@@ -95,6 +95,12 @@ def test_a_name_that_says_something_else_as_well(name):
     assert class_column({"text": TEXTS, name: column("a b", "c d")}, "text") == ""
 
 
+@pytest.mark.parametrize("name", ["item", "Product name", "name"])
+def test_names_of_things_are_no_classes_though_not_all_have_one(name):
+    assert class_column({"text": TEXTS, name: column("a b", "c d", every=2)}, "text") == ""
+    assert class_column({"text": TEXTS, "category_name": column("a b", "c d", every=2)}, "text") == "category_name"
+
+
 @pytest.mark.parametrize(
     "values",
     [
