@@ -154,6 +154,12 @@ def test_files_come_in_and_classes_change(run_project, person):
     assert owner.page.locator("#upload-said li").all_inner_texts() == lines
     owner.page.get_by_role("button", name="Add items").click()
     owner.page.locator("#upload-said", has_text="300 items were added.").wait_for()
+    owner.page.locator("#upload-what").select_option("classes")
+    owner.page.set_input_files("#upload-file", {"name": "c.txt", "mimeType": "text/plain", "buffer": b"Pin Blocked\n"})
+    owner.page.get_by_role("button", name="See what will happen").click()
+    owner.page.locator(
+        "#upload-said", has_text="by capitals or spaces only: 'pin blocked' and 'Pin Blocked'"
+    ).wait_for()
     owner.tab("classes")
     said: list[str] = ["PIN blocked", "exchange rate"]
     owner.page.on("dialog", lambda dialog: dialog.accept(said.pop(0) if dialog.type == "prompt" else ""))

@@ -93,7 +93,7 @@ function report(words, found) {
   const lines = what === "classes" ? [`${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.`] : [`${count(total(found))} ${WORDS[what]} ${words}.`];
   const left = found.skipped.length + found.more_skipped;
   if (left) lines.push(`${count(left)} left out:`);
-  if (found.remark) lines.push(`Added all the same: ${found.remark}.`);
+  if (found.remark) lines.push(`Probably slips: ${found.remark}.`);
   const reasons = byReason(found.skipped).slice(0, 10);
   const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
   const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
