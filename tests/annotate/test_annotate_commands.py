@@ -2,9 +2,11 @@
 
 import pytest
 from PIL import Image
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from shortlist.annotate import Additions, init_project
+from shortlist.annotate.db.schema import Item
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.score import write_score
@@ -170,3 +172,22 @@ def test_the_title_is_the_folders_name_as_words(tmp_path, folder, title):
     (tmp_path / "classes.txt").write_text("cat\ndog\n")
     made, _ = init_project(tmp_path / folder, Additions(tmp_path / "items.csv", tmp_path / "classes.txt"))
     assert made.title == title
+
+
+def test_labels_in_the_table_of_items_are_told_and_taken_where_wanted(tmp_path):
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text,label\nmy card is gone,lost card\nwhat is the rate,\nthe card again,lost card\nso,urgent\n")
+    classes.write_text("lost card\nexchange rate\n")
+    made = ("--items", items, "--classes", classes, "--size", 2)
+    said = run("init", tmp_path / "p", *made)
+    assert f"2 items have a class in {items} already and will be asked about all the same: with --known {items}" in said
+    items.write_text(items.read_text().replace("urgent", ""))
+    said = run("init", tmp_path / "q", *made, "--known", items)
+    assert "2 items of known class: learned from, not asked about" in said
+    assert "all the same" not in said
+    with Project.open(tmp_path / "q") as project, project.store.read() as connection:
+        known = connection.execute(select(Item.name, Item.known).order_by(Item.id)).all()
+    assert [tuple(row) for row in known] == [("0", 0), ("1", None), ("2", 0), ("3", None)]
+    more = tmp_path / "more.csv"  # its row 0 is not the project's item 0
+    more.write_text("text,label\nthe euro,exchange rate\n")
+    assert "has no column 'item'" in refused("add", tmp_path / "q", "--items", more, "--known", more)

@@ -25,7 +25,9 @@ def test_known_classes_are_matched_by_name(tmp_path):
     [
         ("item,class\na,cow\n", "row 1: unknown class 'cow'"),
         ("item,class\na,cat\na,dog\n", "row 2: item 'a' has another class further up"),
-        ("name,class\na,cat\n", "expected the columns item and class, found name, class"),
+        ("name,class\na,cat\n", r"has no column 'item' \(its columns: name, class\), by which its rows are matched"),
+        ("item,class\na,\n", "no row has a class"),
+        ("item,kind\na,cat\n", r"has no column 'class' or 'label' \(its columns: item, kind\)"),
         ("item,class\nx,cat\n", "none of its items is in the data, whose first is 'a'"),
     ],
 )
@@ -34,6 +36,32 @@ def test_bad_labels_are_one_line(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         read_known(path, ITEMS, CLASSES)
+
+
+def test_items_that_are_elsewhere_are_counted_and_rows_without_a_class_passed_over(tmp_path, caplog):
+    path = tmp_path / "known.csv"
+    path.write_text("item,class\na,cat\nb, \nx,dog\ny,dog\n")
+    rows, _ = read_known(path, ITEMS, CLASSES)
+    assert rows.tolist() == [0]
+    assert "2 of 4 rows are of items that are not in the data, first 'x': they are left out" in caplog.text
+
+
+def test_the_column_that_names_items_may_be_stated(tmp_path):
+    path = tmp_path / "known.csv"
+    path.write_text("id,label\nb,dog\n")
+    assert read_known(path, ITEMS, CLASSES, "id")[0].tolist() == [1]
+    with pytest.raises(InputError, match=r"has no column 'code' \(its columns: id, label\)"):
+        read_known(path, ITEMS, CLASSES, "code")
+    path.write_text("item,label\nb,dog\n")
+    assert read_known(path, ITEMS, CLASSES, "id")[0].tolist() == [1], "our own name is good as well"
+
+
+def test_the_table_of_the_items_itself_needs_no_names(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("text,label\nfur,\nbark,dog\n")
+    assert read_known(path, ["0", "1"], CLASSES, table_of_items=str(path))[0].tolist() == [1]
+    with pytest.raises(InputError, match="has no column 'item'"):
+        read_known(path, ["0", "1"], CLASSES, table_of_items=tmp_path / "others.csv")
 
 
 def scores_of(table):

@@ -237,3 +237,13 @@ def test_the_limits_say_where_the_projection_comes_from():
     assert any("projection from BANKING77" in line for line in plan_limits())
     assert any("played on your labelled items" in line for line in plan_limits(own=True))
     assert not any("projection from BANKING77" in line for line in plan_limits(own=True))
+
+
+def test_a_plan_says_by_which_items_it_counted_the_classes(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("text,label\n" + "".join(f"word{i % 3} {i},{f'c{i % 3}' if i < 6 else ''}\n" for i in range(20)))
+    line = "Classes: 3, those of the 6 of 20 items that have one: if there are more, give --names or --classes"
+    assert line in _run("--data", str(path)).stdout
+    assert line not in _run("--data", str(path), "--classes", "5").stdout
+    path.write_text("text,label\n" + "".join(f"word{i % 3} {i},c{i % 3}\n" for i in range(20)))
+    assert "Classes: 3" not in _run("--data", str(path)).stdout

@@ -66,7 +66,7 @@ def init_project(
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())
     contents = [source.content for source in read.items]
-    given = additions.read_given([source.name for source in read.items], list(read.classes), contents)
+    given = additions.read_given([source.name for source in read.items], list(read.classes), contents, alone=True)
     with unfinished(folder):
         project = Project.create(folder, chosen)
         try:
@@ -77,12 +77,23 @@ def init_project(
                 raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
             check_live(project, live)
             given.store(project, outcome)
-            outcome.remark = tell_alike(read.classes)
+            outcome.remark = "\n".join(filter(None, (tell_alike(read.classes), _tell_labelled(additions, read))))
         except BaseException:
             project.discard()
             raise
         project.close()
     return chosen, outcome
+
+
+def _tell_labelled(additions: Additions, read: Read) -> str:
+    """A remark on labels that the table of items has and nobody asked for."""
+    count = sum(source.label in read.classes for source in read.items)
+    if not count or additions.known is not None:
+        return ""
+    return (
+        f"{count} items have a class in {additions.items} already and will be asked about all the same: with --known "
+        f"{additions.items} they are learned from and not asked about"
+    )
 
 
 def _check(additions: Additions, read: Read, size: int | None, compare: bool) -> None:

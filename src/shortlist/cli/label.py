@@ -133,7 +133,8 @@ def label(
     folder = _folder(out)
     with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
         items = loop_data(dataset, features=features, ray=ray)
-        start = _start(items, dataset, names, known, scores, features)
+        given = None if known is None else (known, item_column, data)
+        start = _start(items, dataset, names, given, scores, features)
         wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed, always)
         runs = len(wanted.runs(items))
         try:
@@ -166,7 +167,7 @@ def _number(pinned: str | None, dataset: "Dataset") -> int | None:
     return None if pinned is None else dataset.class_names.index(pinned)
 
 
-def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Path | None, features: str | None) -> Any:
+def _start(data: Any, dataset: Any, names: bool, known: Any, scores: Path | None, features: str | None) -> Any:
     """What the loop knows before the first question."""
     from shortlist.policies import experts_from_scores, names_expert, read_known, read_scores
     from shortlist.policies.simulation import Start
@@ -177,7 +178,10 @@ def _start(data: Any, dataset: Any, names: bool, known: Path | None, scores: Pat
     if scores is not None:
         inputs = (dataset.train.items.tolist(), dataset.train.x)
         experts += experts_from_scores(read_scores(scores, data.items, data.class_names, inputs))
-    return Start(tuple(experts), None if known is None else read_known(known, data.items, data.class_names))
+    if known is None:
+        return Start(tuple(experts), None)
+    path, item_column, table = known
+    return Start(tuple(experts), read_known(path, data.items, data.class_names, item_column, table))
 
 
 def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], None]:

@@ -55,10 +55,11 @@ def plan(
     from shortlist.policies import TimeModel, plan_labelling, plan_limits
 
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
-    clear = own = None
+    clear = own = counted = None
     if data is not None:
         columns = {"text_column": text_column, "image_column": image_column, "label_column": label_column}
         dataset, found, clear = _look_at(data, names, {**columns, "image_size": image_size})
+        counted = _about_classes(dataset) if names is None and classes is None else None
         classes, items = found if classes is None else classes, len(dataset.train) if items is None else items
         if classes < found:
             raise InputError(f"classes: {classes} stated, and {names or data} has {found}")
@@ -89,6 +90,8 @@ def plan(
         f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at, "
         f"{time.typing:.2f} s to type a class."
     )
+    if counted is not None:
+        typer.echo(counted)
     if clear is not None:
         typer.echo(_about_names(clear))
     for line in plan_limits(own is not None):
@@ -129,6 +132,19 @@ def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
         note(f"{items:,} items to label, fewer than the {labelled:,} of {dataset.name} that have a class already")
     with progress(3, "playing", lines=True) as bar:
         return project_cost(dataset, items, time, tick=bar.advance)
+
+
+def _about_classes(dataset: "Dataset") -> str | None:
+    """Where only some items have a class, what the number of classes is counted by."""
+    from shortlist.data import UNLABELLED
+
+    if dataset.train.y is None or not (dataset.train.y == UNLABELLED).any():
+        return None
+    labelled, count = int((dataset.train.y != UNLABELLED).sum()), len(dataset.train)
+    return (
+        f"\nClasses: {dataset.num_classes}, those of the {labelled:,} of {count:,} items that have one: if there are "
+        "more, give --names or --classes, as every row depends on their number."
+    )
 
 
 def _about_names(clear: float) -> str:

@@ -80,8 +80,8 @@ def train(
     Where nothing is stated: texts get TF-IDF features, a linear model, lbfgs, 20 steps (40 where some answers are None;
     methods without such an optimum, or with lr, epochs and the like stated: adam, lr 0.03, 15 epochs); grey images up
     to 32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
-    and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set. The choice
-    is recorded in config.json.
+    and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set and there
+    are 100 labels or more. The choice is recorded in config.json.
 
     Example: shortlist train digits --size 5 --seed 0 --epochs 20 --out runs/digits
     """
@@ -216,4 +216,4 @@ def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> Non
     ]
     if finished.on_held_out and collected:
         scores[-1] += " (of answered items: fair where lists were drawn at random, not where a model chose them)"
-    typer.echo(f"{out}: {', '.join(scores) or 'no test set, nothing held out'}; {out / 'card.md'} says more")
+    typer.echo(f"{out}: {', '.join(scores) or finished.why_unmeasured}; {out / 'card.md'} says more")

@@ -1,5 +1,6 @@
 """What one has before anybody answers: labels from a file, matched to items and classes by name."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,31 +10,64 @@ from numpy.typing import NDArray
 from shortlist.data import item_names, read_table
 from shortlist.errors import InputError, unknown_name
 
+_LOG = logging.getLogger(__name__)
 IntArray = NDArray[np.int64]
 
 
-def read_known(path: Path, items: Sequence[str], class_names: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """Rows and classes of the items whose class is known: a table with the columns `item` and `class` (or `label`).
+def read_known(
+    path: Path,
+    items: Sequence[str],
+    class_names: Sequence[str],
+    item_column: str | None = None,
+    table_of_items: str | Path | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Rows and classes of the items whose class is known.
 
-    Items that are not among these are left out: a file may be of more than this project.
+    Rows without a class, and items that are not among these, are left out: a file may be of more than this project; of
+    the latter it is said how many.
+
+    Args:
+        path: a table with the columns `item` and `class` (or `label`).
+        items: the names of the items.
+        class_names: the classes.
+        item_column: the column that names items, if it has another name than `item` here, too.
+        table_of_items: the file that the items were read from; if it is this one, its rows need no names.
     """
     table = read_table(path)
     column = next((name for name in ("class", "label") if name in table), None)
-    names = item_names(table, path)
-    if column is None or names is None:
-        raise InputError(f"{path}: expected the columns item and class, found {', '.join(table)}")
+    if column is None:
+        raise InputError(f"{path} has no column 'class' or 'label' (its columns: {', '.join(table)})")
+    names = item_names(table, path, item_column if item_column in table else None)
+    if names is None and table_of_items is not None and Path(table_of_items).resolve() == path.resolve():
+        names = [str(row) for row in range(len(table[column]))]
+    if names is None:
+        raise InputError(
+            f"{path} has no column {item_column or 'item'!r} (its columns: {', '.join(table)}), by which its rows are "
+            "matched with the items"
+        )
     places, classes = places_of(items), places_of(class_names)
     known: dict[int, int] = {}
+    elsewhere = []
     for line, (item, value) in enumerate(zip(names, table[column], strict=True), 1):
-        if str(value) not in classes:
-            raise InputError(f"{path}: row {line}: {unknown_name('class', str(value), class_names)}")
+        label = "" if value is None else str(value).strip()
+        if not label:
+            continue
+        if label not in classes:
+            raise InputError(f"{path}: row {line}: {unknown_name('class', label, class_names)}")
         row = places.get(item)
         if row is None:
-            continue
-        if known.setdefault(row, classes[str(value)]) != classes[str(value)]:
+            elsewhere.append(item)
+        elif known.setdefault(row, classes[label]) != classes[label]:
             raise InputError(f"{path}: row {line}: item {item!r} has another class further up")
+    if not known and not elsewhere:
+        raise InputError(f"{path}: no row has a class")
     if not known:
         raise InputError(f"{path}: none of its items is in the data, whose first is {items[0]!r}")
+    if elsewhere:
+        _LOG.warning(
+            "%s: %d of %d rows are of items that are not in the data, first %r: they are left out",
+            *(path, len(elsewhere), len(names), elsewhere[0]),
+        )
     rows = np.array(sorted(known), np.int64)
     return rows, np.array([known[int(row)] for row in rows], np.int64)
 

@@ -140,3 +140,15 @@ def test_classes_that_the_answers_state_count_whatever_the_data_calls_its_own(te
         InputError, match=r"'cat' is out of range, expected one of the 4 classes \('c0', 'c1', 'c2', 'c3'\)"
     ):
         train(Job(source, tmp_path / "other", labels=labels))
+
+
+def test_the_card_of_a_solved_model_names_no_batches_and_no_learning_rate(texts, tmp_path):
+    finished = train(Job(DataSource(str(texts)), tmp_path / "solved"))
+    (line,) = [row for row in (tmp_path / "solved" / "card.md").read_text().splitlines() if "| training |" in row]
+    assert "20 steps of lbfgs, weight decay" in line
+    assert not any(word in line for word in ("batch", "lr", "schedule", "augmentation"))
+    assert finished.why_unmeasured == "no test set, nothing held out (it is from 100 labels on, or by --holdout)"
+    train(Job(DataSource(str(texts)), tmp_path / "stepped", {"epochs": 1}))
+    assert (
+        "1 epochs, batch 3, adam, lr 0.03, weight decay 1e-05, cosine" in (tmp_path / "stepped" / "card.md").read_text()
+    )

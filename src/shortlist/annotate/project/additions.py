@@ -45,11 +45,16 @@ class Additions:
             None if self.instructions is None else read_instructions(self.instructions),
         )
 
-    def read_given(self, items: Sequence[str], classes: Sequence[str], contents: Sequence[str | Path]) -> "Given":
-        """What is known of these items, which may be about to be added, with these classes and texts or files."""
+    def read_given(
+        self, items: Sequence[str], classes: Sequence[str], contents: Sequence[str | Path], *, alone: bool = False
+    ) -> "Given":
+        """What is known of these items, which may be about to be added, with these classes and texts or files.
+
+        Where the table of items is `alone`, no row number names an item of another table.
+        """
         known = {}
         if self.known is not None:
-            rows, labels = read_known(self.known, items, classes)
+            rows, labels = read_known(self.known, items, classes, self.item_column, self.items if alone else None)
             known = {items[row]: classes[k] for row, k in zip(rows.tolist(), labels.tolist(), strict=True)}
         inputs = (items, list(contents))
         return Given(items, known, None if self.scores is None else read_scores(self.scores, items, classes, inputs))

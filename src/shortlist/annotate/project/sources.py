@@ -20,7 +20,7 @@ _BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Source:
-    """An item as found: where (for messages), its name, and either a text or a file; gold as a class name."""
+    """An item as found: where (for messages), its name, and either a text or a file; gold and label as class names."""
 
     where: str
     name: str
@@ -28,6 +28,7 @@ class Source:
     path: Path | None = None
     gold: str | None = None
     problem: str | None = None
+    label: str | None = None
 
     @property
     def content(self) -> str | Path:
@@ -115,8 +116,9 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
     as_path = text_column is None and column == "image"
     values = table[column]
     names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
-    golds = table.get("gold", [None] * len(values))
-    for number, (value, name, gold) in enumerate(zip(values, names, golds, strict=True), start=1):
+    nothing = [None] * len(values)
+    golds, labels = table.get("gold", nothing), table.get("class", table.get("label", nothing))
+    for number, (value, name, gold, label) in enumerate(zip(values, names, golds, labels, strict=True), start=1):
         if isinstance(value, int | float) and not math.isnan(value):  # so a workbook holds the text 42
             value = str(value)
         words = isinstance(value, str)
@@ -131,6 +133,7 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
             path=path.parent / value if as_path and words else None,
             gold=str(gold) if gold not in (None, "") else None,
             problem=problem,
+            label=label.strip() if isinstance(label, str) else None,
         )
 
 

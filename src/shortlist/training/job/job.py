@@ -20,7 +20,7 @@ from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes
 from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
-from shortlist.training.job.defaults import HOLDOUT, defaults_for
+from shortlist.training.job.defaults import FEWEST, HOLDOUT, defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
@@ -83,6 +83,12 @@ class Finished:
     rank: int = 0
     again: bool = False
     """It was finished before; nothing was done."""
+
+    @property
+    def why_unmeasured(self) -> str:
+        """Why there are no scores."""
+        few = self.trained.labels.get("items", 0) < FEWEST
+        return f"no test set, nothing held out{f' (it is from {FEWEST} labels on, or by --holdout)' if few else ''}"
 
     @property
     def on_held_out(self) -> bool:

@@ -61,16 +61,23 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", f"{run['model']}, inputs of shape {tuple(content['in_shape'])}"),
         (
             "training",
-            f"{run['epochs']} epochs, batch {run['batch_size']}, {run['optimiser']}, lr {run['lr']:g}, weight decay "
-            f"{run['weight_decay']:g}, {run['schedule']} schedule, augmentation {'on' if run['augment'] else 'off'}, "
-            f"{'strong views, ' if run.get('strong') else ''}"
-            f"{run['holdout']:.0%} held out, seed {run['seed']}",
+            f"{_optimiser(run)}, {run['holdout']:.0%} held out, seed {run['seed']}",
         ),
         ("smoothing undone", f"{content['smoothing']:.4g}"),
     ]
     if labels.get("miss") or labels.get("slip"):
         facts.insert(5, ("simulated mistakes", f"miss {labels['miss']:g}, slip {labels['slip']:g}"))
     return facts
+
+
+def _optimiser(run: Mapping[str, Any]) -> str:
+    if run["optimiser"] == "lbfgs":  # on all items at once: no batches, no learning rate
+        return f"{run['epochs']} steps of lbfgs, weight decay {run['weight_decay']:g}"
+    return (
+        f"{run['epochs']} epochs, batch {run['batch_size']}, {run['optimiser']}, lr {run['lr']:g}, weight decay "
+        f"{run['weight_decay']:g}, {run['schedule']} schedule, augmentation {'on' if run['augment'] else 'off'}"
+        f"{', strong views' if run.get('strong') else ''}"
+    )
 
 
 def _kept(run: Mapping[str, Any], history: Sequence[EpochScores]) -> list[tuple[str, str]]:
