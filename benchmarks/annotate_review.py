@@ -30,7 +30,8 @@ FILTERS = {
     "over 30 s": Filter(slower=30.0),
     "over 1,000 s (nobody)": Filter(slower=1000.0),
     "flagged": Filter(flagged=True),
-    "by name": Filter(name="item 77777"),
+    "by a name": Filter(words="item 77777"),
+    "by words that no text has": Filter(words="no such words"),
 }
 
 

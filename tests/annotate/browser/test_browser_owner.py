@@ -161,15 +161,33 @@ def test_files_come_in_and_classes_change(run_project, person):
         "#upload-said", has_text="by capitals or spaces only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
     owner.tab("classes")
-    said: list[str] = ["PIN blocked", "exchange rate"]
-    owner.page.on("dialog", lambda dialog: dialog.accept(said.pop(0) if dialog.type == "prompt" else ""))
     owner.page.get_by_role("button", name="Rename: pin blocked").click()
+    assert owner.page.get_by_label("New name").input_value() == "pin blocked"
+    check(owner)
+    owner.page.keyboard.type("PIN blocked")  # over the old name, which is marked
+    owner.press("Enter")
     owner.page.locator("#class-said", has_text="pin blocked is now called PIN blocked.").wait_for()
+    owner.page.wait_for_function("() => document.activeElement?.ariaLabel === 'Rename: PIN blocked'")
     owner.page.get_by_role("button", name="Merge: top up failed").click()
+    into = owner.page.get_by_label("Into which class")
+    offered = ["Choose one", *CLASSES[:3], "PIN blocked", CLASSES[4]]
+    assert into.locator("option").all_inner_texts() == offered, "by name"
+    owner.page.locator("#ask-go").click()
+    assert owner.page.locator("#ask[open]").count() == 1, "nothing was chosen"
+    owner.page.locator("#ask-cancel").click()
+    owner.page.wait_for_selector("#ask:not([open])", state="attached")
+    assert owner.page.evaluate("document.activeElement.ariaLabel") == "Merge: top up failed"
+    owner.press("Enter")
+    into.select_option(label="exchange rate")
+    check(owner)
+    owner.page.locator("#ask-go").click()
     owner.page.locator("#classes tr", has_text="part of exchange rate").wait_for()
     owner.page.fill("#class-name", "lost PIN")
     owner.press("Enter")
     owner.page.get_by_role("button", name="Retire: lost PIN").click()
+    assert owner.page.evaluate("document.activeElement.id") == "ask-cancel", "a key that bounces loses nothing"
+    owner.press("Tab")
+    owner.press("Enter")
     owner.page.locator("#classes tr", has_text="retired").wait_for()
     owner.page.get_by_role("button", name="Restore: lost PIN").click()
     owner.page.locator("#class-said", has_text="back in use").wait_for()
@@ -264,7 +282,6 @@ def test_a_program_gets_a_token_and_people_and_items_are_erased(run_project, per
     answered(site, 6)
     owner = person().go(site.admin_link)
     owner.tab("people")
-    owner.page.on("dialog", lambda dialog: dialog.accept())
     owner.page.fill("#staff-name", "nightly export")
     owner.page.select_option("#staff-role", "program")
     owner.page.get_by_role("button", name="or a token").click()
@@ -276,11 +293,17 @@ def test_a_program_gets_a_token_and_people_and_items_are_erased(run_project, per
     stranger = person().context.request
     assert stranger.get(f"{site.url}/api/v1/status", headers=header).status == 401
     owner.page.get_by_role("button", name=f"Remove: {NAMES[0]}").click()
+    owner.page.locator("#ask-cancel").click()
+    owner.page.get_by_role("button", name=f"Remove: {NAMES[0]}").click()
+    owner.page.locator("#ask-go").click()
     owner.page.get_by_role("button", name=f"Erase: {NAMES[0]}").click()
+    owner.page.locator("#ask-go").click()
     owner.page.locator("#people tr", has_text=NAMES[0]).wait_for(state="detached")
     owner.tab("items")
     owner.page.get_by_role("button", name="message 002", exact=True).click()
     owner.page.get_by_role("button", name="Erase the item").click()
+    check(owner)
+    owner.page.locator("#ask-go").click()
     owner.page.get_by_role("button", name="message 002", exact=True).wait_for(state="detached")
     with site.project.store.read() as connection:
         names = connection.execute(select(Item.name)).scalars().all()

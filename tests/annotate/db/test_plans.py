@@ -5,6 +5,7 @@ from sqlalchemy.dialects import sqlite
 
 from shortlist.annotate.db.statements import _REFUSED
 from shortlist.annotate.project.review.browse import Filter, browse, history
+from shortlist.annotate.project.second_look import second_look
 from shortlist.annotate.queue.chooser import UniformChooser
 
 from ..conftest import people
@@ -31,6 +32,7 @@ def test_no_request_reads_all_answers(make_project):
         for one in [*wanted, Filter(skipped=True), Filter(class_id=1)]:
             browse(connection, one)
         history(connection, question.item_id)
+    second_look(project, among=[question.item_id])
     looks = [(words, given) for words, given in said if words.lstrip().startswith("SELECT") and "answers" in words]
     assert len(looks) > 10
     with project.store.read() as connection:

@@ -48,6 +48,7 @@ def test_people_and_models_that_differ(make_project, database, tmp_path):
         ("item 3", "class 1", "class 0", "the model differs"),
     ]
     assert [look.item for look in second_look(project, 2)] == ["item 1", "item 0"]
+    assert second_look(project, among=[3, 4, 7]) == found[3:], "of some items only"
     assert (found[0].people, found[0].refused, found[0].chance) == ({"class 0": 1}, {"class 0": 1}, 0.2)
     assert found[1].people == {"class 0": 1, "class 1": 1}
     assert export_file(project, tmp_path / "look.csv", "second-look") == 4

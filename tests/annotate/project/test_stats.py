@@ -2,12 +2,14 @@ import time
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import func, insert, select, update
 
-from shortlist.annotate.db.schema import Answer, Item, Measure
+from shortlist.annotate.db.schema import Answer, Item, Measure, Slot
+from shortlist.annotate.project.review.corrections import correct
 from shortlist.annotate.project.stats import Stats, agreement, gold_quality
 
 from ..conftest import people
+from ..queue.test_typed import AsksAgain
 
 
 def row(annotator=1, item=1, answer=None, shown=(0, 1), gold=None, typed=False):
@@ -151,6 +153,39 @@ def test_a_long_curve_begins_at_its_beginning_and_ends_at_its_end(make_project, 
     assert shown[-1] == (5000, 1.0)
     gaps = [b - a for (a, _), (b, _) in pairwise(shown)]
     assert max(gaps) <= 25
+
+
+def test_answers_taken_back_and_none_asked_again_are_no_pace(make_project, database):
+    """Answers of ten minutes: the last is taken back, one is None and asked again, some are on a gold item."""
+    project = make_project(database, items=30, classes=4, size=2, gold=8, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = project.queue(AsksAgain(2))
+    settled = 0
+    for turn in range(16):
+        (q,) = queue.next(ada)
+        none = turn == 2
+        queue.answer(ada, q.id, q.attempt, None if none else q.shortlist[0], 1.0)
+        settled += not none and q.item_id <= 30
+    assert settled < 15, "a gold one among them"
+    assert queue.undo(ada)
+    with project.store.write() as connection:
+        connection.execute(update(Answer).values(answered_at=time.time() - 600))
+    work = Stats(project.store).work()
+    assert work["last_hour"] == 15
+    assert work["over"] == pytest.approx(600, abs=30)
+    with project.store.read() as connection:
+        done = connection.execute(select(func.count()).where(Slot.state == "done", Slot.gold.is_(False))).scalar_one()
+    assert done in (settled, settled - 1)
+    assert work["pace"] == pytest.approx(6 * done, rel=0.05)
+    assert Stats(project.store).status()["answers"] == 15
+
+
+def test_known_items_are_told_from_those_that_were_asked_about(make_project):
+    project = make_project(items=5)
+    correct(project.store, 2, 0, 1, "ada", "")
+    status = Stats(project.store).status()
+    assert (status["items"], status["items_done"], status["known"]) == (5, 1, 1)
+    assert status["progress"] == {"done": 0, "total": 4}
 
 
 def test_the_pace_is_that_of_the_time_since_the_hours_first_answer(make_project):

@@ -36,7 +36,14 @@ def test_a_reviewer_corrects_and_the_second_is_told(make_site, database):
     ]
     assert ben.post("/api/v1/classes/1/retire", json={}).status_code == 403, "for owners only"
     owner = site.admin()
-    assert [row["action"] for row in owner.get("/api/v1/audit").json()][:2] == ["undo correction", "correct"]
+    assert [(row["action"], row["subject"], row["called"]) for row in owner.get("/api/v1/audit").json()][:2] == [
+        ("undo correction", "item 2", "item 1"),
+        ("correct", "item 2", "item 1"),
+    ], "by the name that the pages show"
+    assert owner.patch("/api/v1/classes/1", json={"name": "wren"}).status_code in (200, 204)
+    assert owner.get("/api/v1/audit?limit=1").json()[0]["called"] == "wren"
+    assert owner.delete("/api/v1/items/2").status_code == 200
+    assert {row["called"] for row in owner.get("/api/v1/audit").json() if row["subject"] == "item 2"} == {None}
 
 
 def test_annotators_see_none_of_it(make_site):

@@ -54,6 +54,7 @@ def test_settings_are_stored_and_in_force_from_the_next_question_on(make_site):
     [
         ({"overlap": 0}, "overlap"),
         ({"epsilon": 0.5}, "--policy adaptive"),
+        ({"size": 7}, "size 7: expected at most the 6 classes"),
         ({"pinned": "class 99"}, "no class is named 'class 99'"),
         ({"compare": True, "typing": False}, "without typing"),
         ({"policy": "adaptive"}, "all items to be texts"),

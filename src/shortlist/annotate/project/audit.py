@@ -1,11 +1,12 @@
 """What owners and reviewers did, by name: written in the transaction of the deed where there is one."""
 
+import re
 import time
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, insert, select
 
-from shortlist.annotate.db.schema import AuditEntry
+from shortlist.annotate.db.schema import Annotator, AuditEntry, Item, LabelClass
 from shortlist.annotate.db.store import Store
 
 
@@ -43,9 +44,26 @@ def audit_alone(store: Store, who: Actor, action: str, subject: str = "", **deta
 
 
 def read_audit(store: Store, before: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
-    """The latest entries first, those older than entry `before`."""
+    """The latest entries first, those older than entry `before`; `called`: the name of whom or what they are about.
+
+    That is its name today: what is erased has none, and no subject but annotators, items and classes has one.
+    """
     statement = select(AuditEntry.__table__).order_by(AuditEntry.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(AuditEntry.id < before)
     with store.read() as connection:
-        return [dict(row) for row in connection.execute(statement).mappings()]
+        rows = [dict(row) for row in connection.execute(statement).mappings()]
+        called = _names(connection, {row["subject"] for row in rows})
+    return [{**row, "called": called.get(row["subject"])} for row in rows]
+
+
+_TABLES: dict[str, Any] = {"annotator": Annotator, "item": Item, "class": LabelClass}
+
+
+def _names(connection: Connection, subjects: set[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind, table in _TABLES.items():
+        ids = [int(match[1]) for match in (re.fullmatch(rf"{kind} ([0-9]{{1,18}})", one) for one in subjects) if match]
+        rows = connection.execute(select(table.id, table.name).where(table.id.in_(ids)))
+        found |= {f"{kind} {row.id}": row.name for row in rows}
+    return found

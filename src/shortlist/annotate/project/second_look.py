@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,8 +11,8 @@ from typing import Any, Literal
 from sqlalchemy import Connection, select
 
 from shortlist.annotate.db.class_map import read_class_map
-from shortlist.annotate.db.schema import Answer, Item, Question
-from shortlist.annotate.db.statements import STANDING, class_names
+from shortlist.annotate.db.schema import Answer, Item, Question, Slot
+from shortlist.annotate.db.statements import NO_UNDO, STANDING, class_names
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.review.corrections import standing_corrections
 
@@ -42,8 +42,8 @@ class SecondLook:
     reason: Literal["people differ", "the model differs", "both differ"]
 
 
-def second_look(project: Project, most: int | None = None) -> list[SecondLook]:
-    """The items worth a second look, the most doubtful first: at most `most` of them, all if None.
+def second_look(project: Project, most: int | None = None, among: Sequence[int] | None = None) -> list[SecondLook]:
+    """The items worth a second look, the most doubtful first: at most `most` of them, all if None; `among` some items.
 
     First those about which people and the model differ, then those about which people do (two classes were given, or
     one was given that somebody else was shown and refused), then those whose answer the model finds hard to believe,
@@ -53,7 +53,7 @@ def second_look(project: Project, most: int | None = None) -> list[SecondLook]:
     """
     with project.store.read() as connection:
         names = class_names(connection)
-        given = _given(connection)
+        given = _given(connection, among)
         doubts = {
             item: (said, believed, chance)
             for item, said, believed, chance in _read_doubts(project.live)
@@ -112,7 +112,7 @@ class _Given:
         return None if tied or not ranked else ranked[0][0]
 
 
-def _given(connection: Connection) -> dict[int, _Given]:
+def _given(connection: Connection, among: Sequence[int] | None) -> dict[int, _Given]:
     """Everything that stands about items that are not gold, by item."""
     statement = (
         select(Question.item_id, Question.annotator_id, Question.shortlist, Answer.class_id)
@@ -121,6 +121,9 @@ def _given(connection: Connection) -> dict[int, _Given]:
         .where(Item.gold.is_(None), *STANDING)
         .order_by(Answer.id)
     )
+    if among is not None:  # the slots lead to their answers, by indices
+        mine = select(Slot.id).where(Slot.item_id.in_(among))
+        statement = statement.where(Question.slot_id.in_(mine), NO_UNDO)
     classes, settled = read_class_map(connection), standing_corrections(connection)
     found: dict[int, _Given] = {}
     rows: Iterator[Any] = iter(connection.execution_options(yield_per=2000).execute(statement))

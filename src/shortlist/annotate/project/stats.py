@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, cast, false, func, select, true
+from sqlalchemy import BigInteger, Connection, and_, case, cast, false, func, select, true
 
 from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Measure, Question, Slot
@@ -106,6 +106,7 @@ def _status(connection: Connection) -> dict[str, Any]:
     statement = select(Item.state, func.count()).where(Item.gold.is_(None)).group_by(Item.state)
     states = {state: count for state, count in connection.execute(statement)}  # noqa: C416
     items = sum(states.values())
+    known = select(func.count()).where(Item.known.is_not(None))
     latest = latest_answers(connection)
     # gold lists hold the right class more often than others do: shares and medians over both would describe neither
     plain = [row for row in latest if not row["is_gold"]]
@@ -123,7 +124,7 @@ def _status(connection: Connection) -> dict[str, Any]:
         row |= quality.get(row["id"], _NO_GOLD)
         asked += others
     return {
-        **{"items": items, "items_done": items - states.get("open", 0)},
+        **{"items": items, "items_done": items - states.get("open", 0), "known": connection.scalar(known)},
         **{"progress": _progress(connection), "answers": sum(row["answers"] for row in people)},
         "none_share": sum(row["nones"] for row in people) / asked if asked else None,
         "skips": sum(row["skips"] for row in people),
@@ -163,21 +164,27 @@ _PICKED = (
 
 
 def _work(connection: Connection) -> dict[str, Any]:
-    """Standing answers by day (since 1970) and person, the latest days; all of the last hour, and the pace of these."""
+    """Standing answers by day (since 1970) and person, the latest days; those of the last hour, and their pace."""
     day = cast(func.floor(Answer.answered_at / DAY), BigInteger)
     join = select(day, Question.annotator_id, func.count()).join(Question, Question.id == Answer.question_id)
     since = connection.execute(select(func.max(Answer.answered_at))).scalar() or 0.0
     recent = Answer.answered_at > since - DAYS * DAY
     rows = connection.execute(join.where(recent, *STANDING).group_by(day, Question.annotator_id).order_by(day)).all()
     now = time.time()
-    hour = select(func.count(), func.min(Answer.answered_at)).where(
-        Answer.answered_at > now - 3600, Answer.kind.in_(("answer", "typed"))
+    # None that is asked again and gold items are answers, too, but bring the end no nearer
+    nearer = case((and_(Slot.state == "done", Slot.gold == false()), Slot.id))
+    hour = (
+        select(func.count(), func.min(Answer.answered_at), func.count(func.distinct(nearer)))
+        .join_from(Answer, Question, Question.id == Answer.question_id)
+        .join(Slot, Slot.id == Question.slot_id)
+        .where(Answer.answered_at > now - 3600, *STANDING)
     )
-    count, first = connection.execute(hour).one()
+    count, first, settled = connection.execute(hour).one()
     # who began minutes ago is not slow: the hour begins with its first answer, but a minute says nothing yet
-    pace = 3600 * count / (now - first) if count and now - first > 60 else None
+    over = now - first if count else 0.0
+    pace = 3600 * settled / over if over > 60 else None
     days = [{"day": int(at), "person": person, "answers": count} for at, person, count in rows]
-    return {"days": days, "last_hour": count, "pace": pace}
+    return {"days": days, "last_hour": count, "over": over, "pace": pace}
 
 
 def _class_counts(connection: Connection) -> dict[int | None, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels import NONE
-from shortlist.policies.beliefs import HeldOut, Matrix, softmax
+from shortlist.policies.beliefs import HeldOut, Matrix, fit_temperature, softmax
 from shortlist.policies.experts import Expert
 from shortlist.policies.linear import fit
 from shortlist.policies.noise import IntArray
@@ -24,10 +24,21 @@ LEAST_ITEMS = 30
 MOST_JUDGED = 50_000
 """Answers that are judged at once: more take too long."""
 
+KNOWS = 0.5
+"""The share of the answers that a model must share itself before it may doubt others."""
+DOUBTFUL = 0.002
+"""The chance below which an answer is in doubt: people pick a given wrong class about that often (a slip in 50 answers,
+ten names on a list), so that the answer is as likely a slip as right. Of simulated answers about two in five of them
+are wrong (docs/annotate-live.md)."""
+SURE = 0.5
+"""The chance that the class believed must have: one that is likelier than all others together."""
+FITTED = 2000
+"""Answers by which it is told how sure the model may be."""
+
 
 @dataclass(frozen=True)
 class Doubts:
-    """Answers that a model trained without them does not share, the hardest to believe first."""
+    """Answers that a model trained without them holds for slips, the hardest to believe first."""
 
     rows: IntArray
     said: IntArray
@@ -37,11 +48,11 @@ class Doubts:
     chance: NDArray[np.float64]
     """P(the class answered), by that model."""
     margin: NDArray[np.float64]
-    """P(the class believed) - `chance`: from 0 (as likely) to 1."""
+    """P(the class believed) - `chance`."""
 
 
 def hard_to_believe(x: Any, weights: Matrix, answer: IntArray, rows: IntArray, *, l2: float, seed: int) -> Doubts:
-    """Which of these items' answers a model that has not seen them holds less likely than another class.
+    """Which of these items' answers a model that has not seen them holds for slips: none before it knows anything.
 
     Args:
         x: (N, D) the features of all items.
@@ -51,13 +62,18 @@ def hard_to_believe(x: Any, weights: Matrix, answer: IntArray, rows: IntArray, *
         l2: the penalty, in units of one item's loss.
         seed: of the parts.
     """
-    chances = softmax(cross_fitted(x, weights, rows, l2=l2, seed=seed))
-    judged = np.nonzero(answer != NONE)[0]
-    chances, said = chances[judged], answer[judged]
+    logits, judged = cross_fitted(x, weights, rows, l2=l2, seed=seed), np.nonzero(answer != NONE)[0]
+    logits, said = logits[judged], answer[judged]
+    some = slice(None, None, 1 + len(judged) // FITTED)
+    answered = np.full((len(said[some]), logits.shape[1]), DOUBTFUL, np.float32)  # or slips would make it modest
+    answered[np.arange(len(answered)), said[some]] = 1
+    chances = softmax(logits / np.float32(fit_temperature(logits[some], np.ones_like(answered), answered)))
     chance, believed = chances[np.arange(len(judged)), said].astype(np.float64), chances.argmax(axis=1)
-    margin = chances.max(axis=1, initial=0).astype(np.float64) - chance
-    order = np.argsort(-margin, kind="stable")
-    order = order[margin[order] > 0]
+    likeliest = chances.max(axis=1, initial=0).astype(np.float64)
+    knows = len(judged) > 0 and np.mean(believed == said) >= KNOWS
+    found = np.nonzero((chance < DOUBTFUL) & (likeliest > SURE) & knows)[0]
+    margin = likeliest - chance
+    order = found[np.argsort(-margin[found], kind="stable")]
     return Doubts(rows[judged[order]], said[order], believed[order], chance[order], margin[order])
 
 

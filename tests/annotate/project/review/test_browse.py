@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
-from shortlist.annotate.db.schema import Note
+from shortlist.annotate.db.schema import Item, Note
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.review import browse as module
 from shortlist.annotate.project.review.browse import Filter, browse, disagree, history
@@ -66,8 +66,12 @@ def test_each_filter_finds_what_a_loop_finds(spoken, monkeypatch, look):
     expected = [row["id"] for row in rows if disagree(row["answers"])]
     assert [row["id"] for row in everything(spoken, Filter(disagreement=True))] == expected
     assert [row["id"] for row in everything(spoken, Filter(gold=True))] == [13, 14, 15]
-    assert [row["id"] for row in everything(spoken, Filter(name="ITEM 1"))] == [2, 11, 12]
-    assert everything(spoken, Filter(name="item_1")) == [], "a _ is a _"
+    assert [row["id"] for row in everything(spoken, Filter(words="ITEM 1"))] == [2, 11, 12]
+    assert everything(spoken, Filter(words="item_1")) == [], "a _ is a _"
+    with spoken.store.write() as connection:
+        connection.execute(update(Item).where(Item.id.in_([3, 7])).values(text="I want a Refund, 100% of it"))
+    assert [row["id"] for row in everything(spoken, Filter(words="refund, 100% of"))] == [3, 7]
+    assert everything(spoken, Filter(words="refund% of")) == [], "a % is a %"
     assert [row["id"] for row in everything(spoken, Filter(doubtful=[9, 4]))] == [4, 9]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select
 
 from shortlist.annotate.db.class_map import ClassMap, read_class_map
 from shortlist.annotate.db.schema import NO_CLASS, Annotator, Answer, Correction, Item, Note, Question, Slot
@@ -27,7 +27,7 @@ class Filter:
     """Which items: those for which all of it holds.
 
     `class_id`, `person`, `none`, `slower` and `quicker` (seconds) are about one and the same answer; `doubtful` lists
-    the items worth a second look.
+    the items worth a second look, `words` are in the name or in the text.
     """
 
     class_id: int | None = None
@@ -40,7 +40,7 @@ class Filter:
     corrected: bool = False
     skipped: bool = False
     gold: bool = False
-    name: str | None = None
+    words: str | None = None
     doubtful: Sequence[int] | None = None
 
 
@@ -86,9 +86,9 @@ def _candidates(connection: Connection, wanted: Filter, classes: ClassMap, after
 
 def _conditions(wanted: Filter, classes: ClassMap) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    if wanted.name:
-        escaped = wanted.name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        found.append(Item.name.ilike(f"%{escaped}%", escape="\\"))
+    if wanted.words:
+        escaped = wanted.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        found.append(or_(*(column.ilike(f"%{escaped}%", escape="\\") for column in (Item.name, Item.text))))
     if wanted.gold:
         found.append(Item.gold.is_not(None))
     if wanted.flagged:
@@ -143,6 +143,7 @@ def _rows(connection: Connection, ids: Sequence[int], classes: ClassMap) -> list
     given = _answers(connection, ids, classes)
     flags = select(Note.item_id, func.count()).where(Note.item_id.in_(ids), _OPEN_FLAG).group_by(Note.item_id)
     flagged = {item: count for item, count in connection.execute(flags)}  # noqa: C416 - rows are no pairs to mypy
+    skips = _skips(connection, ids)
     corrected = set(connection.execute(select(Correction.item_id).where(Correction.item_id.in_(ids))).scalars())
     return [
         {
@@ -150,6 +151,7 @@ def _rows(connection: Connection, ids: Sequence[int], classes: ClassMap) -> list
             "answers": given.get(row["id"], []),
             "flags": flagged.get(row["id"], 0),
             "corrected": row["id"] in corrected and standing(connection, row["id"]) is not None,
+            "skips": skips.get(row["id"], []),
         }
         for row in rows
     ]
@@ -180,6 +182,21 @@ def _answers(connection: Connection, ids: Sequence[int], classes: ClassMap) -> d
                 "seconds": row.seconds,
             }
         )
+    return found
+
+
+def _skips(connection: Connection, ids: Sequence[int]) -> dict[int, list[str]]:
+    """Why people skipped it, an empty word where they did not say, by item."""
+    statement = (
+        select(Question.item_id, Answer.reason)
+        .join_from(Slot, Question, Question.slot_id == Slot.id)
+        .join(Answer, Answer.question_id == Question.id)
+        .where(Slot.item_id.in_(ids), NO_UNDO, Answer.kind == "skip", Answer.attempt == Question.attempt)
+        .order_by(Answer.id)
+    )
+    found = defaultdict(list)
+    for item, reason in connection.execute(statement):
+        found[item].append(reason or "")
     return found
 
 

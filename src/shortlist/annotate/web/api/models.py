@@ -195,7 +195,7 @@ class Erased(BaseModel):
 
 
 class AuditRow(BaseModel):
-    """What an owner or a reviewer did."""
+    """What an owner or a reviewer did. `called`: the name today of the annotator, item or class in `subject`."""
 
     id: int
     at: float
@@ -203,6 +203,7 @@ class AuditRow(BaseModel):
     role: str
     action: str
     subject: str
+    called: str | None
     detail: dict[str, Any]
 
 

@@ -1,7 +1,7 @@
 """What reviewers and owners do with items: look through them, correct, comment, see how far people agree."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from sqlalchemy import func, insert, select, update
@@ -12,7 +12,7 @@ from shortlist.annotate.project.review.browse import Filter, browse, history
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.second_look import second_look
 from shortlist.annotate.project.sources import check_text
-from shortlist.annotate.web.api.access import App, Reviewer, refusals
+from shortlist.annotate.web.api.access import App, Reviewer, Services, refusals
 from shortlist.annotate.web.api.models import MAX_ID
 from shortlist.annotate.web.api.review_models import (
     AgreementOut,
@@ -55,26 +55,35 @@ def items(
     skipped: bool = False,
     gold: bool = False,
     doubtful: bool = False,
-    name: Annotated[str | None, Query(max_length=200)] = None,
+    words: Annotated[str | None, Query(max_length=200, description="in the item's name or text")] = None,
 ) -> ReviewPage:
     """Items with their answers, by number, for which all that is asked for holds. `slower`, `quicker`: seconds."""
-    if name is not None and "\x00" in name:
-        raise Invalid("invalid", "name: expected printable characters")
+    if words is not None and "\x00" in words:
+        raise Invalid("invalid", "words: expected printable characters")
     worth = [one.item_id for one in second_look(app.project, DOUBTFUL)] if doubtful else None
     seconds = {"slower": slower, "quicker": quicker}
-    about = {"class_id": class_id, "person": person, "none": none, "name": name, "doubtful": worth, **seconds}
+    about = {"class_id": class_id, "person": person, "none": none, "words": words, "doubtful": worth, **seconds}
     states = {"disagreement": disagreement, "flagged": flagged, "corrected": corrected, "skipped": skipped}
     wanted = Filter(**about, **states, gold=gold)  # type: ignore[arg-type] # each is what it is named
     with app.project.store.read() as connection:
         found, further = browse(connection, wanted, after, limit)
-    return ReviewPage(items=[ReviewRow(**row) for row in found], after=further)
+    beliefs = _beliefs(app, [row["id"] for row in found])
+    return ReviewPage(items=[ReviewRow(**row, **beliefs[row["id"]]) for row in found], after=further)
+
+
+def _beliefs(app: Services, ids: list[int]) -> dict[int, dict[str, Any]]:
+    """What a model that did not see their answers holds them for, where it finds these hard to believe."""
+    looks = {one.item_id: one for one in second_look(app.project, among=ids)}
+    found = {item: looks.get(item) for item in ids}
+    return {k: {"believed": one and one.believed, "chance": one and one.chance} for k, one in found.items()}
 
 
 @router.get("/review/items/{item}")
 def one_item(app: App, who: Reviewer, item: ItemId) -> ItemHistory:
     """An item with everything that was said about it."""
     with app.project.store.read() as connection:
-        return ItemHistory(**history(connection, item))
+        found = history(connection, item)
+    return ItemHistory(**found, **_beliefs(app, [item])[item])
 
 
 @router.post("/review/items/{item}/correction")

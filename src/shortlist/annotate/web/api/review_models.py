@@ -22,7 +22,11 @@ class GivenOut(BaseModel):
 
 
 class ReviewRow(BaseModel):
-    """An item with what people say about it. `known`: its class without asking, -1 for none of the classes."""
+    """An item with what people say about it. `known`: its class without asking, -1 for none of the classes.
+
+    `skips`: why people skipped it, if they said. `believed`: the class a model holds it for that did not see its answer
+    and finds that hard to believe; `chance`: of the answer, by that model.
+    """
 
     id: int
     name: str
@@ -35,6 +39,9 @@ class ReviewRow(BaseModel):
     answers: list[GivenOut]
     flags: int
     corrected: bool
+    skips: list[str]
+    believed: str | None
+    chance: float | None
 
 
 class ReviewPage(BaseModel):
@@ -59,7 +66,10 @@ class EventOut(BaseModel):
 
 
 class ItemHistory(BaseModel):
-    """An item with everything that was said about it, oldest first; send `version` back with a correction."""
+    """An item with everything that was said about it, oldest first; send `version` back with a correction.
+
+    `believed` and `chance` are those of `ReviewRow`.
+    """
 
     id: int
     name: str
@@ -76,6 +86,8 @@ class ItemHistory(BaseModel):
     answers: list[GivenOut]
     events: list[EventOut]
     names: dict[int, str]
+    believed: str | None
+    chance: float | None
 
 
 class CorrectionIn(In):
@@ -157,10 +169,15 @@ class DayOut(BaseModel):
 
 
 class WorkOut(BaseModel):
-    """Answers by day and person, of the latest 30 days; how many came within the last hour, and how many an hour."""
+    """Answers by day and person, of the latest 30 days; how many came within the last hour.
+
+    `over`: how many seconds ago the first of these came. `pace`: how many of the answers that are to be given
+    (`Status.progress`) came in per hour since then.
+    """
 
     days: list[DayOut]
     last_hour: int
+    over: float
     pace: float | None
 
 

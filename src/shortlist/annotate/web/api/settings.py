@@ -47,6 +47,8 @@ def change_settings(app: App, who: Owner, body: SettingsIn) -> SettingsOut:
     model = {name: given.pop(name) for name in MODEL if name in given}
     if "pinned" in given:
         given["pinned"] = _pinned(app, given["pinned"])
+    if "size" in given:
+        _check_size(app, given["size"])
     if given.get("compare") and not app.project.settings.compare:
         _may_compare(app)
     app.tuning.change(given, _plan(app, given, model))
@@ -72,6 +74,13 @@ def _pinned(app: Services, name: str) -> int | None:
     if found is None or found in ended:
         raise Invalid("no_class", f"pinned: no class is named {name!r}")
     return found
+
+
+def _check_size(app: Services, size: int) -> None:
+    with app.project.store.read() as connection:
+        count = len(class_names(connection)) - len(ended_classes(connection))
+    if size > count:
+        raise Invalid("too_long", f"size {size}: expected at most the {count} classes of the project")
 
 
 def _may_compare(app: Services) -> None:

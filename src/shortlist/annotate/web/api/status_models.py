@@ -111,12 +111,16 @@ class WayOut(BaseModel):
 
 
 class Status(BaseModel):
-    """What the admin page shows. Only `answers`, `skips` and `hours`, the work done, include gold items."""
+    """What the admin page shows. Only `answers`, `skips` and `hours`, the work done, include gold items.
+
+    `items_done` includes the `known` ones, whose class is not asked for; `progress` counts the answers asked for.
+    """
 
     title: str
     classes: int
     items: int
     items_done: int
+    known: int
     progress: Progress
     answers: int
     none_share: float | None

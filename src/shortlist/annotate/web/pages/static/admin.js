@@ -58,7 +58,7 @@ async function refresh() {
     at("title").textContent = status.title;
     document.title = `${status.title} · Admin · Shortlist`;
     const { done, total } = status.progress;
-    at("progress").textContent = `${count(done)} of ${count(total)} done`;
+    at("progress").textContent = total ? `${count(done)} of ${count(total)} answers` : "";
     await opened.get(current())?.(status);
   });
 }

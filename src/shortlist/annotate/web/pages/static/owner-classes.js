@@ -1,5 +1,6 @@
 // Classes: how often each was picked and how well people agree on it; rename, describe, add, merge, retire.
 import { ApiError, call } from "./api.js";
+import { ask } from "./ask.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
 
@@ -16,13 +17,13 @@ export async function start() {
       fill();
     });
     return element("th", { scope: "col", "data-key": title }, button);
-  }), element("td"));
+  }), element("th", { scope: "col" }, "Change"));
   at("class-search").addEventListener("input", fill);
   at("add-class").addEventListener("submit", (event) => {
     event.preventDefault();
     const names = [at("class-name").value.trim()];
     const words = at("class-words").value.trim();
-    change(() => call("POST", "/classes", words ? { names, descriptions: [words] } : { names }), () => {
+    change(null, () => call("POST", "/classes", words ? { names, descriptions: [words] } : { names }), () => {
       at("add-class").reset();
       return `${names[0]} is on lists from the next question on.`;
     });
@@ -54,7 +55,7 @@ function fill() {
     const order = typeof a === "string" ? a.localeCompare(b) : (a ?? -1) - (b ?? -1);
     return (down ? -order : order) || one.id - other.id;
   });
-  for (const head of at("class-head").querySelectorAll("th")) {
+  for (const head of at("class-head").querySelectorAll("th[data-key]")) {
     const key = COLUMNS.find(([title]) => title === head.dataset.key)[1];
     if (key === by && head.dataset.key !== "Share") head.setAttribute("aria-sort", down ? "descending" : "ascending");
     else head.removeAttribute("aria-sort");
@@ -71,7 +72,7 @@ function row(one, all) {
   const ended = one.ended_at !== null;
   const state = ended ? [element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`), " "] : [];
   const menu = ended ? (one.merged_into === null ? [button("Restore", one, restore)] : []) : [button("Rename", one, rename), button("Describe", one, describe), button("Merge", one, merge), button("Retire", one, retire)];
-  return element("tr", { class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", {}, ...state, ...menu.flatMap((made) => [made, " "])));
+  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", {}, ...state, ...menu.flatMap((made) => [made, " "])));
 }
 
 function button(words, one, act) {
@@ -80,39 +81,40 @@ function button(words, one, act) {
   return made;
 }
 
-async function change(act, said) {
+async function change(one, act, said) {
   try {
     const reply = await act();
     at("class-said").textContent = said(reply);
     await load();
+    if (one) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus(); // the row was made anew
   } catch (error) {
     at("class-said").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
   }
 }
 
-function rename(one) {
-  const name = prompt(`A new name for ${one.name}. Its answers stay.`, one.name);
-  if (name && name !== one.name) change(() => call("PATCH", `/classes/${one.id}`, { name }), () => `${one.name} is now called ${name}.`);
+async function rename(one) {
+  const name = await ask({ title: `Rename ${one.name}`, words: "Its answers stay.", label: "New name", value: one.name, go: "Rename" });
+  if (name && name !== one.name) change(one, () => call("PATCH", `/classes/${one.id}`, { name }), () => `${one.name} is now called ${name}.`);
 }
 
-function describe(one) {
-  const words = prompt(`What ${one.name} means, in a sentence below its name.`, one.description ?? "");
-  if (words !== null) change(() => call("POST", "/classes", { names: [one.name], descriptions: [words] }), () => `${one.name} is described.`);
+async function describe(one) {
+  const words = await ask({ title: `Describe ${one.name}`, words: "Annotators read it below the name.", label: "What it means, in a sentence", value: one.description ?? "", go: "Save" });
+  if (words !== null) change(one, () => call("POST", "/classes", { names: [one.name], descriptions: [words] }), () => `${one.name} is described.`);
 }
 
-function merge(one) {
-  const into = prompt(`Merge ${one.name} into which class? Its ${count(one.answers)} answers become that class's, for good.`);
-  if (!into) return;
-  const other = rows.find((found) => found.name === into.trim() && found.ended_at === null);
-  if (!other) at("class-said").textContent = `There is no class ${into}.`;
-  else change(() => call("POST", `/classes/${one.id}/merge`, { into: other.id }), () => `${one.name} is a part of ${other.name}.`);
+async function merge(one) {
+  const others = rows.filter((other) => other.ended_at === null && other !== one).sort((a, b) => a.name.localeCompare(b.name));
+  const words = `Its ${count(one.answers)} answers become the other class's, for good.`;
+  const into = await ask({ title: `Merge ${one.name}`, words, label: "Into which class", options: others.map((other) => [other.id, other.name]), go: "Merge", danger: true });
+  if (into) change(one, () => call("POST", `/classes/${one.id}/merge`, { into: Number(into) }), () => `${one.name} is a part of ${rows[into].name}.`);
 }
 
-function retire(one) {
-  if (!confirm(`Retire ${one.name}? It leaves all lists, and its ${count(one.answers)} answers are asked for again.`)) return;
-  change(() => call("POST", `/classes/${one.id}/retire`, {}), ({ answers }) => `${one.name} is retired; ${count(answers)} answers are asked for again.`);
+async function retire(one) {
+  const words = `It leaves all lists, and its ${count(one.answers)} answers are asked for again. It can be restored.`;
+  if (!(await ask({ title: `Retire ${one.name}?`, words, go: "Retire", danger: true }))) return;
+  change(one, () => call("POST", `/classes/${one.id}/retire`, {}), ({ answers }) => `${one.name} is retired; ${count(answers)} answers are asked for again.`);
 }
 
 function restore(one) {
-  change(() => call("POST", `/classes/${one.id}/restore`, {}), () => `${one.name} is back in use.`);
+  change(one, () => call("POST", `/classes/${one.id}/restore`, {}), () => `${one.name} is back in use.`);
 }

@@ -5,7 +5,12 @@ import { count } from "./figures.js";
 
 const POLL_MS = 300;
 const WORDS = { items: "items", media: "items", gold: "gold answers", known: "known labels", scores: "items with scores", classes: "classes", "label-studio": "answers" };
-const TITLES = { "labels.csv": "Labels", "answers.csv": "Answers: CSV", "answers.jsonl": "Answers: JSONL", "answers.parquet": "Answers: Parquet", "gold-answers.csv": "Answers on gold items", "crowd-kit.csv": "crowd-kit", "dawid-skene.csv": "Labels by Dawid-Skene", "second-look.csv": "Suspicious items", "corrections.csv": "Corrections", "label-studio.json": "Label Studio tasks", "label-studio.xml": "Label Studio config" };
+const GROUPS = [
+  ["Labels", "One row per item.", { "labels.csv": "What most people picked, or a reviewer gave", "dawid-skene.csv": "Weighted by how reliable people are (Dawid-Skene)" }],
+  ["Answers", "All of them, with the lists that were shown: what shortlist train DATA --labels learns from. CSV, JSONL and Parquet hold the same.", { "answers.csv": "CSV", "answers.jsonl": "JSONL", "answers.parquet": "Parquet", "gold-answers.csv": "On gold items", "crowd-kit.csv": "For crowd-kit" }],
+  ["To look at again", "What people or the model differ about, and what reviewers changed.", { "second-look.csv": "Suspicious items", "corrections.csv": "Corrections" }],
+  ["For Label Studio", "Tasks and the page that asks them.", { "label-studio.json": "Tasks", "label-studio.xml": "Config" }],
+];
 let names = [];
 
 export async function start({ refresh }) {
@@ -33,7 +38,12 @@ export async function start({ refresh }) {
 
 function links() {
   const more = at("pseudonyms").checked ? "?pseudonyms=true" : "";
-  at("exports").replaceChildren(...names.map((name) => element("a", { href: `/api/v1/export/${name}${more}`, download: "" }, TITLES[name] ?? name)));
+  const link = (name, words) => element("a", { href: `/api/v1/export/${name}${more}`, download: "" }, words);
+  const grouped = new Set(GROUPS.flatMap(([, , titles]) => Object.keys(titles)));
+  const others = Object.fromEntries(names.filter((name) => !grouped.has(name)).map((name) => [name, name]));
+  const groups = [...GROUPS, ["Other", "", others]].map(([title, words, titles]) => [title, words, Object.entries(titles).filter(([name]) => names.includes(name))]);
+  at("exports").replaceChildren(...groups.filter(([, , found]) => found.length).map(([title, words, found]) =>
+    element("section", {}, element("h3", {}, title), element("p", { class: "soft" }, words), element("p", { class: "links" }, ...found.map(([name, text]) => link(name, text))))));
 }
 
 async function trying(act) {

@@ -1,10 +1,12 @@
 // Items and answers: a table that filters, and one item with its whole history, to be corrected or commented on.
 import { ApiError, call } from "./api.js";
+import { ask } from "./ask.js";
 import { at, element } from "./dom.js";
-import { count, seconds } from "./figures.js";
+import { count, percent, seconds } from "./figures.js";
 
 const PAGE = 50;
 const TRIES = 40; // requests for one page where few items match; each looks at thousands
+const REASONS = { unclear: "unclear", broken: "broken", unlisted: "not in the list", mine: "not for them" };
 let classes = [];
 let names = new Map();
 let shown = [];
@@ -30,8 +32,9 @@ export async function start({ trying }) {
   at("filters").addEventListener("submit", (event) => event.preventDefault());
   at("more").addEventListener("click", () => trying(() => find(false)));
   at("items").addEventListener("click", (event) => {
-    const row = event.target.closest("button[data-item]");
-    if (row) trying(() => look(Number(row.dataset.item)));
+    const row = event.target.closest("tr");
+    const marking = !getSelection().isCollapsed && !event.target.closest("button"); // somebody copies a text
+    if (row && !marking) trying(() => look(Number(row.dataset.item)));
   });
   at("item-close").addEventListener("click", () => at("item").close());
   at("item").addEventListener("close", () => trying(() => renew(open.id)));
@@ -42,8 +45,9 @@ export async function start({ trying }) {
   });
   at("correct-undo").addEventListener("click", () => act("undo", { seen: open.version, why: at("correct-why").value }));
   at("flags-close").addEventListener("click", () => act("flags/close", {}));
-  at("item-erase").addEventListener("click", () => {
-    if (confirm(`Erase ${open.name} and everything that was said about it, for good?`)) trying(erase);
+  at("item-erase").addEventListener("click", async () => {
+    const words = "The item and everything that was said about it are gone for good.";
+    if (await ask({ title: `Erase ${open.name}?`, words, go: "Erase", danger: true })) trying(erase);
   });
   at("comment").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -69,7 +73,7 @@ function wish() {
 function query() {
   const wanted = new URLSearchParams({ limit: PAGE, after });
   for (const box of at("filters").querySelectorAll(":checked[type=checkbox]")) wanted.set(box.value, "true");
-  if (at("filter-name").value) wanted.set("name", at("filter-name").value);
+  if (at("filter-words").value) wanted.set("words", at("filter-words").value);
   if (at("filter-class").value) wanted.set("class_id", at("filter-class").value);
   if (at("filter-person").value) wanted.set("person", at("filter-person").value);
   if (at("filter-seconds").value) wanted.set(...at("filter-seconds").value.split("="));
@@ -116,17 +120,18 @@ function states(item) {
   else if (item.known !== null) found.push(badge(`Known: ${name(item.known)}`));
   if (item.flags) found.push(badge(item.flags > 1 ? `${item.flags} flags` : "Flagged", "bad"));
   if (given.size > 1 || refused) found.push(badge("Disagreement", "warn"));
+  if (item.believed) found.push(badge(`Model: ${item.believed}`, "warn"));
+  if (item.skips?.length) found.push(badge(item.skips.at(-1) ? `Skipped: ${REASONS[item.skips.at(-1)] ?? item.skips.at(-1)}` : "Skipped"));
   if (!found.length && item.state !== "done") found.push(badge(item.answers.length ? item.state : "no answer yet"));
   return found.flatMap((one) => [one, " "]);
 }
 
 function row(item) {
   const times = item.answers.map((one) => one.seconds).filter((one) => one !== null);
-  const label = element("button", { type: "button", class: "quiet open", "data-item": item.id }, element("span", { class: "name", dir: "auto" }, item.name));
+  const label = element("button", { type: "button", class: "quiet open" }, element("span", { class: "name", dir: "auto" }, item.name));
   if (item.kind === "image") label.prepend(element("img", { src: `/api/v1/items/${item.id}/media`, alt: "", loading: "lazy", class: "thumb" }));
-  const head = element("th", { scope: "row" }, label);
-  if (item.text) head.append(element("p", { class: "soft excerpt", dir: "auto" }, item.text));
-  return element("tr", { id: `item-${item.id}` }, head, element("td", { class: "wrap" }, ...answersOf(item)), element("td", {}, times.length ? `${seconds(Math.max(...times))} s` : ""), element("td", { class: "wrap" }, ...states(item)));
+  const head = element("th", { scope: "row" }, ...(item.text ? [element("p", { class: "excerpt", dir: "auto" }, item.text)] : []), label);
+  return element("tr", { id: `item-${item.id}`, "data-item": item.id }, head, element("td", { class: "wrap" }, ...answersOf(item)), element("td", {}, times.length ? `${seconds(Math.max(...times))} s` : ""), element("td", { class: "wrap" }, ...states(item)));
 }
 
 async function renew(id) {
@@ -154,6 +159,9 @@ function show(item) {
   open = item;
   say(null);
   at("item-name").textContent = item.name;
+  at("item-name").classList.toggle("soft", Boolean(item.text)); // of a text, the text is what one looks for
+  at("item-doubt").hidden = !item.believed;
+  at("item-doubt").textContent = item.believed ? `A model that was not told this answer holds it for ${item.believed}; it gives the answer a chance of ${item.chance < 0.001 ? "less than 0.1 %" : percent(item.chance)}.` : "";
   const source = `/api/v1/items/${item.id}/media`;
   const parts = [];
   if (item.kind === "image") parts.push(element("img", { src: source, alt: item.name, class: "shown" }));
@@ -180,7 +188,8 @@ function event(one, item) {
   const when = new Date(1000 * one.at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   const parts = [element("b", { dir: "auto" }, one.who), ` ${what[one.kind]}`];
   if (one.seconds !== null) parts.push(` after ${seconds(one.seconds)} s`);
-  if (one.words) parts.push(": ", element("q", { dir: "auto" }, one.words));
+  if (one.kind === "skip" && one.words) parts.push(`: ${REASONS[one.words] ?? one.words}`);
+  else if (one.words) parts.push(": ", element("q", { dir: "auto" }, one.words));
   const lists = one.shortlist.length ? [element("p", { class: "soft" }, `Shown: ${one.shortlist.map((k) => called(k)).join(", ")}`)] : [];
   return element("li", { class: one.stands ? "" : "gone" }, element("p", {}, ...parts), element("p", { class: "soft" }, when), ...lists);
 }

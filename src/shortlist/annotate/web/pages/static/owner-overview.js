@@ -5,6 +5,7 @@ import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
 
 const SLOW_MS = 30_000;
+const FULL_HOUR = 3300; // seconds: what began minutes ago is told by its minutes
 let looked = 0;
 let worked = false;
 
@@ -18,7 +19,7 @@ export function start() {
     at("bar").max = Math.max(total, 1);
     at("bar").value = done;
     const { score, agreement } = status;
-    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}`)];
+    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${status.known ? `, ${count(status.known)} known without asking` : ""}`)];
     if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
     else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
     if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `${count(Number(score.questions_for_a_point.toPrecision(1)))} questions`, "about"));
@@ -52,14 +53,14 @@ function showCurve(status) {
 }
 
 async function showWork(left) {
-  const [{ days, last_hour: lately, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
+  const [{ days, last_hour: lately, over, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
   const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
   worked = perDay.size > 0;
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
-  at("work-now").textContent = perDay.size ? `${count(lately)} in the last hour${eta}` : "Nobody has answered yet.";
+  at("work-now").textContent = perDay.size ? `${count(lately)} in the last ${over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600) : "hour"}${eta}` : "Nobody has answered yet.";
   const links = [];
   if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
   if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));

@@ -67,8 +67,11 @@ async function backups() {
 async function log() {
   const rows = await owners(call("GET", "/audit?limit=100"));
   at("audit").replaceChildren(...rows.map((one) => element("tr", {}, element("td", {}, when(one.at)),
-    element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${one.subject}`))));
+    element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${subject(one)}`))));
 }
+
+// As the other pages name it; what was erased since has no name but its number.
+const subject = (one) => (one.called === null ? one.subject : `${one.subject.split(" ")[0]} ${one.called}`);
 
 // A reviewer does not see these.
 const owners = (request) => request.catch((error) => {

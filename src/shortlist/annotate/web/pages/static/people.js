@@ -1,6 +1,7 @@
 // The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus; they
 // are put in order when somebody asks for it, not while they are read.
 import { ApiError, call } from "./api.js";
+import { ask } from "./ask.js";
 import { at, element } from "./dom.js";
 import { count, outOf, percent, seconds } from "./figures.js";
 
@@ -86,20 +87,20 @@ function makeRow(who, link) {
     act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));
   });
   const remove = makeButton("Remove", who);
-  remove.addEventListener("click", () => {
-    if (!confirm(`Sign ${who.name} out for good? Their answers stay.`)) return;
+  remove.addEventListener("click", async () => {
+    if (!(await ask({ title: `Remove ${who.name}?`, words: "They are signed out for good. Their answers stay.", go: "Remove", danger: true }))) return;
     act(() => call("DELETE", `/annotators/${who.id}`), () => (at("link").textContent = `${who.name} is signed out.`));
   });
   const undo = makeButton("Take answers back", who);
-  undo.addEventListener("click", () => {
-    if (!confirm(`Take back all answers of ${who.name}? Others will be asked instead.`)) return;
+  undo.addEventListener("click", async () => {
+    if (!(await ask({ title: `Take back all answers of ${who.name}?`, words: "Others will be asked instead.", go: "Take back", danger: true }))) return;
     const done = ({ answers }) => (at("link").textContent = `Answers of ${who.name} taken back: ${count(answers)}.`);
     act(() => call("DELETE", `/annotators/${who.id}/answers`), done);
   });
   const erase = makeButton("Erase", who);
   erase.classList.add("danger");
-  erase.addEventListener("click", () => {
-    if (!confirm(`Erase ${who.name} and everything they said, for good? Others will be asked instead.`)) return;
+  erase.addEventListener("click", async () => {
+    if (!(await ask({ title: `Erase ${who.name}?`, words: "They and everything they said are gone for good. Others will be asked instead.", go: "Erase", danger: true }))) return;
     act(() => call("DELETE", `/people/${who.id}/data`), () => (at("link").textContent = `${who.name} is erased.`));
   });
   const label = element("span", { class: "name", title: who.name }, who.name);
