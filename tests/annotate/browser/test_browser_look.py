@@ -155,6 +155,33 @@ def test_what_was_taken_stands_there_for_a_moment_and_a_key_too_early_says_so(ru
     ada.page.wait_for_function("() => getComputedStyle(document.getElementById('taken')).opacity === '0'")
 
 
+def test_answers_taken_back_do_not_count(run_project, person):
+    site = run_project(items=9)
+    ada = come(site, person)
+    for _ in range(4):
+        ada.decide("1")
+    ada.wait_saved()
+    progress = ada.page.locator("#progress")
+    assert "4 of 9 done · 4 answers by you just now · " in progress.inner_text()
+    for _ in range(3):
+        ada.decide("z")
+    ada.wait_saved()
+    progress.get_by_text("1 of 9 done · 1 answer by you just now", exact=True).wait_for()
+
+
+def test_at_the_end_nothing_dead_is_offered(run_project, person):
+    site = run_project(items=2)
+    ada = come(site, person)
+    ada.decide("1")
+    ada.press("1")
+    ada.page.get_by_role("heading", name="Nothing left to answer for now.").wait_for()
+    tools = ada.page.locator("#tools button:visible")
+    assert [words.split()[-1] for words in tools.all_inner_texts()] == ["Undo", "Help"]
+    ada.press("z")
+    ada.page.locator("#skip").wait_for()
+    assert ada.page.locator("#note").is_visible()
+
+
 def test_only_what_does_not_fit_fades_from_its_first_frame_on(run_project, person):
     """A fade is a mask over the whole text: painted for a frame and taken away, it would cost half of each question."""
     ada = come(run_project(items=4), person)

@@ -48,6 +48,38 @@ def test_a_class_is_typed_taken_back_and_clicked(run_project, person):
     assert rows[0]["seconds"] > 0
 
 
+def test_all_classes_can_be_browsed(run_project, person):
+    """Down to the last of very many, those that were read on the list last; nothing dead stands below them."""
+    names = [f"class {k:03}" for k in range(260)]
+    site = run_project(items=3, typing=True, classes=names, size=4)
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    before, listed = ada.ready(), ada.choices()
+    ada.press("/")
+    ada.page.wait_for_function("() => document.querySelectorAll('#matches li').length === 50")
+    assert ada.page.locator("#matches .badge").count() == 0
+    assert ada.page.locator("#dock").is_hidden()
+    ring = """box => {
+      const [inner, outer] = [box.getBoundingClientRect(), document.getElementById("typing").getBoundingClientRect()];
+      return Math.min(inner.left - outer.left, outer.right - inner.right);
+    }"""
+    assert ada.page.locator("#typed").evaluate(ring) >= 5, "3 px, 2 px away"
+    check(ada)
+    for wanted in (200, 260):
+        while ada.page.locator("#matches li").count() < wanted:
+            ada.press("ArrowDown")
+    options = ada.page.locator("#matches li span:first-child").all_inner_texts()
+    assert sorted(options) == names
+    assert sorted(options[-4:]) == sorted(listed)
+    assert ada.page.locator("#typed").bounding_box()["y"] > 0, "the box stays in sight"
+    marked = ada.page.locator("#matches [aria-selected=true]")
+    assert marked.count() == 1
+    taken = marked.inner_text()
+    ada.press("Enter")
+    ada.ready(before)
+    ada.wait_saved()
+    assert names[stored(site.project)[0]["class_id"]] == taken
+
+
 def test_without_a_list_the_first_letter_belongs_to_the_search(run_project, person):
     site = run_project(items=30, compare=True)
     ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")

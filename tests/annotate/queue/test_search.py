@@ -88,6 +88,8 @@ def test_classes_are_marked_as_shown_and_refused(make_project, database):
     assert {one.class_id for one in matches if one.refused} == set(q.shortlist)
     assert {one.class_id for one in matches if one.shown} == set(again.shortlist)
     assert {one.name for one in search.find(ada, again.id, "3", 8)} == {"class 3"}
+    browsed = [one.shown or one.refused for one in search.find(ada, again.id, "", 8)]
+    assert browsed == [False, False, True, True, True, True], "what was read already comes last"
     with pytest.raises(NotFound):
         search.find(bob, again.id, "class", 8)
 

@@ -51,17 +51,21 @@ class ClassSearch:
         self._index, self._read_at = ClassIndex([], {}), float("-inf")
 
     def find(self, annotator_id: int, question_id: int, typed: str, limit: int) -> list[Match]:
-        """The best matches first; among equals the likelier ones. Nothing typed: the likeliest classes."""
+        """The best matches first; among equals the likelier ones.
+
+        Nothing typed: the likeliest classes, those on the list or refused before last: they were read already.
+        """
         with self.store.read() as connection:
             row = connection.execute(_MINE, {"question": question_id, "annotator": annotator_id}).first()
             if row is None:
                 raise NotFound("no_question", f"question {question_id} is not one of yours")
             refused = set(refused_classes(connection, row.slot_id))
+        known = refused | set(row.shortlist)
         index = self._current()
         beliefs = self.chooser.beliefs(row.item_id, len(index.names), row.seed)
         return [
             Match(k, index.names[k], index.descriptions.get(k), k in row.shortlist, k in refused - set(row.shortlist))
-            for k in index.best(typed, beliefs, limit)
+            for k in index.best(typed, beliefs, limit, [k for k in known if k < len(index.names)])
         ]
 
     def _current(self) -> "ClassIndex":
@@ -94,10 +98,10 @@ class ClassIndex:
                 places[pair].append(k)
         self._places = {pair: np.array(found) for pair, found in places.items()}
 
-    def best(self, typed: str, beliefs: NDArray[np.floating] | None, limit: int) -> list[int]:
-        """The ids of the best matches."""
+    def best(self, typed: str, beliefs: NDArray[np.floating] | None, limit: int, read: Sequence[int] = ()) -> list[int]:
+        """The ids of the best matches; nothing typed: all of them, those that were `read` already last."""
         plain = _plain(typed)
-        match = self._match(plain) if plain.strip() else np.ones(len(self.names))
+        match = self._match(plain) if plain.strip() else np.where(np.isin(np.arange(len(self.names)), read), 1.0, 2.0)
         match[self.ended] = 0
         found = np.nonzero(match)[0]
         likely = np.zeros(len(found)) if beliefs is None else -beliefs[found]

@@ -30,8 +30,10 @@ def search(
     app: App,
     annotator: Submitter,
     question: Annotated[Id, Query(description="a question of yours")],
-    q: Annotated[str, Query(max_length=200, description="some letters; none: the likeliest classes")] = "",
-    limit: Annotated[int, Query(ge=1, le=50)] = 8,
+    q: Annotated[
+        str, Query(max_length=200, description="some letters; none: the likeliest classes, those on the list last")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 8,
 ) -> Found:
     """The classes that match, for an answer with `typed`; among equal matches the likelier ones for the item first."""
     if not app.queue.typing:

@@ -140,7 +140,10 @@ function undo() {
   hideReasons();
   const question = history.pop();
   if (!question) return undoLatest();
-  if (question.counted) mine = Math.max(0, mine - 1);
+  if (question.counted) {
+    mine = Math.max(0, mine - 1);
+    pace.remove();
+  }
   showTaken(say("took_undo"));
   send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
 }

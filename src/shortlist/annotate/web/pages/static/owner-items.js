@@ -5,7 +5,7 @@ import { at, element } from "./dom.js";
 import { count, percent, seconds } from "./figures.js";
 
 const PAGE = 50;
-const TRIES = 40; // requests for one page where few items match; each looks at thousands
+const TRIES = 60; // requests for one page where few items match; each looks at 20,000: all of a million
 const REASONS = { unclear: "unclear", broken: "broken", unlisted: "not in the list", mine: "not for them" };
 let classes = [];
 let names = new Map();

@@ -13,6 +13,11 @@ export class Pace {
     this.#times = this.#times.filter((time) => now - time <= MINUTE);
   }
 
+  // The latest was taken back: it was no answer.
+  remove() {
+    this.#times.pop();
+  }
+
   // null until there is something to say
   perMinute() {
     if (this.#times.length < 3) return null;

@@ -4,12 +4,15 @@ import { call } from "./api.js";
 import { at, element } from "./dom.js";
 import { say } from "./words.js";
 
+const PAGE = 50; // matches at first; more as somebody goes on
+const MOST = 1000;
 const MARKS = { shown: "on_list", refused: "refused" };
 
 export class Typing {
   #choose;
   #question = null;
   #found = [];
+  #limit = PAGE;
   #active = 0;
   #run = 0; // of the latest request: an earlier reply that comes later is dropped
   #waiting = false;
@@ -19,6 +22,10 @@ export class Typing {
     this.#choose = choose;
     at("typed").addEventListener("input", () => this.#search());
     at("typed").addEventListener("keydown", (event) => this.#press(event));
+    at("matches").addEventListener("scroll", () => {
+      const { scrollTop, clientHeight, scrollHeight } = at("matches");
+      if (scrollTop + 2 * clientHeight > scrollHeight) this.#more();
+    });
   }
 
   open(question) {
@@ -46,11 +53,11 @@ export class Typing {
 
   async #search() {
     const run = ++this.#run;
-    const typed = at("typed").value;
     this.#waiting = true;
     this.#entered = false;
+    this.#limit = PAGE;
     try {
-      const { classes } = await call("GET", `/classes/search?question=${this.#question.id}&q=${encodeURIComponent(typed)}`);
+      const classes = await this.#find();
       if (run !== this.#run || this.#question === null) return;
       this.#show(classes, classes.length ? "" : say("no_match"));
     } catch {
@@ -59,6 +66,22 @@ export class Typing {
     }
     this.#waiting = false;
     if (this.#entered) this.#take(0);
+  }
+
+  async #find() {
+    const query = new URLSearchParams({ question: this.#question.id, q: at("typed").value, limit: this.#limit });
+    return (await call("GET", `/classes/search?${query}`)).classes;
+  }
+
+  // The end of the list is near: what comes after it.
+  async #more() {
+    if (this.#waiting || this.#found.length < this.#limit || this.#limit === MOST) return;
+    this.#limit = Math.min(4 * this.#limit, MOST);
+    const [run, known] = [this.#run, this.#found.length];
+    const classes = await this.#find().catch(() => []);
+    if (run !== this.#run || this.#question === null || classes.length <= known) return;
+    this.#found = [...this.#found, ...classes.slice(known)];
+    at("matches").append(...classes.slice(known).map((found, place) => this.#option(found, known + place)));
   }
 
   #press(event) {

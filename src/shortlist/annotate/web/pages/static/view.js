@@ -9,6 +9,7 @@ import { addLens, forget } from "./zoom.js";
 
 const LONG = 20; // characters: names beyond this get wide buttons
 const MANY = 12; // answers: beyond this they stand in columns
+const ABOUT_ITEM = ["skip", "note"]; // of no use where there is none
 const SHOWN_MS = 1300; // how long a decision stands there after it was made
 
 const staged = new Map(); // question id -> its item, loaded before it is shown
@@ -33,6 +34,7 @@ export function showQuestion(question, choose) {
   at("none").hidden = !shortlist.length;
   markShortcuts();
   at("answers").hidden = false;
+  for (const id of ABOUT_ITEM) at(id).hidden = false;
   // an item that comes back after None would look as if the key had done nothing
   at("again").hidden = !question.again;
   // the button that had the focus is gone: give it to the item, so that Tab goes on from there
@@ -90,6 +92,7 @@ export function showState(name, { sign = "", tone = "", actions = [] } = {}) {
   const hadFocus = at("panel").contains(document.activeElement);
   forget();
   at("answers").hidden = true;
+  for (const id of ABOUT_ITEM) at(id).hidden = Boolean(sign);
   const made = element("div", { class: "state" });
   if (sign) made.append(element("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign));
   made.append(sign ? element("h2", {}, title) : element("p", {}, title), " ");
