@@ -91,7 +91,7 @@ def test_counts_and_pace_mean_what_they_say(looked_through, person):
     owner = person().go(site.admin_link)
     owner.page.locator("#progress", has_text="1 of 5 answers").wait_for()
     done = owner.page.locator("#figures > div", has_text="Items done").inner_text().split("\n")
-    assert done == ["Items done", "2", "of 6, 1 known without asking"]
+    assert done == ["Items done", "2", "of 6, 1 known or corrected"]
     # one answer in five minutes, four to go
     owner.page.locator("#work-now", has_text="1 in the last 5 min; at this pace done in 20 min").wait_for()
 

@@ -19,11 +19,11 @@ export function start() {
     at("bar").max = Math.max(total, 1);
     at("bar").value = done;
     const { score, agreement } = status;
-    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${status.known ? `, ${count(status.known)} known without asking` : ""}`)];
+    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${status.known ? `, ${count(status.known)} known or corrected` : ""}`)];
     if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
     else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
     if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `${count(Number(score.questions_for_a_point.toPrecision(1)))} questions`, "about"));
-    rows.push(figure("Answers", count(status.answers), `${count(status.skips)} skipped`));
+    rows.push(figure("Answers in all", count(status.answers), `${count(status.skips)} skipped`));
     rows.push(figure("Time spent", hours(status.hours), status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : ""));
     rows.push(figure("None share", percent(status.none_share)));
     rows.push(figure("Agreement", percent(agreement.share), agreement.pairs ? `${count(agreement.pairs)} pairs` : "nobody answered the same items"));
