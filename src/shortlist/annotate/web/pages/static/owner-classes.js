@@ -84,7 +84,7 @@ function button(words, one, act) {
 async function change(one, act, said) {
   try {
     const reply = await act();
-    at("class-said").textContent = said(reply);
+    at("class-said").textContent = said(reply) + (reply?.remark ? ` Probably a slip: ${reply.remark}.` : "");
     await load();
     if (one) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus(); // the row was made anew
   } catch (error) {
