@@ -181,7 +181,7 @@ BAD = {
     "text for an option": (
         lambda: (X[:50], Y[:50], {}),
         {"method": "lw", "method_options": {"beta": "x"}},
-        "'lw' cannot",
+        "beta of lw: expected a number, got 'x'",
     ),
     "text for a number": (lambda: (X[:50], Y[:50], {}), {"lr": "fast"}, "lr: expected a number, got 'fast'"),
     "how many classes": (lambda: (X[:50], Y[:50], {}), {"classes": 10}, "classes: expected a list .* got 10"),

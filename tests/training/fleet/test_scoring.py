@@ -58,7 +58,7 @@ def test_accuracies(fleet: Fleet) -> None:
     """Of networks as they start, as they become, and of their averages."""
     assert len({len(task.dataset.test or ()) for task in fleet.tasks}) > 1
     assert our_accuracies(fleet) == naive_accuracies(fleet)
-    fleet._load(*fleet._orders(0))
+    fleet._load(fleet._draw(0))
     fleet._train_epoch()
     after = our_accuracies(fleet)
     assert after == naive_accuracies(fleet)
