@@ -321,7 +321,7 @@ def test_minutes(shortlist, tmp_path):
     assert code == 0
     stored = len(rows_of(tmp_path / "results"))
     assert stored < 6
-    assert f"{stored} run{'s' if stored > 1 else ''} stored, {6 - stored} left (about 0." in err
+    assert f"{stored} run{'' if stored == 1 else 's'} stored, {6 - stored} left (about 0." in err
     assert "minutes), run the same command to go on" in err
 
 
