@@ -25,12 +25,14 @@ def read_rows(path) -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def answer_next(project, who: int, wanted: int | None = None) -> str:
-    """Answer one question by its first class, or None; returns the item."""
+def answer_next(project, who: int) -> str:
+    """Say None to the next question about one of the first six items (gold, by chance before it, lies behind them)."""
     queue = project.queue()
-    (held,) = queue.next(who)
-    queue.answer(who, held.id, held.attempt, wanted, 1.5)
-    return f"item {held.item_id - 1}"
+    while True:
+        (held,) = queue.next(who)
+        queue.answer(who, held.id, held.attempt, None, 1.5)
+        if held.item_id <= 6:
+            return f"item {held.item_id - 1}"
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
