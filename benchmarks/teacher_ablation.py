@@ -12,7 +12,8 @@ classes shown: `decay=0.99, memory=0.5, temperature=1` leads with 89.18 %, PRODE
 is the accuracy by all held-out answers, None among them, mean of the last ten epochs. What is stored is not run again.
 `options` has one seed, `settings` two; the best points of `settings` are choices in results/ledger/tuning.jsonl.
 `changes` holds out three tenths, which triples what a score rests on, with two seeds of 40 epochs on CIFAR10 and four
-of 100 on Fashion; then it runs all changes that gained together, and once more the two that gained most.
+of 100 on Fashion; then it runs together the changes that gained more than their standard error. PRODEN and DIRK have a
+few tries there, too. Of each method's points the best is its choice, unless the first is within a standard error of it.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, stdev, variance
 from typing import Any
 
 from shortlist.internal.provenance import provenance
@@ -96,11 +97,18 @@ CHANGES: dict[str, dict[str, Any]] = {
     "whole=0.2": {"whole": 0.2},
     "whole=0.5": {"whole": 0.5},
     "confident=0.7": {"confident": 0.7},
+    "temperature=1.5": {"temperature": 1.5},
+    "aligned": {"aligned": True},
     "mix": {},
 }
 """Of the defaults, one at a time; of two values of an option the better one goes on."""
-PLACES = {"cifar10": (1e-3, 1e-3, 40, (2000, 2001)), "fashion": (5e-4, 1e-4, 100, (2000, 2001, 2002, 2003))}
-"""Weight decay of the teacher and of PRODEN, epochs and seeds of `changes`."""
+PLACES = {"cifar10": (40, (2000, 2001)), "fashion": (100, (2000, 2001, 2002, 2003))}
+"""Epochs and seeds of `changes`."""
+DECAYS: dict[str, dict[str, tuple[float, ...]]] = {
+    "cifar10": {"teacher": (1e-3,), "proden": (1e-3,), "dirk": (1e-3,)},
+    "fashion": {"teacher": (5e-4, 1e-4), "proden": (1e-4, 5e-4), "dirk": (5e-4, 1e-4)},
+}
+"""Weight decays of `changes`: the one that stands first, then others."""
 
 
 def score(row: Row) -> float:
@@ -135,77 +143,96 @@ def run(dataset: str, points: Sequence[Point], seeds: Sequence[int], ledger: Led
         ledger.append({**entry, **found, "validation_of_none": None, **about})
 
 
-def changed(dataset: str, names: Sequence[str], method: str = "teacher") -> Point:
+def changed(dataset: str, names: Sequence[str], method: str = "teacher", weight_decay: float | None = None) -> Point:
     """The defaults with these changes, as `changes` runs them."""
-    ours, theirs, epochs, _ = PLACES[dataset]
     options = {key: value for name in names for key, value in CHANGES[name].items()}
-    weight_decay = ours if method == "teacher" else theirs
-    return Point(method, options, 0.1, weight_decay, mix="mix" in names, epochs=epochs, holdout=0.3)
+    decay = weight_decay or DECAYS[dataset][method][0]
+    return Point(method, options, 0.1, decay, mix="mix" in names, epochs=PLACES[dataset][0], holdout=0.3)
 
 
-def keep(dataset: str, leader: str, tried: dict[str, Point], base: Point, ledger: Ledger, tuning: Ledger) -> None:
-    """Store what `changes` came to as the study's choice for its variant."""
-    point, seeds = tried.get(leader, base), PLACES[dataset][3]
-    keys = [key_of(dataset, p.config(dataset, s)) for p in (base, *tried.values()) for s in seeds]
-    place = {"dataset": dataset, **point.variant.to_dict()}
-    rows = [row for s in seeds if (row := ledger.get(key_of(dataset, point.config(dataset, s))))]
-    accuracy, epochs = mean(map(score, rows)), PLACES[dataset][2]
-    source = (
-        f"options: {leader or 'the defaults'} of {len(tried) + 1} sets, {epochs} epochs at size {SIZE}, "
-        f"{len(seeds)} seeds, held-out accuracy {100 * accuracy:.2f} by all answers (results/teacher_ablation.jsonl)"
-    )
-    row = {
-        "key": digest({"kind": CHOICE, "by": "search", **place, "points": keys, "chosen": leader}),
-        "kind": CHOICE,
-        "by": "search",
-        **place,
-        "settings": {name: rows[0]["config"][name] for name in SETTINGS},
-        "score": round(accuracy, 6),
-        "source": source,
-        "chosen": rows[0]["key"],
-        "points": keys,
-        "date": rows[0]["date"],
+def points_of(dataset: str, method: str) -> dict[str, Point]:
+    """What `changes` tries of a method; the first is what stands."""
+    names = {"teacher": list(CHANGES), "proden": ["mix"]}.get(method, [])
+    decays = DECAYS[dataset][method]
+    return {
+        method: changed(dataset, [], method),
+        **{f"{method}, {name}": changed(dataset, [name], method) for name in names},
+        **{f"{method}, weight decay {decay:g}": changed(dataset, [], method, decay) for decay in decays[1:]},
     }
-    tuning.append(row)
+
+
+@dataclass
+class Tries:
+    """Points of `changes` on a dataset, and what is stored of them."""
+
+    dataset: str
+    ledger: Ledger
+
+    def rows(self, point: Point) -> list[Row]:
+        """By seed."""
+        keys = (key_of(self.dataset, point.config(self.dataset, seed)) for seed in PLACES[self.dataset][1])
+        return [row for key in keys if (row := self.ledger.get(key)) and not row["failed"]]
+
+    def gain(self, point: Point, over: Point) -> list[float]:
+        """Of held-out accuracy, in points, by seed."""
+        theirs = {row["seed"]: row for row in self.rows(over)}
+        pairs = [(row, theirs[row["seed"]]) for row in self.rows(point) if row["seed"] in theirs]
+        return [100 * (score(ours) - score(other)) for ours, other in pairs]
+
+    def error(self, points: Sequence[Point], base: Point) -> float:
+        """The standard error of a gain, pooled over points: that of a few seeds alone is hardly known."""
+        gains = [self.gain(point, base) for point in points if point != base]
+        return float((mean(map(variance, gains)) / len(PLACES[self.dataset][1])) ** 0.5)
+
+    def choice(self, points: dict[str, Point], error: float) -> Row:
+        """Of a method's points the best; the first, where that is within a standard error of it."""
+        (first, base), *_ = points.items()
+        gains = {name: mean(self.gain(point, base)) for name, point in points.items()}
+        best = max(gains, key=lambda name: gains[name])
+        chosen = best if gains[best] > error else first
+        rows, (epochs, seeds) = self.rows(points[chosen]), PLACES[self.dataset]
+        accuracy = mean(map(score, rows))
+        keys = [key_of(self.dataset, point.config(self.dataset, seed)) for point in points.values() for seed in seeds]
+        place = {"dataset": self.dataset, **points[chosen].variant.to_dict()}
+        return {
+            "key": digest({"kind": CHOICE, "by": "search", **place, "points": keys, "chosen": chosen}),
+            "kind": CHOICE,
+            "by": "search",
+            **place,
+            "settings": {name: rows[0]["config"][name] for name in SETTINGS},
+            "score": round(accuracy, 6),
+            "source": f"{chosen}: of {len(points)} points, {epochs} epochs at size {SIZE}, {len(seeds)} seeds, "
+            f"held-out accuracy {100 * accuracy:.2f} by all answers (results/teacher_ablation.jsonl)",
+            "chosen": rows[0]["key"],
+            "points": keys,
+            "date": rows[0]["date"],
+        }
 
 
 def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
-    """One change at a time beside the defaults, then those that gained together.
-
-    The choice is the best of them, or the defaults where these are within its standard error, as in all of the study.
-    """
-    seeds = PLACES[dataset][3]
-    single = {name: changed(dataset, [name]) for name in CHANGES}
-    rivals = [changed(dataset, [], "proden"), changed(dataset, ["mix"], "proden")]
-    base = changed(dataset, [])
-    run(dataset, [base, *single.values(), *rivals], seeds, ledger)
-
-    def gain(point: Point) -> list[float]:
-        ours, theirs = ([ledger.get(key_of(dataset, p.config(dataset, s))) for s in seeds] for p in (point, base))
-        pairs = zip(ours, theirs, strict=True)
-        return [100 * (score(a) - score(b)) for a, b in pairs if a and b and not (a["failed"] or b["failed"])]
-
-    gains = {name: mean(gain(point)) for name, point in single.items()}
-    best: dict[str, str] = {}
+    """One change at a time beside the defaults, then those that gained together; each method's choice is stored."""
+    methods, tries, seeds = DECAYS[dataset], Tries(dataset, ledger), PLACES[dataset][1]
+    points = {method: points_of(dataset, method) for method in methods}
+    run(dataset, [point for of in points.values() for point in of.values()], seeds, ledger)
+    base, best = points["teacher"]["teacher"], dict[str, str]()
+    gains = {name: mean(tries.gain(points["teacher"][f"teacher, {name}"], base)) for name in CHANGES}
+    error = tries.error(list(points["teacher"].values()), base)
     for name in sorted(gains, key=lambda name: -gains[name]):
-        if gains[name] > 0:
+        if gains[name] > error:
             best.setdefault(name.partition("=")[0], name)
-    together = [list(best.values()), list(best.values())[:2]]
-    run(dataset, [changed(dataset, names) for names in together if len(names) > 1], seeds, ledger)
-    shown = {**single, **{" + ".join(n): changed(dataset, n) for n in together}}
-    ours = {name: point for name, point in shown.items() if gain(point)}
-    leader = max(ours, key=lambda name: mean(gain(ours[name])))
-    best_gain = gain(ours[leader])
-    keep(dataset, leader if mean(best_gain) > error(best_gain) else "", ours, base, ledger, tuning)
-    shown |= {"PRODEN": rivals[0], "PRODEN, mix": rivals[1]}
-    for name, point in shown.items():
-        found = gain(point)
-        print(f"{name:40} {mean(found):+.2f} ± {error(found):.2f}  {[round(value, 2) for value in found]}")
-
-
-def error(values: Sequence[float]) -> float:
-    """The standard error of a mean; of one value it is not known, and nothing is sure."""
-    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("inf")
+    if len(best) > 1:
+        together = changed(dataset, list(best.values()))
+        run(dataset, [together], seeds, ledger)
+        points["teacher"][f"teacher, {', '.join(best.values())}"] = together
+    for of in points.values():
+        choice = tries.choice(of, error)
+        tuning.append(choice)
+        for name, point in of.items():
+            found = tries.gain(point, base)
+            print(
+                f"{name:40} {mean(found):+.2f} ± {stdev(found) / len(found) ** 0.5:.2f}  {[f'{g:+.2f}' for g in found]}"
+            )
+        print(choice["source"])
 
 
 def table(dataset: str, ledger: Ledger) -> None:

@@ -85,6 +85,25 @@ def test_the_memory_is_a_moving_average_of_what_the_teacher_says():
     torch.testing.assert_close(late.objective(logits, later), method.objective(logits, told), rtol=1e-12, atol=0)
 
 
+def test_aligned_beliefs_have_the_class_shares_of_the_answers():
+    """Item by item and class by class; rows of zeros, which a fleet's table may have, change nothing."""
+    logits, batch = case(items=40)
+    teacher = torch.randn(logits.shape, dtype=torch.float64)
+    table = restricted_softmax(torch.randn(logits.shape), batch.candidates)
+    table = torch.cat([table, torch.zeros(5, table.shape[1])])
+    told = replace(batch, teacher=teacher, confidence=table[:40], table=table)
+    got = methods.get("teacher", memory=0.25, aligned=True).confidence(logits.detach(), told)
+    answers, believed = batch.prior[:-1].tolist(), table.sum(0).tolist()
+    for i in range(40):
+        belief = {
+            k: float(teacher[i, k].exp()) * (answers[k] / sum(answers)) / (believed[k] / sum(believed))
+            for k in batch.candidates[i].nonzero().squeeze(-1).tolist()
+        }
+        for k in range(logits.shape[1]):
+            want = 0.25 * float(table[i, k]) + 0.75 * belief.get(k, 0.0) / sum(belief.values())
+            assert float(got[i, k]) == pytest.approx(want, abs=1e-6)
+
+
 def test_only_with_a_memory_something_is_kept_of_each_item():
     none = {"memory": 0.0}
     kept = [{}, {**none, "fresh": False}, {"memory": 0.5, "decay": 0.0}, none, {**none, "decay": 0.0}]
@@ -95,3 +114,8 @@ def test_only_with_a_memory_something_is_kept_of_each_item():
 def test_decays_and_memories_are_below_one(options):
     with pytest.raises(InputError, match=f"{next(iter(options))} of teacher: expected 0 to below 1"):
         methods.get("teacher", **options)
+
+
+def test_only_with_a_memory_it_is_aligned():
+    with pytest.raises(InputError, match="aligned of teacher: needs a memory"):
+        methods.get("teacher", memory=0.0, aligned=True)

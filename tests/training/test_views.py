@@ -146,7 +146,7 @@ def plain_loop(data: Dataset, config: RunConfig, decay: float) -> nn.Module:
     [
         ({"augment": True, "strong": True}, {}),
         ({"strong": True}, {"whole": 0.3}),
-        ({"augment": True}, {"apart": True}),
+        ({"augment": True}, {"apart": True, "memory": 0.6, "aligned": True}),
         ({"augment": True, "strong": True, "mix": True}, {"apart": True, "memory": 0.4, "pull": 1.5}),
     ],
 )

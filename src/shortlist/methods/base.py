@@ -47,6 +47,8 @@ class Batch:
     """(..., B)."""
     confidence: Tensor | None = None
     """(..., B, K) the items' rows of the confidence table."""
+    table: Tensor | None = None
+    """(..., N, K) the whole confidence table; a fleet's has rows of zeros where a run has fewer items than another."""
     inclusion: Tensor | None = None
     """(..., B) the probability with which the class answered was shown, for the methods that ask for it."""
     all_sum: AllSum = field(default=single_process, repr=False)
@@ -249,6 +251,7 @@ class Feed:
             prior=self.prior,
             weight=None if self.weight is None else self.weight[index],
             confidence=None if self.table is None else self.table[index],
+            table=self.table,
             inclusion=None if self.inclusion is None else self.inclusion[index],
             all_sum=self.all_sum,
         )

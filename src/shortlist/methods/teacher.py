@@ -36,6 +36,8 @@ class Teacher(Method):
             Without a memory that is the q of the epoch before: with a decay of 0 and a temperature of 1, PRODEN.
         whole: the share of the teacher's belief in all classes, those ruled out among them, in what is learned.
         apart: whether the teacher sees a crop of its own, instead of the network's weak view.
+        aligned: whether q is times the share of each class among the answers, divided by its share of all w, which
+            keeps the w from favouring a class (Berthelot et al. 2020).
     """
 
     name = "teacher"
@@ -49,6 +51,7 @@ class Teacher(Method):
     fresh: bool = True
     whole: float = 0.0
     apart: bool = False
+    aligned: bool = False
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -61,6 +64,8 @@ class Teacher(Method):
         for name in ("confident", "ramp", "whole"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} of teacher: expected 0 to 1, got {getattr(self, name)}")
+        if self.aligned and not self.memory:
+            raise InputError("aligned of teacher: needs a memory, whose w it adds up")
         if self.memory or not self.fresh:
             object.__setattr__(self, "refresh", "forward")
 
@@ -79,11 +84,14 @@ class Teacher(Method):
             believed = torch.softmax(self._source(logits.detach(), batch), -1)
             q = torch.lerp(q, believed.to(q.dtype), self.whole)
         learned = (q * cross_entropy(logits)).sum(-1)
-        return batch.mean(torch.lerp(likely, learned, self._share(q, batch)))
+        return batch.mean(torch.lerp(likely, learned, self._pull_of(q, batch)))
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
         """w, or q where there is no memory."""
-        q = restricted_softmax(self._source(logits, batch), batch.candidates)
+        source = self._source(logits, batch)
+        if self.aligned:
+            source = source + _log_shares(batch).unsqueeze(-2)
+        q = restricted_softmax(source, batch.candidates)
         if not self.memory:
             return q
         assert batch.confidence is not None
@@ -93,9 +101,20 @@ class Teacher(Method):
         """The teacher's logits, or the network's own, by the temperature."""
         return at_least_float32(logits if batch.teacher is None else batch.teacher) / self.temperature
 
-    def _share(self, q: Tensor, batch: Batch) -> Tensor:
+    def _pull_of(self, q: Tensor, batch: Batch) -> Tensor:
         """(..., B) a of each item."""
-        share = self.pull * (q.amax(-1) >= self.confident).to(q.dtype)
+        pull = self.pull * (q.amax(-1) >= self.confident).to(q.dtype)
         if self.ramp and batch.progress is not None:
-            share = share * (batch.progress.to(q.dtype) / self.ramp).clamp(max=1).unsqueeze(-1)
-        return share
+            pull = pull * (batch.progress.to(q.dtype) / self.ramp).clamp(max=1).unsqueeze(-1)
+        return pull
+
+
+def _log_shares(batch: Batch) -> Tensor:
+    """(..., K) of the share of each class among the answers, divided by its share of all confidences."""
+    assert batch.table is not None
+    return _share(batch.prior[..., :-1]).log() - _share(batch.table.sum(-2)).log()
+
+
+def _share(counts: Tensor) -> Tensor:
+    """(..., K) of the whole; a class that has none keeps a millionth, so that its logarithm is finite."""
+    return (counts / counts.sum(-1, keepdim=True)).clamp(min=1e-6)

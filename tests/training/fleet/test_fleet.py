@@ -174,7 +174,7 @@ def test_mixed_views_and_teachers_apart(digits: Dataset) -> None:
     configs = [
         lenet,
         replace(lenet, seed=1, method="teacher", method_options={"apart": True, "whole": 0.2}, epochs=3),
-        replace(lenet, seed=2, method="teacher", method_options={"pull": 1.5}, holdout=0.3),
+        replace(lenet, seed=2, method="teacher", method_options={"pull": 1.5, "aligned": True}, holdout=0.3),
         replace(lenet, seed=3, method="rc", epochs=1),
         replace(lenet, seed=4, method="proden"),
         replace(lenet, seed=5, method="lw", protocol="paper"),

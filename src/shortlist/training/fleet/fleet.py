@@ -221,6 +221,7 @@ class Fleet:
             prior=self.prior[group],
             weight=self.weight[runs, at] if self.weighted else None,
             confidence=None if table is None else table[runs, at],
+            table=None if table is None else table[group],
             inclusion=self.inclusion[runs, at] if self.included else None,
             teacher=None if taught is None or not method.teacher else taught[group],
             progress=progress[group],

@@ -97,5 +97,6 @@ def _fleet_of_one(batch: Batch) -> Batch:
         prior=batch.prior.unsqueeze(0),
         weight=None if batch.weight is None else batch.weight.unsqueeze(0),
         confidence=None if batch.confidence is None else batch.confidence.unsqueeze(0),
+        table=None if batch.table is None else batch.table.unsqueeze(0),
         inclusion=None if batch.inclusion is None else batch.inclusion.unsqueeze(0),
     )
