@@ -240,6 +240,8 @@ def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
     ]  # fmt: skip
     longer = [*rows(good, 0.95, epochs=10, trials=5), *rows(bad, 0.5, trials=2)]
     assert Results(longer, NONE_CHOSEN).of(cell).epochs == 100
+    alone = [*rows(good, 0.95, trials=2), *rows(good, 0.99, epochs=200, trials=1)]
+    assert Results(alone, Recipes([choice(good)])).of(cell).epochs == 100, "a single trial does not push out several"
     more = [*rows(good, 0.95, trials=2), *rows(bad, 0.5, trials=4)]
     assert len(Results(more, NONE_CHOSEN).of(cell).rows) == 4
     later = [*rows(good, 0.95), *rows(bad, 0.5, date="2026-02-02")]
@@ -312,7 +314,7 @@ def test_accuracy_by_size(fashion):
         ">OL (cross entropy)<",
     ):
         assert text in svg
-    for text in ("with augmentation", ">CC<"):  # CC with every answer is the likelihood
+    for text in ("with augmentation", "with two views", ">CC<"):  # CC with every answer is the likelihood
         assert text not in svg.replace("without augmentation", "")
     points = size_curves._methods("fashion", "", results)["rc"]
     assert points == {

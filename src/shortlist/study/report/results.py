@@ -171,8 +171,8 @@ class Results:
     def of(self, cell: Cell) -> CellResult:
         """What stands for a cell.
 
-        Where it was run with several settings: those that are chosen now, else those with the most epochs, then the
-        most trials, then the latest; never by their accuracy.
+        Where it was run with several settings: those that are chosen now, then several trials before a single one,
+        then the most epochs, the most trials, the latest; never by their accuracy.
         """
         rows = self._by_cell.get(cell.canonical(), [])
         if not rows:
@@ -186,7 +186,7 @@ class Results:
         current = not self._recipes or self._rank(cell, chosen)[0]
         return CellResult(cell, ordered, len(rows) - len(chosen), current)
 
-    def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, int, int, str]:
+    def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]
         current = plan_run(cell, rows[0]["trial"], self._recipes, epochs).key == rows[0]["key"]
-        return current, epochs, len(rows), max(row["date"] for row in rows)
+        return current, len(rows) > 1, epochs, len(rows), max(row["date"] for row in rows)

@@ -17,14 +17,14 @@ from shortlist.study.report.results import Results
 SIZES_SHOWN = SIZES["table1"]
 DODGE = 0.05
 """Between two methods, in sizes, so that their deviations do not lie on each other."""
-PANELS = {"without augmentation": "", "with augmentation": "+aug"}
+PANELS = {"without augmentation": "", "with augmentation": "+aug", "with two views": "+aug+strong"}
 """What is added to a method in each."""
 Points = dict[int | None, Figure]
 """By size; None for ordinary labels."""
 
 
 def by_size(dataset: str, results: Results) -> str | None:
-    """A panel without and one with augmentation; None where no method was run at two sizes."""
+    """A panel without augmentation, one with it and one with two views; None where no method was run at two sizes."""
     panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results))}
     if not panels:
         return None
