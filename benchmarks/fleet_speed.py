@@ -5,12 +5,15 @@ plain loop with 8 workers; 24 ResNet-32s 0.157 s, 318,000 images/s, 21 times.
 
     python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
     python benchmarks/fleet_speed.py --out results --parts lenet,resnet  # of check, peak, profile, single, reference
+    python benchmarks/fleet_speed.py --out results --parts views,general # methods with two views, modules; 3 minutes
 
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
 the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left
 out (it compiles and captures); shuffles are included, evaluation is not. `check` holds the gradients to those of the
 plain module. The reference is the plain loop of train_speed.py. Results go to <out>/fleet_speed.json as they come; what
-is not in --parts is kept from an earlier call, and each part says which commit it is of.
+is not in --parts is kept from an earlier call, and each part says which commit it is of. `views` times each method with
+crops in a pack of its own, `general` the same runs without our kernels, as any other module is trained: R of them side
+by side; both on 12,800 images.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,10 @@ SHAPES = {"lenet": (60_000, (1, 28, 28)), "resnet32": (50_000, (3, 32, 32))}
 FLOPS = {"lenet": 3 * 13.1e6 - 0.8e6, "resnet32": 3 * 138e6}
 """Floating-point operations an image, forward and backward (conv1 of the LeNet has no input gradient)."""
 K = 10
+FEW = 12_800
+"""Images of `views` and `general`: 50 steps an epoch, whose time does not depend on how many there are."""
+VIEWS = (("likelihood", False), *((m, True) for m in ("likelihood", "proden", "rc", "crdpll", "dirk", "teacher")))
+"""Methods, each with whether it has two views."""
 
 
 def noise(model: str, count: int | None = None) -> Dataset:
@@ -61,17 +69,18 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def measure_fleet(data: Dataset, model: str, count: int, engine: Engine, batch_size: int = 256) -> dict[str, Any]:
+def measure_fleet(data: Dataset, rows: list[RunConfig], engine: Engine) -> dict[str, Any]:
     """Train a fleet for a few epochs, the first of which compiles and captures."""
+    model, count, batch_size = rows[0].model, len(rows), rows[0].batch_size
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     began = time.perf_counter()
-    fleet = fleet_of(build_tasks(data, configs(model, count, batch_size)), engine)
+    fleet = fleet_of(build_tasks(data, rows), engine)
     history = [row.seconds for row in fleet.train()[0].history]
     ready = time.perf_counter() - began - sum(history[1:]) * count
     each = float(np.median(history[1:]))
-    images = SHAPES[model][0] // batch_size * batch_size
+    images = len(data.train) // batch_size * batch_size
     row = {
         "model": model,
         "runs": count,
@@ -144,9 +153,12 @@ def peak() -> float:
     return 2 * 8192**3 * 10 / seconds(lambda: [a @ b for _ in range(10)]) / 1e12
 
 
-def profile(data: Dataset, runs: int) -> None:
-    """Where the time of a step goes, kernel by kernel."""
-    fleet = fleet_of(build_tasks(data, configs(data.name, runs)), Engine(device="cuda").resolve(10**9))
+def profile(data: Dataset, runs: int, method: str | None = None) -> None:
+    """Where the time of a step goes, kernel by kernel; with a method, of that one with two views."""
+    rows = configs(data.name, runs)
+    if method:
+        rows = [replace(config, method=method, augment=True, strong=True) for config in rows]
+    fleet = fleet_of(build_tasks(data, rows), Engine(device="cuda").resolve(10**9))
     fleet._load(fleet._draw(0))
     for _ in range(3):
         fleet._step()
@@ -154,8 +166,7 @@ def profile(data: Dataset, runs: int) -> None:
         for _ in range(5):
             fleet._step()
         torch.cuda.synchronize()
-    rows = sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)[:22]
-    for r in rows:
+    for r in sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)[:22]:
         print(f"{r.self_device_time_total / 5 / runs:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
 
 
@@ -204,8 +215,21 @@ def main() -> None:
     if "lenet" in parts:
         rows = []
         for count in map(int, args.fleets.split(",")):
-            rows.append(measure_fleet(data["lenet"], "lenet", count, engine))
+            rows.append(measure_fleet(data["lenet"], configs("lenet", count), engine))
             save("lenet", rows)
+    few = {model: noise(model, FEW) for model in SHAPES}
+    if "views" in parts:
+        rows = []
+        for (model, count), (method, strong) in product((("lenet", 30), ("resnet32", 12)), VIEWS):
+            same = [replace(c, method=method, augment=True, strong=strong) for c in configs(model, count)]
+            rows.append({"method": method, "views": 1 + strong, **measure_fleet(few[model], same, engine)})
+            save("views", rows)
+        profile(few["resnet32"], 12, "teacher")
+    if "general" in parts:
+        rows, modules = [], Engine(device="cuda", kernels=False).resolve(10**9)
+        for model, count in (("lenet", 1), ("lenet", 6), ("lenet", 16), ("resnet32", 1), ("resnet32", 12)):
+            rows.append(measure_fleet(few[model], configs(model, count), modules))
+            save("general", rows)
     if "reference" in parts:
         rows = []
         for model in SHAPES:
@@ -222,7 +246,7 @@ def main() -> None:
     if "resnet" in parts:
         rows = []
         for count, batch in ((1, 256), (1, 1024), (12, 256), (60, 256)):
-            rows.append(measure_fleet(data["resnet32"], "resnet32", count, engine, batch))
+            rows.append(measure_fleet(data["resnet32"], configs("resnet32", count, batch), engine))
             save("resnet32", rows)
     if "single" in parts:
         save("resnet32_single_loop", measure_single(data["resnet32"], "resnet32", 1024))
