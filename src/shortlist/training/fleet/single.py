@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,12 +92,7 @@ class KernelRun(Run):
 
 
 def _fleet_of_one(batch: Batch) -> Batch:
-    return Batch(
-        shown=batch.shown.unsqueeze(0),
-        answer=batch.answer.unsqueeze(0),
-        prior=batch.prior.unsqueeze(0),
-        weight=None if batch.weight is None else batch.weight.unsqueeze(0),
-        confidence=None if batch.confidence is None else batch.confidence.unsqueeze(0),
-        table=None if batch.table is None else batch.table.unsqueeze(0),
-        inclusion=None if batch.inclusion is None else batch.inclusion.unsqueeze(0),
-    )
+    tensors: dict[str, Any] = {
+        name: value.unsqueeze(0) for name, value in vars(batch).items() if isinstance(value, Tensor)
+    }
+    return replace(batch, **tensors)
