@@ -18,7 +18,6 @@ from shortlist.data.registry import describe, load, names
 from shortlist.data.sources.kuzushiji import load_kuzushiji_test
 from shortlist.data.text.features import as_features, fit_features, load_features
 from shortlist.data.text.saved import Features
-from shortlist.data.text.tfidf import TfidfFeatures
 
 __all__ = [
     "IMAGE_SUFFIXES",
@@ -27,7 +26,6 @@ __all__ = [
     "Dataset",
     "Features",
     "Split",
-    "TfidfFeatures",
     "as_features",
     "as_inputs",
     "describe",

@@ -2,7 +2,8 @@
 
 from shortlist.labels.checks import NONE
 from shortlist.labels.draw import answer_shortlists
+from shortlist.labels.files import LabelsFile
 from shortlist.labels.joining import join
 from shortlist.labels.stochastic import StochasticLabels
 
-__all__ = ["NONE", "StochasticLabels", "answer_shortlists", "join"]
+__all__ = ["NONE", "LabelsFile", "StochasticLabels", "answer_shortlists", "join"]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.labels.formats import COLUMNS, OPTIONAL
+from shortlist.internal.names import KNOWN
+from shortlist.labels.formats import COLUMNS, OPTIONAL, POLICY
 
 ROWS = 1 << 16
 BYTES = 1 << 24
@@ -51,6 +52,8 @@ class Columns:
     items: list[str]
     classes: str
     chances: NDArray[np.float64] | None
+    known: frozenset[str]
+    """Items whose class was known, so that nobody was asked."""
 
 
 def read_columns(path: Path) -> Columns:
@@ -74,7 +77,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
 
     with path.open("rb") as file:
         header = file.readline().decode("utf-8-sig").strip().split(",")
-    wanted = [name for name in (*COLUMNS, *OPTIONAL) if name in header]
+    wanted = [name for name in (*COLUMNS, *OPTIONAL, POLICY) if name in header]
     if len(set(header)) != len(header):
         raise UnusualError
     reader = csv.open_csv(
@@ -98,7 +101,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        wanted = [name for name in (*COLUMNS, *OPTIONAL) if name in file.schema_arrow.names]
+        wanted = [name for name in (*COLUMNS, *OPTIONAL, POLICY) if name in file.schema_arrow.names]
         if any(file.schema_arrow.field(name).type != pa.string() for name in wanted):
             raise UnusualError
         for batch in file.iter_batches(ROWS, columns=wanted):
@@ -106,8 +109,10 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _gather(batches: Iterator[dict[str, Any]]) -> Columns:
+    import pyarrow.compute as pc
+
     tokens, items, classes = Tokens(), [], ""
-    shown, sizes, answer = [], [], []
+    shown, sizes, answer, known = [], [], [], set[str]()
     chances: list[NDArray[np.float64] | None] = []
     for batch in batches:
         flat, own = _split(batch["shortlist"])
@@ -120,10 +125,19 @@ def _gather(batches: Iterator[dict[str, Any]]) -> Columns:
         stated = [] if "classes" not in batch else batch["classes"].unique().to_pylist()
         classes = classes or next((text for text in stated if text), "")
         chances.append(_chances(batch.get("probabilities"), own))
+        if POLICY in batch:
+            known.update(batch["item"].filter(pc.equal(batch[POLICY], KNOWN)).to_pylist())
     if not items or ("" in tokens.numbers and (np.concatenate(shown) == tokens.numbers[""]).any()):
         raise UnusualError
     return Columns(
-        tokens, np.concatenate(shown), np.concatenate(sizes), np.concatenate(answer), items, classes, _all(chances)
+        tokens,
+        np.concatenate(shown),
+        np.concatenate(sizes),
+        np.concatenate(answer),
+        items,
+        classes,
+        _all(chances),
+        frozenset(known),
     )
 
 

@@ -17,16 +17,17 @@ import os
 import re
 from collections.abc import Sequence, Set
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
-from shortlist.internal.names import join_names, shown_names, split_names
+from shortlist.internal.names import join_names, shown_names
 from shortlist.labels.batches import Columns, UnusualError, read_columns
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
-from shortlist.labels.formats import COLUMNS, Record, format_of
+from shortlist.labels.formats import COLUMNS, Record, format_of, split_at
 
 MOST_INDICES = 100_000_000
 """More classes than this are a slip of the keyboard, not a file of labels."""
@@ -73,57 +74,85 @@ def _columns(labels: LabelArrays) -> dict[str, list[str]]:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read_labels(
-    path: str | os.PathLike[str], *, class_names: Sequence[str] | None, num_classes: int | None
-) -> LabelArrays:
-    """Read and check a file of labels; see `StochasticLabels.read`."""
-    source = Path(path)
-    read, _ = format_of(source)
-    with suppress(UnusualError, InputError):  # what is wrong is said by the reader that knows the rows
-        return _from_columns(read_columns(source), class_names, num_classes)
-    try:
-        data = source.read_bytes()
-    except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty, expected the columns {', '.join(COLUMNS)}")
-    try:
-        records = list(read(data))
-        if not records:
-            raise InputError("the file has columns but no rows")
-        return _assemble(records, class_names, num_classes)
-    except UnicodeDecodeError as error:
-        row = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}: row {row}: broken encoding, not UTF-8 at byte {error.start}") from error
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error.__cause__
+class LabelsFile:
+    """A file of labels, read once; its rows are looked up among classes as often as is asked.
 
+    Args:
+        path: .csv, .jsonl or .parquet.
 
-def _assemble(records: list[Record], class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
-    lists: list[list[str]] = []
-    for record in records:
+    Raises:
+        InputError: names the file, the row and what is wrong with it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        format_of(self.path)
         try:
-            lists.append(split_names(record.shortlist))
+            self._columns: Columns | None = read_columns(self.path)
+            self._stated, self.known = self._columns.classes, self._columns.known
+        except UnusualError:
+            self._columns = None
+            self._stated = _stating(self._records).classes
+            self.known = frozenset(record.item for record in self._records if record.known)
+
+    known: frozenset[str]
+    """The items of an annotation export whose class was known, so that nobody was asked about them."""
+
+    @property
+    def states_classes(self) -> bool:
+        """Whether it says which classes there are; one that does not has those that occur, and none beyond them."""
+        return bool(self._stated)
+
+    def arrays(self, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
+        """The labels in classes that are given, or in its own; see `StochasticLabels.read`."""
+        if self._columns is not None:
+            with suppress(InputError):  # what is wrong is said by the reader that knows the rows
+                return _from_columns(self._columns, class_names, num_classes)
+        try:
+            return _from_records(self._records, class_names, num_classes)
         except InputError as error:
-            raise InputError(f"{record.where}: {error}") from error
-        if not lists[-1] and not record.typed:
-            raise InputError(f"{record.where}: an empty shortlist, expected at least one class")
-        if "" in lists[-1]:
-            raise InputError(f"{record.where}: an empty class name on the shortlist {record.shortlist!r}")
-        if record.typed:
-            _take_typed(record, lists[-1])
-    stating = next((record for record in records if record.classes), records[0])  # the first row, unless re-sorted
-    shown = {name for row in lists for name in row}
+            raise InputError(f"{self.path}: {error}") from error.__cause__
+
+    @cached_property
+    def _records(self) -> list[Record]:
+        """Row by row: only for what is unusual, or to say what is wrong."""
+        path, (read, _) = self.path, format_of(self.path)
+        try:
+            data = path.read_bytes()
+        except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
+            raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        if not data.strip():
+            raise InputError(f"{path}: the file is empty, expected the columns {', '.join(COLUMNS)}")
+        try:
+            records = list(read(data))
+        except UnicodeDecodeError as error:
+            row = data.count(b"\n", 0, error.start) + 1
+            raise InputError(f"{path}: row {row}: broken encoding, not UTF-8 at byte {error.start}") from error
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error.__cause__
+        if not records:
+            raise InputError(f"{path}: the file has columns but no rows")
+        return records
+
+
+def _stating(records: list[Record]) -> Record:
+    """The one that says which classes there are, if any does: the first, unless the file was sorted anew."""
+    return next((record for record in records if record.classes), records[0])
+
+
+def _from_records(records: list[Record], class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
+    shown = {name for record in records for name in record.shown}
     tokens = shown | {record.answer for record in records if not _says_none(record.answer)} - {""}
-    names, index = _classes(stating, tokens, class_names, num_classes)
-    flat = [_look_up(index, name, record.where) for record, row in zip(records, lists, strict=True) for name in row]
+    stating = _stating(records)
+    names, index = _classes(stating.classes, stating.where, tokens, class_names, num_classes)
+    flat = [_look_up(index, name, record.where) for record in records for name in record.shown]
     answer = np.array([_picked(index, record) for record in records], np.int64)
-    sizes = [len(row) for row in lists]
+    sizes = [len(record.shown) for record in records]
     # kept even where they are just the row numbers: files are put together by item, not by row
     items = [record.item for record in records]
     chances = None
     if any(record.probabilities for record in records):
-        chances = [p for record, size in zip(records, sizes, strict=True) for p in _chances(record, size)]
+        chances = [chance for record in records for chance in _chances(record)]
     labels = LabelArrays(
         classes=np.array(flat, np.int64),
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
@@ -148,8 +177,7 @@ def _assemble(records: list[Record], class_names: Sequence[str] | None, num_clas
 def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
     """The same of a file without surprises, all rows at once."""
     numbers = columns.tokens.numbers
-    stating = Record("", "", "", "", columns.classes, "", "")
-    names, index = _classes(stating, numbers.keys() - {""}, class_names, num_classes)
+    names, index = _classes(columns.classes, "", numbers.keys() - {""}, class_names, num_classes)
     to_class = np.array([NONE if text == "" else _look_up(index, text, "") for text in numbers], np.int32)
     count = max(index.values()) + 1
     labels = LabelArrays(
@@ -166,20 +194,9 @@ def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_class
     return labels
 
 
-def _take_typed(record: Record, shown: list[str]) -> None:
-    """Make the class that was typed the answer."""
-    if record.answer not in ("", record.typed):
-        raise InputError(
-            f"{record.where}: {record.answer!r} was picked and {record.typed!r} typed, expected one of them"
-        )
-    record.answer = record.typed
-    if record.typed not in shown:
-        shown.append(record.typed)
-        record.probabilities += "|" if record.probabilities else ""
-
-
-def _chances(record: Record, size: int) -> list[float]:
+def _chances(record: Record) -> list[float]:
     """The inclusion probabilities of a row; NaN for those that the file does not state."""
+    size = len(record.shown)
     if not record.probabilities:
         return [math.nan] * size
     texts = record.probabilities.split("|")
@@ -192,25 +209,25 @@ def _chances(record: Record, size: int) -> list[float]:
 
 
 def _classes(
-    stating: Record, tokens: Set[str], class_names: Sequence[str] | None, num_classes: int | None
+    stated: str, where: str, tokens: Set[str], class_names: Sequence[str] | None, num_classes: int | None
 ) -> tuple[tuple[str, ...] | None, dict[str, int]]:
     """The class names (None where there are none) and the index of each."""
     if num_classes is not None and num_classes < 2:
         raise InputError(f"num_classes: expected at least 2, got {num_classes}")
     whole = all(_is_index(token) for token in tokens)
-    if _is_index(stating.classes):
-        if int(stating.classes) < 2:
-            raise InputError(f"{stating.where}: {stating.classes} classes are stated, expected at least 2")
-        indices, num_classes = True, int(stating.classes) if num_classes is None else num_classes
-    elif stating.classes:
-        indices, class_names = False, _stated(stating) if class_names is None else class_names
+    if _is_index(stated):
+        if int(stated) < 2:
+            raise InputError(f"{where}: {stated} classes are stated, expected at least 2")
+        indices, num_classes = True, int(stated) if num_classes is None else num_classes
+    elif stated:
+        indices, class_names = False, _stated(stated, where) if class_names is None else class_names
     else:
         # names may look like numbers too, so known names are names
         indices = whole and not (class_names is not None and tokens <= set(class_names))
     if indices:
         count = num_classes or (len(class_names) if class_names else max(map(int, filter(_is_index, tokens))) + 1)
         if count > MOST_INDICES:
-            raise InputError(f"{stating.where}: {count} classes are out of range, expected at most {MOST_INDICES}")
+            raise InputError(f"{where}: {count} classes are out of range, expected at most {MOST_INDICES}")
         return (tuple(class_names) if class_names else None), _Indices(max(count, 2))
     if class_names is None:
         class_names = sorted(tokens)
@@ -221,13 +238,10 @@ def _classes(
     return tuple(class_names), {name: k for k, name in enumerate(class_names)}
 
 
-def _stated(record: Record) -> list[str]:
-    try:
-        names = split_names(record.classes)
-    except InputError as error:
-        raise InputError(f"{record.where}: {error}") from error
+def _stated(classes: str, where: str) -> list[str]:
+    names = split_at(classes, where)
     if len(names) < 2 or "" in names or len(set(names)) != len(names):
-        raise InputError(f"{record.where}: the column 'classes' does not hold two or more different names")
+        raise InputError(f"{where}: the column 'classes' does not hold two or more different names")
     return names
 
 

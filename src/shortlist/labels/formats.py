@@ -13,24 +13,29 @@ from typing import Any
 from shortlist.errors import InputError
 from shortlist.internal.cells import guard_cell, plain_cell
 from shortlist.internal.files import separator_of
-from shortlist.internal.names import join_names
+from shortlist.internal.names import KNOWN, split_names
 
 COLUMNS = ("item", "shortlist", "answer")
 """What every file has."""
 OPTIONAL = ("classes", "probabilities", "typed")
+POLICY = "policy"
+"""Of an annotation export: what chose the list, or that the class was known and nobody was asked."""
 
 
 @dataclass
 class Record:
-    """One row as it stands in a file: text, not yet looked up among the classes."""
+    """One row of a file: text, not yet looked up among the classes."""
 
     where: str
     item: str
-    shortlist: str
+    shown: list[str]
+    """The shortlist, and behind it what was typed."""
     answer: str
+    """What was picked or typed."""
     classes: str
     probabilities: str
-    typed: str
+    known: bool
+    """Whether the class was known, so that nobody was asked."""
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -105,7 +110,7 @@ def _read_parquet(data: bytes) -> Iterator[Record]:
     try:
         table = pq.read_table(pa.BufferReader(data))
         _require(table.column_names)
-        keep = [name for name in (*COLUMNS, *OPTIONAL) if name in table.column_names]
+        keep = [name for name in (*COLUMNS, *OPTIONAL, POLICY) if name in table.column_names]
         table = table.select(keep)
     except InputError:
         raise
@@ -143,13 +148,43 @@ def _require(columns: Iterable[str], where: str = "") -> None:
 
 def _record(where: str, row: dict[str, Any]) -> Record:
     fields = {name: "" if row.get(name) is None else row[name] for name in (*COLUMNS, *OPTIONAL)}
+    shortlist = fields.pop("shortlist")
     # other programs write lists; we take them
-    if isinstance(fields["shortlist"], list):
-        fields["shortlist"] = join_names(_text(name, "shortlist", where) for name in fields["shortlist"])
+    if isinstance(shortlist, list):
+        shown = [_text(name, "shortlist", where) for name in shortlist]
+    else:
+        shown = split_at(_text(shortlist, "shortlist", where), where)
+    if "" in shown:
+        raise InputError(f"{where}: an empty class name on the shortlist {shortlist!r}")
     if isinstance(chances := fields["probabilities"], list | float):
         listed = chances if isinstance(chances, list) else [chances]
         fields["probabilities"] = "|".join("" if chance is None else str(chance) for chance in listed)
-    return Record(where, **{name: _text(value, name, where) for name, value in fields.items()})
+    texts = {name: _text(value, name, where) for name, value in fields.items()}
+    typed = texts.pop("typed")
+    record = Record(where, **texts, shown=shown, known=row.get(POLICY) == KNOWN)
+    if typed:
+        _take_typed(record, typed)
+    elif not shown:
+        raise InputError(f"{where}: an empty shortlist, expected at least one class")
+    return record
+
+
+def _take_typed(record: Record, typed: str) -> None:
+    """Make the class that was typed the answer."""
+    if record.answer not in ("", typed):
+        raise InputError(f"{record.where}: {record.answer!r} was picked and {typed!r} typed, expected one of them")
+    record.answer = typed
+    if typed not in record.shown:
+        record.shown.append(typed)
+        record.probabilities += "|" if record.probabilities else ""
+
+
+def split_at(names: str, where: str) -> list[str]:
+    """Names joined by `|`; what is wrong with them is said with the row."""
+    try:
+        return split_names(names)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _text(value: Any, name: str, where: str) -> str:

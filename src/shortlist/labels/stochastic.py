@@ -26,7 +26,7 @@ from shortlist.labels.checks import (
     checked_items,
     checked_names,
 )
-from shortlist.labels.files import read_labels, write_labels
+from shortlist.labels.files import LabelsFile, write_labels
 from shortlist.labels.simulate import draw_labels
 from shortlist.labels.summary import LabelSummary
 
@@ -336,12 +336,12 @@ class StochasticLabels:
     @classmethod
     def read(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | LabelsFile,
         *,
         class_names: Sequence[str] | None = None,
         num_classes: int | None = None,
     ) -> Self:
-        """Read what `write` wrote, or a file made elsewhere with the same columns.
+        """Read what `write` wrote, or a file made elsewhere with the same columns; or take one that was read before.
 
         A file does not name classes that were never shown, so say `class_names` (or `num_classes` where the file holds
         indices) unless Shortlist wrote it.
@@ -349,7 +349,8 @@ class StochasticLabels:
         Raises:
             InputError: names the file, the row and what is wrong with it.
         """
-        return cls._of(read_labels(path, class_names=class_names, num_classes=num_classes))
+        file = path if isinstance(path, LabelsFile) else LabelsFile(path)
+        return cls._of(file.arrays(class_names, num_classes))
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data import UNLABELLED, Dataset, Split, read_table
+from shortlist.data import UNLABELLED, Dataset, Split
 from shortlist.errors import InputError
-from shortlist.internal.names import KNOWN, shown_names
+from shortlist.internal.names import shown_names
 from shortlist.internal.streams import stream_seed
-from shortlist.labels import StochasticLabels, join
+from shortlist.labels import LabelsFile, StochasticLabels, join
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,12 +109,13 @@ def _labelled(dataset: Dataset) -> tuple[Dataset, NDArray[np.int64]]:
 
 def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
     """Answers from a file, joined by item; the dataset with the classes that both agree on."""
-    labels = read_for(path, dataset)
+    file = LabelsFile(path)
+    labels = _in_classes_of(dataset, file)
     if labels.class_names != dataset.class_names:
         names = labels.class_names or tuple(str(k) for k in range(labels.num_classes))
         dataset = _without_others(dataset, names, path).with_classes(names)
-    known, items = known_items(path), dataset.train.items.tolist()
-    elsewhere = known.difference(items)  # the project may have been given labels of other files, too
+    items = dataset.train.items.tolist()
+    elsewhere = file.known.difference(items)  # the project may have been given labels of other files, too
     here = np.array([item not in elsewhere for item in labels.item_ids.tolist()], np.bool_)
     if elsewhere and here.any():
         _LOG.warning("%s: %d items of known class are not in the data and are left out", path, len(elsewhere))
@@ -125,23 +126,7 @@ def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
         raise InputError(f"{path}: {error}") from error
     _tell_contradictions(labels, path)
     _tell_unused(dataset, rows)
-    return dataset, Answers(joined, rows, path.name, known)
-
-
-def known_items(path: Path) -> frozenset[str]:
-    """The items of an annotation export whose class was known: rows that nobody answered."""
-    if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet as pq
-
-        if "policy" not in pq.read_schema(path).names:
-            return frozenset()
-        table = pq.read_table(path, columns=["item", "policy"]).to_pydict()
-    elif KNOWN.encode() in path.read_bytes():  # few files: no second look at the others
-        table = read_table(path)
-    else:
-        return frozenset()
-    rows = zip(table["item"], table.get("policy", ()), strict=False)
-    return frozenset(str(item) for item, policy in rows if policy == KNOWN)
+    return dataset, Answers(joined, rows, path.name, file.known)
 
 
 def _without_others(dataset: Dataset, names: Sequence[str], path: Path) -> Dataset:
@@ -194,33 +179,24 @@ def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
         )
 
 
-def read_for(path: Path, dataset: Dataset) -> StochasticLabels:
-    """The labels in a file, in the dataset's classes; in the file's own where it states others, or knows more."""
+def _in_classes_of(dataset: Dataset, file: LabelsFile) -> StochasticLabels:
+    """The labels in the dataset's classes; in the file's own where it states others, or knows more."""
     if not dataset.class_names:
-        return StochasticLabels.read(path)
+        return StochasticLabels.read(file)
     try:
-        return StochasticLabels.read(path, class_names=dataset.class_names)
+        return StochasticLabels.read(file, class_names=dataset.class_names)
     except InputError as error:
         try:
-            labels = StochasticLabels.read(path)
+            labels = StochasticLabels.read(file)
         except InputError:
             raise error from None
-        if labels.class_names is not None and _states_classes(path, labels.num_classes):
+        if labels.class_names is not None and file.states_classes:
             return labels
         names = set(labels.class_names or map(str, range(labels.num_classes)))
         if set(dataset.class_names) < names:
             return labels
         if labels.class_names is None and labels.num_classes != dataset.num_classes:
             raise InputError(
-                f"{path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
+                f"{file.path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
             ) from error
         raise
-
-
-def _states_classes(path: Path, count: int) -> bool:
-    """Whether the file says which its classes are; one that does not has those that occur, and none beyond them."""
-    try:
-        StochasticLabels.read(path, num_classes=count + 1)
-    except InputError:
-        return False
-    return True

@@ -9,9 +9,9 @@ from scipy.sparse import issparse
 
 from data.conftest import real_folder
 from shortlist import data
-from shortlist.data import TfidfFeatures, as_features, load_features
+from shortlist.data import as_features, load_features
 from shortlist.data.text.embeddings import EmbeddingFeatures
-from shortlist.data.text.tfidf import DEFAULT_GRAMS, Grams
+from shortlist.data.text.tfidf import DEFAULT_GRAMS, Grams, TfidfFeatures
 from shortlist.errors import InputError
 
 TEXTS = ["Where is my card?", "my card is lost", "exchange rates, a rate", "I lost my card card"]

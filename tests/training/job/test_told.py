@@ -1,7 +1,5 @@
 """What `train` says and what it refuses before it does harm."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -92,25 +90,6 @@ def test_known_labels_of_an_export_are_learned_and_no_cost(texts, tmp_path, capl
     assert "4 class names shown (2.0 per item; all classes: 8)" in card
     assert "a.csv: 1 items of known class are not in the data and are left out" in caplog.text
     assert evaluate_on(trained, str(texts))[0].accuracy > 0.9
-
-
-@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
-def test_known_items_are_found_in_every_format(tmp_path, ending):
-    import pandas as pd
-
-    from shortlist.training.answers import known_items
-
-    table = pd.DataFrame({"item": ["=a", "b", "c"], "policy": ["known/1", "uniform/1", "known/1"]})
-    path, other = tmp_path / f"a{ending}", tmp_path / f"b{ending}"
-    for frame, file in ((table, path), (table[["item"]], other)):
-        if ending == ".csv":
-            frame.assign(item=frame["item"].str.replace("=a", "'=a")).to_csv(file, index=False)
-        elif ending == ".jsonl":
-            file.write_text("".join(json.dumps(row) + "\n" for row in frame.to_dict("records")))
-        else:
-            frame.to_parquet(file)
-    assert known_items(path) == {"=a", "c"}
-    assert known_items(other) == frozenset()
 
 
 def test_classes_of_the_data_without_answers_are_not_learned_and_that_is_said(texts, tmp_path, caplog):

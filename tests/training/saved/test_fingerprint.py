@@ -108,7 +108,7 @@ def test_what_is_finished_on_other_values_is_not_taken_for_this_run(tmp_path):
 
 
 def test_texts_count_and_not_the_last_digit_of_their_features(tmp_path, monkeypatch):
-    from shortlist.data import TfidfFeatures
+    from shortlist.data.text.tfidf import TfidfFeatures
 
     def job(first):
         rows = [f"{first},a", "blue sky,b", "red card,a", "blue sea,b"] * 5

@@ -1,6 +1,6 @@
 """TF-IDF weights as features of texts: fitted once, saved without pickle.
 
->>> from shortlist.data import TfidfFeatures
+>>> from shortlist.data.text.tfidf import TfidfFeatures
 >>> features = TfidfFeatures.fit(["where is my card", "my card is lost", "exchange rates"])
 >>> features.transform(["lost card"]).shape == (1, features.size)
 True
