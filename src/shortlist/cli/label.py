@@ -102,8 +102,19 @@ def label(
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.internal.cluster import cluster
-    from shortlist.policies import LoopSettings, Mistakes, Policy, TimeModel, loop_data
-    from shortlist.policies.simulation import Comparison
+    from shortlist.policies import (
+        Expert,
+        LoopSettings,
+        Mistakes,
+        Policy,
+        TimeModel,
+        experts_from_scores,
+        loop_data,
+        names_expert,
+        read_known,
+        read_scores,
+    )
+    from shortlist.policies.simulation import Comparison, Start
 
     if seeds < 1:
         raise InputError(f"seeds: expected at least 1, got {seeds}")
@@ -133,8 +144,15 @@ def label(
     folder = _folder(out)
     with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
         items = loop_data(dataset, features=features, ray=ray)
-        given = None if known is None else (known, item_column, data)
-        start = _start(items, dataset, names, given, scores, features)
+        classes = items.class_names
+        experts: list[Expert] = []
+        if names and items.texts:
+            experts.append(names_expert(items.texts, classes, items.x, features=features))
+        if scores is not None:
+            inputs = (dataset.train.items.tolist(), dataset.train.x)
+            experts += experts_from_scores(read_scores(scores, items.items, classes, inputs))
+        given = None if known is None else read_known(known, items.items, classes, item_column, data)
+        start = Start(tuple(experts), given)
         wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed, always)
         runs = len(wanted.runs(items))
         try:
@@ -165,23 +183,6 @@ def _number(pinned: str | None, dataset: "Dataset") -> int | None:
     if pinned is not None and pinned not in dataset.class_names:
         raise unknown_name("class to pin", pinned, dataset.class_names)
     return None if pinned is None else dataset.class_names.index(pinned)
-
-
-def _start(data: Any, dataset: Any, names: bool, known: Any, scores: Path | None, features: str | None) -> Any:
-    """What the loop knows before the first question."""
-    from shortlist.policies import experts_from_scores, names_expert, read_known, read_scores
-    from shortlist.policies.simulation import Start
-
-    experts: list[Any] = []
-    if names and data.texts:
-        experts.append(names_expert(data.texts, data.class_names, data.x, features=features))
-    if scores is not None:
-        inputs = (dataset.train.items.tolist(), dataset.train.x)
-        experts += experts_from_scores(read_scores(scores, data.items, data.class_names, inputs))
-    if known is None:
-        return Start(tuple(experts), None)
-    path, item_column, table = known
-    return Start(tuple(experts), read_known(path, data.items, data.class_names, item_column, table))
 
 
 def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], None]:
