@@ -128,3 +128,16 @@ PAGES = sorted((SOURCE.parents[1] / "docs").rglob("*.md"))
 def test_the_files_that_a_page_names_are_there(page):
     named = re.findall(r"(?<![\w/.-])((?:tests|benchmarks|results|src)/[\w/-]+\.[a-z]+)", page.read_text())
     assert [name for name in named if not (SOURCE.parents[1] / name).exists()] == []
+
+
+def test_the_ledger_in_pandas_keeps_runs_of_different_settings_apart(monkeypatch):
+    """A trial counts once in each mean: what was run for 100 and for 200 epochs are two figures."""
+    pytest.importorskip("pandas")
+    root = Path(__file__).parents[1]
+    monkeypatch.chdir(root)
+    page = (root / "docs" / "study.md").read_text()
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    trials = names["whole"].groupby(names["cell"], dropna=False)["trial"]
+    assert trials.size().eq(trials.nunique()).all()
+    assert len(trials) > 700

@@ -3,12 +3,14 @@
 A method of one's own needs the file alone (`--methods mine:Mine`): report/test_report.py puts one into the tables.
 """
 
+import re
 import sys
 
 from shortlist.study.commands import Study
 from shortlist.study.plan import datasets
 from shortlist.study.plan.datasets import StudyDataset
 from shortlist.study.plan.grid import Wanted
+from shortlist.study.plan.run_keys import own_code
 from shortlist.study.report.page import write_report
 from shortlist.study.run.engines import Local
 
@@ -37,3 +39,44 @@ def test_a_new_dataset_is_one_file_and_one_entry(tmp_path, monkeypatch):
     text = write_report(tmp_path).text.read_text()
     assert "### Table 1: all classes, by size of the shortlist, Scans" in text
     assert "| Scans | l = 5 |" in text
+
+
+OWN = """
+from dataclasses import dataclass
+
+from shortlist.methods.cc import CC
+
+
+@dataclass(frozen=True)
+class Mine(CC):
+    name, title = "mine", "Mine"
+
+    def objective(self, logits, batch):
+        return SIGN * super().objective(logits, batch)
+"""
+
+
+def test_a_changed_formula_is_run_again_and_stands_in_the_table(tmp_path, monkeypatch, shortlist):
+    """Figures of what the file said before must not pass for those of what it says now."""
+    monkeypatch.chdir(tmp_path)
+    words = ["reproduce", "table1", "--quick", "--datasets", "digits", "--protocol", "fair", "--device", "cpu"]
+
+    def reproduce(source):
+        (tmp_path / "my_formula.py").write_text(source)
+        sys.modules.pop("my_formula", None)
+        own_code.cache_clear()  # as in a process of its own
+        done = shortlist(*words, "--methods", "my_formula:Mine")
+        assert done.code == 0, done.err
+        return done
+
+    learned = reproduce(OWN.replace("SIGN", "1"))
+    assert "1 run stored" in learned.err
+    again = reproduce(OWN.replace("SIGN", "1"))
+    assert again.out == learned.out
+    assert "0 runs stored" in again.err
+    unlearned = reproduce(OWN.replace("SIGN", "-1"))
+    assert "1 run stored" in unlearned.err
+    figures = [float(re.search(r"([\d.]+) \(1 trial\)", done.out)[1]) for done in (learned, unlearned)]
+    assert figures[0] > 80
+    assert figures[1] < 20
+    assert f"{figures[1]:.2f}" in write_report(tmp_path / "results-quick").text.read_text()

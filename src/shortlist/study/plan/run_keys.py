@@ -2,10 +2,14 @@
 
 import dataclasses
 import hashlib
+import inspect
 import json
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from shortlist import methods
 from shortlist.study.plan.variants import FIRST_OPTIONS, MethodVariant, default_options
 from shortlist.training import RunConfig
 
@@ -42,12 +46,28 @@ def canonical(config: RunConfig, num_classes: int) -> RunConfig:
 
 def key_of(dataset: str, config: RunConfig) -> str:
     """The key of a canonical configuration on a dataset of the study."""
-    return digest({"version": RESULTS_VERSION, "dataset": dataset, **_deciding(config.to_dict())})
+    decided = _deciding(config.to_dict())
+    return digest({"version": RESULTS_VERSION, "dataset": dataset, **decided, **own_code(config.method)})
+
+
+@cache  # what this process imported, even if the file is edited while it runs
+def own_code(method: str) -> dict[str, str]:
+    """For a method of one's own, what its file says: after a change of the formula the runs before it are other runs.
+
+    For a method of the package `RESULTS_VERSION` stands for the code, and this is empty.
+    """
+    if ":" not in method:
+        return {}
+    try:
+        return {"code": digest({"source": inspect.getsource(sys.modules[methods.find(method).__module__])})}
+    except (OSError, TypeError):  # typed in at a prompt: there is no file
+        return {}
 
 
 def settings_key(row: Mapping[str, Any]) -> str:
     """What the trials of a cell share: everything but the seed."""
-    return digest({"dataset": row["dataset"], **{k: v for k, v in _deciding(row["config"]).items() if k != "seed"}})
+    shared = {name: value for name, value in _deciding(row["config"]).items() if name != "seed"}
+    return digest({"dataset": row["dataset"], "code": row.get("code"), **shared})
 
 
 def _deciding(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from shortlist.internal.provenance import provenance
 from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import PlannedRun
+from shortlist.study.plan.run_keys import own_code
 from shortlist.study.run.batches import RunBatch
 from shortlist.study.run.ledger import RUN, Row
 from shortlist.training import Engine, EpochScores, FleetResult, Interrupted, mean_of_last, train_fleet
@@ -59,6 +60,7 @@ def row_of(
         **where,
         "recipe": run.source,
         "config": run.config.to_dict(),
+        **own_code(run.config.method),
         "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
     }
 
