@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from label_economy import L2, SIZE, held_out
 from shortlist.data import load
 from shortlist.internal.files import atomic_write
-from shortlist.policies import LoopSettings, Mistakes, Policy, beliefs, loop, loop_data
+from shortlist.policies import LoopSettings, Mistakes, Policy, calibration, loop, loop_data, noise
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation import simulate
@@ -77,7 +77,7 @@ CHOICES = {
     "gold from the first, one in 80": Way(constants={"ENOUGH_GOLD": 1, "GOLD_EVERY": 80}),
 }
 """What was chosen among."""
-HOMES = (loop, beliefs, simulate)
+HOMES = (loop, calibration, noise, simulate)
 """Where these constants are."""
 
 

@@ -63,7 +63,7 @@ def watch(parts: Parts) -> None:
         (loop.Loop, "ask", "choosing items and lists"),
         (loop.Loop, "record", "taking answers in"),
         (loop.Loop, "retrain", "calibration"),
-        (simulate, "_point", "scoring"),
+        (simulate, "point_of", "scoring"),
         (simulate, "_accuracy", "scoring"),
     ]
     for place, name, part in watched:

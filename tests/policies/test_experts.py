@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from shortlist.errors import InputError
-from shortlist.policies.beliefs import HeldOut, Pool, _surprise, fit_pool, knowledge, softmax
+from shortlist.policies.beliefs import softmax
+from shortlist.policies.calibration import HeldOut, Pool, _surprise, fit_pool, knowledge
 from shortlist.policies.choose import Policy
 from shortlist.policies.experts import LinearExpert, experts_from_scores
 from shortlist.policies.features.loop_data import LoopData

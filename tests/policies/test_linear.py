@@ -7,7 +7,8 @@ from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
 from shortlist.policies import linear
 from shortlist.policies.answers import Answers
-from shortlist.policies.beliefs import background, fit_temperature, softmax, stray, stray_share, update
+from shortlist.policies.beliefs import background, softmax, stray, stray_share, update
+from shortlist.policies.calibration import fit_temperature
 from shortlist.policies.linear import Linear, fit
 from shortlist.risks import likelihood_risk
 

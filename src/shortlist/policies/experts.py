@@ -1,8 +1,8 @@
 """Experts: what knows something about the classes beside the model, before or while people answer. Needs numpy only.
 
 The belief in a class is log-linear: logits / temperature + the sum of weight x score over the experts. Temperature and
-weights are fitted together on answers that nobody had seen (`beliefs.fit_pool`), so an expert that knows nothing goes
-to weight 0, and every expert fades as the model learns.
+weights are fitted together on answers that nobody had seen (`calibration.fit_pool`), so an expert that knows nothing
+goes to weight 0, and every expert fades as the model learns.
 """
 
 from collections.abc import Sequence

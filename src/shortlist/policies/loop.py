@@ -4,7 +4,6 @@ The same object is driven by the simulation and, in a process of its own, by the
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,36 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels import NONE
-from shortlist.policies.beliefs import (
-    FEW,
-    FORGOTTEN,
-    MEMORY,
-    HeldOut,
-    Pool,
-    background,
-    fit_pool,
-    fit_temperature,
-    knowledge,
-    log_chance,
-    posterior,
-    softmax,
-    stray_share,
-    update,
-)
+from shortlist.policies.beliefs import FEW, background, log_chance, posterior, softmax, stray_share, update
+from shortlist.policies.calibration import Calibration, HeldOut, Pool, knowledge
 from shortlist.policies.choose import Questions, choose
 from shortlist.policies.experts import Expert, weighted_scores
 from shortlist.policies.items import DIVERSITY, class_turns, get_order, representatives, sureness
 from shortlist.policies.linear import Linear, chunks, fit
-from shortlist.policies.noise import (
-    IntArray,
-    Lists,
-    Log,
-    Mistakes,
-    estimate_by_em,
-    estimate_from_gold,
-    joined,
-    likelihood,
-)
+from shortlist.policies.noise import IntArray, Lists, Log, joined, learn_rates, likelihood
 from shortlist.policies.score.audit import Audit, Score, draw_sample
 from shortlist.policies.score.doubt import LEAST_ITEMS, MOST_JUDGED, Doubts, hard_to_believe, held_out_known
 from shortlist.policies.settings import LoopSettings
@@ -51,17 +27,6 @@ from shortlist.policies.threads import spread
 
 SPARE = 100
 """Clusters whose centres a crowd is asked about while the first items are all in hand."""
-ENOUGH_GOLD = 30
-"""Answers on gold items from which on they alone give the rates of mistakes; with fewer, all answers do."""
-EXPECTED_GOLD, EXPECTED = 20, 100
-"""The rates of the settings count as much as so many answers on gold items, or on others: a model believes the answers
-that it was trained on, finds next to no mistake among them, and would take all that follow as right."""
-RARE = 1e-3
-"""A rate of exactly 0 would make the first mistake impossible to explain."""
-ENOUGH = 200
-"""Answers of any kind that the rates need at least."""
-PLENTY = 1 << 23
-"""Beliefs (items times classes) that are held at once where a sample of the latest answers does as well as all."""
 TRIED = 50
 """Answers after which it is decided whether experts make typical items first superfluous."""
 WORTHWHILE = 0.1
@@ -69,8 +34,6 @@ WORTHWHILE = 0.1
 GENTLE = 20
 """Questions per class at the start, where something is known, in which the likeliest classes take turns instead of hard
 items: most hit, and no class stays unseen (chosen on held-out training data of BANKING77, docs/labelling.md)."""
-UNPROVEN = 16.0
-"""The temperature of a model beside experts until answers have tested it: one of 50 is far too sure."""
 
 
 class Loop:
@@ -101,7 +64,7 @@ class Loop:
         self.state.held[self.audit.rows] = True
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.model = self._trusting = Linear.zeros(x.shape[1], num_classes)
-        self.pool = Pool(UNPROVEN if self.experts else 1.0, tuple(expert.weight for expert in self.experts))
+        self.calibration = Calibration(tuple(expert.weight for expert in self.experts))
         self.version = 0
         self.share = 0.0
         """Of the items, how many the model knows nothing about (`beliefs.stray_share`)."""
@@ -114,8 +77,6 @@ class Loop:
         self._undecided = self._informed = False
         self._spare: IntArray | None = None
         self._gold, self._truth = joined([], num_classes), np.empty(0, np.int64)
-        self._new: list[HeldOut] = []
-        self._rounds: list[tuple[HeldOut, float]] = []
         if self.experts:
             self._begin_informed()
 
@@ -124,6 +85,17 @@ class Loop:
     def _begin_informed(self) -> None:
         """No typical items first, until `TRIED` answers have told whether what is known is worth something."""
         self.first, self._undecided, self._informed = np.empty(0, np.int64), True, True
+
+    def _decide(self, worthwhile: bool) -> None:
+        """Go on without typical items, or ask about them now: what was known is worth nothing."""
+        self._undecided = False
+        if not worthwhile:
+            self.first, self._informed = self._typical, False
+
+    @property
+    def pool(self) -> Pool:
+        """How model and experts are weighed now."""
+        return self.calibration.pool
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -261,25 +233,22 @@ class Loop:
         self.state.record(rows, lists, sizes, answer, typed)
 
     def _hold_out(self, new: Log) -> None:
-        """Keep what was believed before these answers, of the latest ones where there are very many."""
+        """Keep what was believed before these answers."""
         rows, state = new.items, self.state
         each = likelihood(state.mistakes, new.lists, new.sizes, new.answer, state.num_classes, new.typed)
         logits, before = self.model.logits(self.x[rows]), state.before(rows, new.typed)
         scores = tuple(expert.scores(rows) for expert in self.experts)
         self.log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)
         free = ~state.held[rows]  # the sample must not even tell how sure the model may be
-        if free.any():
-            self._new.append(HeldOut(logits, scores, before, each)[free])
-        while len(self._new) > 1 and sum(part.logits.size for part in self._new[1:]) >= PLENTY:
-            del self._new[0]
+        if free.any() and self.settings.calibrate:
+            self.calibration.hold_out(HeldOut(logits, scores, before, each)[free])
 
     def know(self, rows: IntArray, classes: IntArray) -> None:
         """Start from classes that are known without asking, one per row; the model is trained on them."""
         self.state.know(rows, classes)
         if self.experts and self.settings.calibrate and len(rows) >= LEAST_ITEMS:
             weights, l2 = self.state.answer_likelihood[rows], self.settings.l2
-            self._rounds = [(held_out_known(self.x, weights, rows, self.experts, l2=l2, seed=self.seed), 1.0)]
-            self.pool = fit_pool(self._rounds, self.pool)
+            self.calibration.begin(held_out_known(self.x, weights, rows, self.experts, l2=l2, seed=self.seed))
         self.retrain()
         self._begin_informed()
 
@@ -290,12 +259,9 @@ class Loop:
 
     def retrain(self) -> None:
         """Calibrate on the answers the model has not seen, then train on all of them."""
-        least = self.settings.calibrate_least if self.experts or self._undecided else 1
-        if not self.settings.calibrate:
-            self._new = []
-        elif sum(map(len, self._new)) >= least:
-            self._calibrate(HeldOut.joined(self._new))
-            self._new = []
+        new = self.calibration.fit(self.settings.calibrate_least if self.experts or self._undecided else 1)
+        if new is not None and self._undecided and self.state.questions >= TRIED:
+            self._decide(worthwhile=knowledge(new, self.pool) >= WORTHWHILE)
         if self.settings.learn_mistakes:
             self._learn_mistakes()
         if self.settings.explore:
@@ -350,21 +316,6 @@ class Loop:
         left, each = len(self.open_items()), state.questions / max(int(np.count_nonzero(state.asked)), 1)
         return None if more is None or more > left * each else more
 
-    def _calibrate(self, new: HeldOut) -> None:
-        """How sure the model may be, and how much each expert counts, by answers that they had not seen."""
-        if self.experts:
-            kept = [(held, count * MEMORY) for held, count in self._rounds if count * MEMORY >= FORGOTTEN]
-            self._rounds = [*kept, (new, 1.0)]
-            self.pool = fit_pool(self._rounds, self.pool)
-        else:
-            fitted = fit_temperature(new.logits, new.before, new.answer_likelihood)
-            # half way in log space: a round of answers is a small sample
-            self.pool = Pool(float(np.sqrt(self.pool.temperature * fitted)), ())
-        if self._undecided and self.state.questions >= TRIED:
-            self._undecided = False
-            if knowledge(new, self.pool) < WORTHWHILE:
-                self.first, self._informed = self._typical, False
-
     def _learn_share(self) -> None:
         """How many items the model knows nothing about."""
         asked = self.state.informative
@@ -374,25 +325,15 @@ class Loop:
         self.share = stray_share(self.log_model[vain], explained, len(asked) - len(vain))
 
     def _learn_mistakes(self) -> None:
-        """Rates by counting, where there is enough gold; else by EM on the items asked, gold ones among them."""
-        log, K = self.state.log(), self.state.num_classes
-        log = log[~self.state.held[log.items]]
-        if len(self._gold) >= ENOUGH_GOLD:
-            expected = self.settings.mistakes
-            counted = estimate_from_gold(self._gold, self._truth, K, prior=EXPECTED_GOLD, expected=expected)
-            self.state.remodel(counted.at_least(RARE))
-            return
-        if len(log) + len(self._gold) < ENOUGH:
-            return
-        latest = np.zeros(self.state.num_items, np.bool_)
-        latest[log.items[-max(PLENTY // K, ENOUGH) :]] = True  # all answers of the items asked about last
-        log = log[latest[log.items]]
-        asked, position = np.unique(log.items, return_inverse=True)
-        beliefs = self._prior(asked, self.model.logits(self.x[asked]))
-        known = replace(self._gold, items=len(asked) + np.arange(len(self._gold)))
-        both = joined([replace(log, items=position), known], K)
-        beliefs = np.concatenate([beliefs, np.eye(K, dtype=np.float32)[self._truth]])
-        found = estimate_by_em(
-            both, beliefs, K, start=self.state.mistakes, rounds=5, prior=EXPECTED, expected=self.settings.mistakes
+        """Weigh all answers by the rates of mistakes that they speak for now."""
+        log = self.state.log()
+        rates = learn_rates(
+            log[~self.state.held[log.items]],
+            lambda rows: self._prior(rows, self.model.logits(self.x[rows])),
+            (self._gold, self._truth),
+            self.state.num_classes,
+            start=self.state.mistakes,
+            expected=self.settings.mistakes,
         )
-        self.state.remodel(found or Mistakes().at_least(RARE))
+        if rates is not None:
+            self.state.remodel(rates)

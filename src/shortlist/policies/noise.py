@@ -13,8 +13,8 @@ typed/(K - 1). What the list was answered follows from what somebody took the it
 Needs numpy only.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,18 @@ from shortlist.labels import NONE, answer_shortlists
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Lists = NDArray[np.int32]
+
+ENOUGH_GOLD = 30
+"""Answers on gold items from which on they alone give the rates of mistakes; with fewer, all answers do."""
+EXPECTED_GOLD, EXPECTED = 20, 100
+"""The expected rates count as much as so many answers on gold items, or on others: a model believes the answers that it
+was trained on, finds next to no mistake among them, and would take all that follow as right."""
+RARE = 1e-3
+"""A rate of exactly 0 would make the first mistake impossible to explain."""
+ENOUGH = 200
+"""Answers of any kind that the rates need at least."""
+PLENTY = 1 << 23
+"""Beliefs (answers times classes) that the rates are learned from at most, those of the latest answers."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +134,6 @@ def simulate_typing(
     return np.where((answer == NONE) & typing, np.where(wrong, other, truth), NONE)
 
 
-# -- estimating the rates ----------------------------------------------------------------------------------------------
-
-
 def rectangle(shortlists: Sequence[Sequence[int]], num_classes: int) -> tuple[Lists, IntArray]:
     """Shortlists as (B, width) rows, short ones filled up with K, and their (B,) sizes.
 
@@ -174,6 +183,51 @@ def joined(parts: Sequence[Log], num_classes: int) -> Log:
         np.concatenate([empty, *(p.answer for p in parts)]),
         np.concatenate([empty, *(p.all_typed for p in parts)]),
     )
+
+
+# -- estimating the rates ----------------------------------------------------------------------------------------------
+
+
+def learn_rates(
+    log: Log,
+    believed: Callable[[IntArray], NDArray[np.floating]],
+    gold: tuple[Log, IntArray],
+    num_classes: int,
+    *,
+    start: Mistakes,
+    expected: Mistakes,
+) -> Mistakes | None:
+    """The rates by counting, where there is enough gold; else by EM on all items, gold ones among them.
+
+    Args:
+        log: the answers on items of unknown class.
+        believed: from items to the (B, K) probabilities of their classes, their own answers aside.
+        gold: answers on items of known class, and the class of each.
+        num_classes: K.
+        start: the rates until now.
+        expected: the rates before anything was answered.
+
+    Returns:
+        The rates; None while there are too few answers to tell.
+    """
+    known, truth = gold
+    if len(known) >= ENOUGH_GOLD:
+        found = estimate_from_gold(known, truth, num_classes, prior=EXPECTED_GOLD, expected=expected)
+        return found.at_least(RARE)
+    if len(log) + len(known) < ENOUGH:
+        return None
+    latest = np.unique(log.items[-max(PLENTY // num_classes, ENOUGH) :])
+    log = log[np.isin(log.items, latest)]  # all answers of the items asked about last
+    both = joined(
+        [
+            replace(log, items=np.searchsorted(latest, log.items)),
+            replace(known, items=len(latest) + np.arange(len(known))),
+        ],
+        num_classes,
+    )
+    beliefs = np.concatenate([believed(latest), np.eye(num_classes, dtype=np.float32)[truth]])
+    found = estimate_by_em(both, beliefs, num_classes, start=start, rounds=5, prior=EXPECTED, expected=expected)
+    return found or Mistakes().at_least(RARE)
 
 
 def estimate_from_gold(

@@ -21,7 +21,7 @@ from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.project.stats import Stats
-from shortlist.policies.loop import EXPECTED_GOLD
+from shortlist.policies.noise import EXPECTED_GOLD
 
 from ..conftest import people
 from .conftest import WORDS, answer_all, wait_for

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels import NONE
-from shortlist.policies.beliefs import HeldOut, Matrix, fit_temperature, softmax
+from shortlist.policies.beliefs import Matrix, softmax
+from shortlist.policies.calibration import HeldOut, fit_temperature
 from shortlist.policies.experts import Expert
 from shortlist.policies.linear import fit
 from shortlist.policies.noise import IntArray
