@@ -17,6 +17,7 @@ few tries there, too. Of each method's points the best is its choice, unless the
 """
 
 import argparse
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -115,7 +116,7 @@ def score(row: Row) -> float:
     """The accuracy by all held-out answers; earlier rows have it in two parts, which inverse variances join."""
     if row.get("estimate") is not None:
         return float(row["estimate"])
-    if row["validation_of_none"] is None:
+    if row.get("validation_of_none") is None:
         return float(row["validation"])
     size, wrong = row["size"], 0.1
     among = wrong * size / (NUM_CLASSES - 1)
@@ -140,7 +141,7 @@ def run(dataset: str, points: Sequence[Point], seeds: Sequence[int], ledger: Led
             "estimate": mean_of_last(result.history, "validation_estimate") if whole else None,
         }
         about = {"seed": config.seed, "failed": result.failed, **provenance(engine.device), "config": config.to_dict()}
-        ledger.append({**entry, **found, "validation_of_none": None, **about})
+        ledger.append({**entry, **found, **about})
 
 
 def changed(dataset: str, names: Sequence[str], method: str = "teacher", weight_decay: float | None = None) -> Point:
@@ -237,20 +238,19 @@ def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
 
 def table(dataset: str, ledger: Ledger) -> None:
     """Every stored point of a dataset, the best first, and its paired difference to PRODEN of the same settings."""
-    groups: dict[str, dict[int, Row]] = {}
+    groups: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
     for row in ledger.rows():
         c = row["config"]
         if row["dataset"] == dataset and row["validation"] is not None:
             views = ("two views" if c["strong"] else "one view") + (", mixed" if c.get("mix") else "")
             length = "" if (c["epochs"], c["holdout"]) == (EPOCHS, HOLDOUT) else f", {c['epochs']} epochs of 7 tenths"
-            settings = f" lr {c['lr']:g} wd {c['weight_decay']:g} {views}{length}"
-            name = f"{c['method']} {c['method_options'] or ''}{settings}"
-            groups.setdefault(name, {})[row["seed"]] = row
-    for name, rows in sorted(groups.items(), key=lambda group: -mean(map(score, group[1].values()))):
-        settings = name[name.index(" lr ") :]
-        rival = next((r for n, r in groups.items() if n.startswith("proden") and n.endswith(settings)), {})
+            settings = f"lr {c['lr']:g} wd {c['weight_decay']:g} {views}{length}"
+            groups[f"{c['method']} {c['method_options'] or ''}", settings][row["seed"]] = row
+    for (what, settings), rows in sorted(groups.items(), key=lambda group: -mean(map(score, group[1].values()))):
+        rival = groups.get(("proden ", settings), {})
         pairs = ", ".join(f"{100 * (score(rows[s]) - score(rival[s])):+.2f}" for s in sorted(rows) if s in rival)
-        print(f"{100 * mean(map(score, rows.values())):6.2f} ({len(rows)})  minus PRODEN: {pairs or '-':16} {name}")
+        accuracy = 100 * mean(map(score, rows.values()))
+        print(f"{accuracy:6.2f} ({len(rows)})  minus PRODEN: {pairs or '-':16} {what} {settings}")
 
 
 def main() -> None:

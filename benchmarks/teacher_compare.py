@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from shortlist.study.plan.grid import Cell, PlannedRun, plan_run
 from shortlist.study.plan.recipes import Recipes
@@ -27,29 +27,49 @@ from shortlist.study.run.driver import Budget, drive, open_engine
 from shortlist.study.run.ledger import RUN, TUNING, Ledger, Ledgers, Row
 from shortlist.training import RunConfig
 
-EPOCHS, FEWER, SIZES = 100, 86, (3, 4, 5, 6, 7, 8)
-OURS = MethodVariant("teacher", augment=True, strong=True)
-NAMES = ("ol", "teacher", "proden", "rc", "crdpll", "dirk", "likelihood")
-Trials = dict[int, Row]
-RIVALS = ("teacher", "proden", "rc", "crdpll", "likelihood")
+EPOCHS, FEWER = 100, 86
+SIZES = (3, 4, 5, 6, 7, 8)
+METHODS = ("teacher", "proden", "rc", "crdpll", "likelihood")
+AS_SLOW = ("teacher", "rc", "dirk")
+"""What takes as long as the teacher, so that nothing is to be said of equal seconds."""
 Runs = list[tuple[str, int | None, int, int]]
 """Methods with two views, each with a size, its trials and epochs."""
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
-        "rest": [*((name, 3, 5, EPOCHS) for name in RIVALS), ("ol", None, 5, EPOCHS)],
-        "dirk": [("dirk", 3, 5, EPOCHS)],
+        **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
+        "full": [("ol", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 5, FEWER)],
-        **{f"size{size}": [(name, size, 5, EPOCHS) for name in RIVALS] for size in (8, 5, 7, 6, 4)},
+        "dirk": [("dirk", 3, 5, EPOCHS)],
     },
     "cifar10": {
-        "rest": [*((name, 3, 5, EPOCHS) for name in RIVALS if name != "likelihood"), ("ol", None, 3, EPOCHS)],
-        "size5": [(name, 5, 3, EPOCHS) for name in RIVALS],
+        "size3": [(name, 3, 5, EPOCHS) for name in METHODS if name != "likelihood"],
+        "size5": [(name, 5, 3, EPOCHS) for name in METHODS],
         "size8": [(name, 8, 3, EPOCHS) for name in ("teacher", "likelihood")],
-        "longer": [(name, 3, 1, 2 * EPOCHS) for name in ("teacher", "proden", "crdpll")],
+        "full": [("ol", None, 3, EPOCHS)],
         "equal": [("teacher", 3, 3, FEWER)],
         "dirk": [("dirk", 3, 3, EPOCHS)],
+        "longer": [(name, 3, 1, 2 * EPOCHS) for name in ("teacher", "proden", "crdpll")],
     },
 }
+Trials = dict[int, Row]
+
+
+class Group(NamedTuple):
+    """What has a row in a table: runs that differ in nothing but the trial."""
+
+    method: str
+    views: str
+    unlike: str
+    """What they have otherwise than the settings that stand."""
+    epochs: int
+
+    def __str__(self) -> str:
+        longer = "" if self.epochs == EPOCHS else f", {self.epochs} epochs"
+        return f"{self.method}, {self.views}{self.unlike}{longer}"
+
+
+def ours(epochs: int) -> Group:
+    return Group("teacher", "two views", "", epochs)
 
 
 def run(dataset: str, wanted: Runs, ledgers: Ledgers) -> None:
@@ -63,20 +83,19 @@ def run(dataset: str, wanted: Runs, ledgers: Ledgers) -> None:
         drive(runs, lambda _: ledgers.of(dataset), engine, Budget(batch_minutes=60), score_every=20, say=print)
 
 
-def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[str, Trials]:
-    """The trials of every variant with crops at a size, those with the settings that stand first."""
-    found: dict[str, Trials] = defaultdict(dict)
+def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[Group, Trials]:
+    """The trials at a size of every method of the plan, with crops."""
+    found: dict[Group, Trials] = defaultdict(dict)
     for row in ledger.rows():
         variant, epochs = MethodVariant.from_row(row), row["config"]["epochs"]
-        plain = variant.augment and not variant.ema and variant.protocol == "fair" and variant.name in NAMES
+        plain = variant.augment and not variant.ema and variant.protocol == "fair"
+        listed = variant.name in (*METHODS, "ol", "dirk") and epochs in (FEWER, EPOCHS, 2 * EPOCHS)
         here = row["size"] == (None if variant.ordinary else size) and row["classes"] == "1-10"
-        if not (plain and here and row["kind"] == RUN and epochs in (FEWER, EPOCHS, 2 * EPOCHS) and row["last"]):
-            continue
-        usual = plan_run(Cell(dataset, "1-10", row["size"], variant), row["trial"], recipes, epochs)
-        views = ("two views" if variant.strong else "one view") + (", mixed" if variant.mix else "")
-        other = "" if usual.key == row["key"] else unlike(row["config"], usual.config)
-        longer = "" if epochs == EPOCHS else f", {epochs} epochs"
-        found[f"{variant.name}, {views}{other}{longer}"][row["trial"]] = row
+        if plain and listed and here and row["kind"] == RUN and row["last"]:
+            usual = plan_run(Cell(dataset, "1-10", row["size"], variant), row["trial"], recipes, epochs)
+            views = ("two views" if variant.strong else "one view") + (", mixed" if variant.mix else "")
+            other = "" if usual.key == row["key"] else unlike(row["config"], usual.config)
+            found[Group(variant.name, views, other, epochs)][row["trial"]] = row
     return found
 
 
@@ -106,20 +125,17 @@ def minus(ours: Trials, rows: Trials) -> str:
 def table(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> None:
     """One size, the best first; those with more epochs beside a teacher with as many."""
     found = groups(dataset, size, ledger, recipes)
-    ours = f"{OURS.name}, two views"
-    if ours not in found:
+    if ours(EPOCHS) not in found:
         return
     print(f"\n| {dataset}, size {size} | trials | accuracy | teacher minus it | at equal seconds | ECE |")
     print("|---|---|---|---|---|---|")
-    for name, rows in sorted(found.items(), key=lambda group: -mean(row["last"] for row in group[1].values())):
-        epochs = next(iter(rows.values()))["config"]["epochs"]
-        same = found.get(ours if epochs == EPOCHS else f"{ours}, {epochs} epochs", {})
-        difference = "" if rows is same else minus(same, rows)
-        shorter = "two views" in name and not name.startswith((OURS.name, "rc", "dirk")) and epochs == EPOCHS
-        equal = minus(found.get(f"{ours}, {FEWER} epochs", {}), rows) if shorter else ""
+    for group, rows in sorted(found.items(), key=lambda entry: -mean(row["last"] for row in entry[1].values())):
+        difference = "" if group == ours(group.epochs) else minus(found.get(ours(group.epochs), {}), rows)
+        faster = group.method not in AS_SLOW and group.views == "two views" and group.epochs == EPOCHS
+        equal = minus(found.get(ours(FEWER), {}), rows) if faster else ""
         errors = [row["calibration_error"] for row in rows.values() if row.get("calibration_error") is not None]
         accuracy = figure([row["last"] for row in rows.values()])
-        print(f"| {name} | {len(rows)} | {accuracy} | {difference} | {equal} | {figure(errors)} |")
+        print(f"| {group} | {len(rows)} | {accuracy} | {difference} | {equal} | {figure(errors)} |")
 
 
 def main() -> None:
@@ -132,6 +148,8 @@ def main() -> None:
     for dataset in args.datasets:
         if args.run is not None:
             parts = PLAN[dataset]
+            if unknown := set(args.run).difference(parts):
+                parser.error(f"no part {unknown.pop()!r} of {dataset}: expected {', '.join(parts)}")
             run(dataset, [entry for name in args.run or parts for entry in parts[name]], ledgers)
         for size in SIZES:
             table(dataset, size, ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows()))
