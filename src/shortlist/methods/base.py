@@ -230,16 +230,10 @@ class Feed:
 
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""
-        return replace(
-            self,
-            rows=self.rows.to(device),
-            shortlist=self.shortlist.to(device),
-            answer=self.answer.to(device),
-            prior=self.prior.to(device),
-            weight=None if self.weight is None else self.weight.to(device),
-            table=None if self.table is None else self.table.to(device),
-            inclusion=None if self.inclusion is None else self.inclusion.to(device),
-        )
+        tensors: dict[str, Any] = {
+            name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **tensors)
 
     def batch(self, index: Tensor) -> Batch:
         """What the method sees of the items at positions `index` of this feed; the mask over K is made here."""
