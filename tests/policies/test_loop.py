@@ -6,6 +6,7 @@ import pytest
 
 from shortlist.data import load
 from shortlist.errors import InputError
+from shortlist.labels import NONE
 from shortlist.policies.choose import Policy
 from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.linear import Linear
@@ -251,3 +252,48 @@ def test_the_comparison_reports_every_way(blobs):
 def test_bad_settings(bad):
     with pytest.raises(InputError):
         LoopSettings(**bad)
+
+
+GOOD = {"rows": [0, 1], "lists": [[0, 1], [2, 5]], "sizes": [2, 1], "answer": [0, NONE]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"answer": [4, NONE]},
+            r"item 0, list \[0, 1\] of size 2, answer 4, typed -1: expected an answer that is on the",
+        ),
+        ({"answer": [0, 5]}, "item 1, .* expected an answer that is on the list"),  # what fills up is no class
+        ({"lists": [[0, 1], [2, 3]]}, "as many classes from 0 to 4 as its size, then 5"),
+        ({"lists": [[0, 7], [2, 5]]}, "as many classes from 0 to 4"),
+        ({"lists": [[0, -1], [2, 5]]}, "as many classes from 0 to 4"),
+        ({"sizes": [2, 2]}, "item 1, .* as many classes"),
+        ({"rows": [0, 30]}, "item 30, .* expected a row from 0 to 29"),
+        ({"rows": [-1, 3]}, "item -1, .* expected a row from 0 to 29"),
+        ({"rows": [3, 3]}, "item 3 has two answers in one call"),
+        ({"typed": [NONE, 5]}, "typed 5: expected a class that was typed, or NONE"),
+        ({"answer": [0]}, r"expected \(B, width\) lists and \(B,\) items, sizes and answers, got \(2, 2\), \(2,\), "),
+    ],
+)
+def test_what_cannot_have_been_answered_is_refused_and_changes_nothing(changed, message):
+    x = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    loop = Loop(x, 5, LoopSettings(representatives=0))
+    loop.retrain()
+    with pytest.raises(InputError, match=message):
+        loop.record(**{name: np.array(values) for name, values in {**GOOD, **changed}.items()})
+    assert (loop.state.questions, loop.state.reads) == (0, 0)
+    assert not loop.log_model.any()
+    loop.record(**{name: np.array(values) for name, values in GOOD.items()})
+    assert loop.state.candidates(np.array([0, 1])).sum(axis=1).tolist() == [1, 4]
+
+
+def test_features_may_come_as_a_table_of_any_numbers_but_finite():
+    x = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    chosen = [Loop(table, 5, LoopSettings(), seed=0).ask()[0] for table in (x, x.tolist(), x.astype(np.float64))]
+    assert chosen[0].tolist() == chosen[1].tolist() == chosen[2].tolist()
+    x[7, 2] = np.nan
+    with pytest.raises(InputError, match="x: row 7 has a feature that is NaN or infinite"):
+        Loop(x, 5, LoopSettings())
+    with pytest.raises(InputError, match=r"x: expected a table of items by features, got shape \(30,\)"):
+        Loop(x[:, 0], 5, LoopSettings())

@@ -86,10 +86,6 @@ def test_under_mistakes_refused_classes_are_only_less_likely_and_rates_can_chang
 def test_bad_states():
     with pytest.raises(InputError, match="2 classes"):
         LabelState(3, 1)
-    with pytest.raises(InputError, match="two answers"):
-        LabelState(3, 4).record(
-            np.array([1, 1]), np.zeros((2, 1), np.int32), np.ones(2, np.int64), np.array([NONE, NONE])
-        )
 
 
 def _type(state: LabelState, item: int, shortlist: list[int], typed: int) -> None:

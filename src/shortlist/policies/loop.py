@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import InputError
 from shortlist.labels import NONE
 from shortlist.policies.beliefs import FEW, background, log_chance, posterior, softmax, stray_share, update
 from shortlist.policies.calibration import Calibration, HeldOut, Pool, knowledge
@@ -40,7 +41,7 @@ class Loop:
     """One labelling project: N items with features x, K classes.
 
     Args:
-        x: (N, D) float32, dense or scipy CSR.
+        x: (N, D) features, an array or scipy CSR; float32 is taken as it is.
         num_classes: K.
         settings: what is fixed.
         seed: decides everything that is drawn.
@@ -58,7 +59,8 @@ class Loop:
         experts: Sequence[Expert] = (),
         sample: Sequence[int] | IntArray = (),
     ) -> None:
-        self.x, self.settings, self.seed, self.experts = x, settings, seed, tuple(experts)
+        self.x = x = _checked(x)
+        self.settings, self.seed, self.experts = settings, seed, tuple(experts)
         self.state = LabelState(x.shape[0], num_classes, settings.mistakes, settings.time)
         self.audit = Audit(np.asarray(sample, np.int64))
         self.state.held[self.audit.rows] = True
@@ -227,9 +229,11 @@ class Loop:
 
         Without `held_out` they are only learned from: answers that came long ago say how sure another model might be.
         """
+        new = Log(rows, lists, sizes, answer, typed)
+        new.check(self.state.num_items, self.state.num_classes)
         if held_out and (self.version or self.experts):
             for part in chunks(len(rows), self.state.num_classes):
-                self._hold_out(Log(rows, lists, sizes, answer, typed)[part])
+                self._hold_out(new[part])
         self.state.record(rows, lists, sizes, answer, typed)
 
     def _hold_out(self, new: Log) -> None:
@@ -337,3 +341,14 @@ class Loop:
         )
         if rates is not None:
             self.state.remodel(rates)
+
+
+def _checked(x: Any) -> Any:
+    """The features as numbers that a model can be trained on."""
+    x = x if hasattr(x, "toarray") else np.asarray(x, np.float32)
+    if x.ndim != 2:
+        raise InputError(f"x: expected a table of items by features, got shape {x.shape}")
+    if not np.isfinite(x.sum(dtype=np.float64)):
+        row = next((row for row in range(x.shape[0]) if not np.isfinite(x[row].sum())), 0)
+        raise InputError(f"x: row {row} has a feature that is NaN or infinite, expected finite numbers")
+    return x

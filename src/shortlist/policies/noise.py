@@ -166,6 +166,28 @@ class Log:
         """`typed` with a NONE for everybody who did not."""
         return np.full(len(self), NONE, np.int64) if self.typed is None else self.typed
 
+    def check(self, num_items: int, num_classes: int) -> None:
+        """Raise an InputError for what cannot have been asked or answered in one round."""
+        columns = (self.items, self.sizes, self.answer, *(() if self.typed is None else (self.typed,)))
+        if self.lists.ndim != 2 or any(column.shape != self.lists.shape[:1] for column in columns):
+            shapes = ", ".join(str(part.shape) for part in (self.lists, *columns))
+            raise InputError(f"expected (B, width) lists and (B,) items, sizes and answers, got {shapes}")
+        found, count = np.unique(self.items, return_counts=True)
+        if (count > 1).any():
+            raise InputError(f"item {found[count > 1][0]} has two answers in one call: give them one after another")
+        shown = np.arange(self.lists.shape[1]) < self.sizes[:, None]
+        named = np.where(shown, (self.lists >= 0) & (self.lists < num_classes), self.lists == num_classes)
+        picked = (self.answer == NONE) | ((self.lists == self.answer[:, None]) & shown).any(axis=1)
+        for wrong, expected in (
+            ((self.items < 0) | (self.items >= num_items), f"a row from 0 to {num_items - 1}"),
+            (~named.all(axis=1), f"as many classes from 0 to {num_classes - 1} as its size, then {num_classes}"),
+            (~picked, "an answer that is on the list, or NONE"),
+            ((self.all_typed < NONE) | (self.all_typed >= num_classes), "a class that was typed, or NONE"),
+        ):
+            for i in np.nonzero(wrong)[0][:1]:
+                asked = f"item {self.items[i]}, list {self.lists[i].tolist()} of size {self.sizes[i]}"
+                raise InputError(f"{asked}, answer {self.answer[i]}, typed {self.all_typed[i]}: expected {expected}")
+
     def __getitem__(self, kept: NDArray[np.bool_] | slice) -> "Log":
         typed = None if self.typed is None else self.typed[kept]
         return Log(self.items[kept], self.lists[kept], self.sizes[kept], self.answer[kept], typed)

@@ -62,8 +62,6 @@ class LabelState:
             answer: (B,) a class of the list, or NONE.
             typed: (B,) a class typed, on the list or not, or NONE; none: nobody typed.
         """
-        if len(np.unique(items)) != len(items):
-            raise InputError("record: an item has two answers in one call; give them one after another")
         part = Log(items, lists, sizes, answer, typed)
         self._weigh(part)
         self.asked[items] += 1
