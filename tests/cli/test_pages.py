@@ -11,6 +11,7 @@ import typer
 from shortlist import methods
 from shortlist.cli import app
 from shortlist.losses import LOSSES
+from shortlist.policies.sizes import RULES
 
 from .conftest import ROOT, environment, image_folder, text_rows, text_table
 
@@ -18,7 +19,14 @@ PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("practiti
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
+    return fenced(PAGES[page], language)
+
+
+def fenced(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+SECTIONS = [found for part in PAGES["researchers"].split("\n## ") if (found := "\n".join(fenced(part, "python")))]
 
 
 @pytest.fixture
@@ -61,11 +69,12 @@ def test_the_commands_of_the_page(page, place, shortlist, monkeypatch):
         exec(compile(example, page, "exec"), {"__name__": "page"})
 
 
-@pytest.mark.parametrize("number", range(len(blocks("researchers", "python"))))
+@pytest.mark.parametrize("number", range(len(SECTIONS)))
 def test_the_examples_of_the_researchers_page(number, monkeypatch, capsys):
     monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
-    monkeypatch.setitem(LOSSES, "ovr_hinge", None)  # so that it is taken away again
-    example = blocks("researchers", "python")[number]
+    for registry, name in ((LOSSES, "ovr_hinge"), (RULES, "doubtful")):
+        monkeypatch.setitem(registry, name, None)  # so that it is taken away again
+    example = SECTIONS[number]
     names = {"__name__": "page"}
     exec(compile(example, "researchers", "exec"), names)
     if "ovr_hinge" in names:
@@ -75,6 +84,10 @@ def test_the_examples_of_the_researchers_page(number, monkeypatch, capsys):
         naive = [max(0, 1 - z) + sum(max(0, 1 + o) for j, o in enumerate((0.5, -2.0, 0.0)) if j != i)
                  for i, z in enumerate((0.5, -2.0, 0.0))]  # fmt: skip
         assert names["ovr_hinge"](logits)[0].tolist() == pytest.approx(naive)
+    if "doubtful" in names:
+        assert "# +10.9% ± 0.7%" in example
+        assert names["ratios"].mean() == pytest.approx(0.109, abs=0.05)
+        assert "doubtful 0.99" in capsys.readouterr().out
     if "scores" in names:
         assert names["scores"].test_accuracy > 0.9
 

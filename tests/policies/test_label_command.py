@@ -114,6 +114,9 @@ def test_with_few_classes_the_longest_list_holds_all_but_one(table):
     assert "test.csv: the classes of its items are not known, so there is nothing to score on" in str(untold.exception)
     refused = _run(str(table), *columns)
     assert str(refused.exception) == "mine: 1 classes, expected at least 2 to simulate answers from"
+    unnamed = _run(str(table), *columns[:2])
+    assert str(unnamed.exception).endswith("mine: 0 classes, expected at least 2 to simulate answers from: "
+                                           "give the column that has them (--label-column)")  # fmt: skip
 
 
 def test_images_of_a_table_by_any_column_and_of_any_size(tmp_path):

@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -212,8 +213,9 @@ def test_names_that_speak_of_the_texts_make_the_projection_cheaper(tmp_path):
     [
         (("--classes", "7"), "give --classes and --items, or --data"),
         (("--names", "x"), "--names without --data"),
-        (("--data", "DATA"), "0 class names, expected at least 2: give --names"),
+        (("--data", "DATA"), "0 class names, expected at least 2: give --label-column or --names"),
         (("--data", "DATA", "--names", "nowhere"), "nowhere cannot be read"),
+        (("--classes", "7", "--items", "9", "--seconds", "0", "0"), "not 0 for both of the first, got 0.0, 0.0"),
     ],
 )
 def test_a_plan_without_numbers_is_one_line(tmp_path, words, message):
@@ -237,6 +239,12 @@ def test_the_limits_say_where_the_projection_comes_from():
     assert any("projection from BANKING77" in line for line in plan_limits())
     assert any("played on your labelled items" in line for line in plan_limits(own=True))
     assert not any("projection from BANKING77" in line for line in plan_limits(own=True))
+
+
+def test_the_hours_of_a_small_plan_are_not_rounded_to_nothing():
+    for items, hours in (("30", "0.02"), ("30000", "19.8")):  # x (1 + 0.25 x 5.5) s
+        full = _run("--classes", "10", "--items", items).stdout.splitlines()[1]
+        assert re.split(r" {2,}", full)[3] == hours
 
 
 def test_a_plan_says_by_which_items_it_counted_the_classes(tmp_path):

@@ -170,7 +170,8 @@ def _size(stated: int | None, dataset: "Dataset") -> int:
 
     most = dataset.num_classes - 1
     if most < 1:
-        raise InputError(f"{dataset.name}: {most + 1} classes, expected at least 2 to simulate answers from")
+        column = "" if dataset.num_classes else ": give the column that has them (--label-column)"
+        raise InputError(f"{dataset.name}: {most + 1} classes, expected at least 2 to simulate answers from{column}")
     size = min(8, most) if stated is None else stated
     if not 1 <= size <= most:
         raise InputError(f"size: expected 1 to {most} for {most + 1} classes, got {size}")

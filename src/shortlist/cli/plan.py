@@ -83,7 +83,7 @@ def plan(
         return
     lines = []
     for row in rows:
-        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", f"{row.hours:,.1f}", f"{row.answered:.0%}")
+        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", _hours(row.hours), f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", ""), lines)
     typer.echo(
@@ -96,6 +96,11 @@ def plan(
         typer.echo(_about_names(clear))
     for line in plan_limits(own is not None):
         typer.echo(f"- {line}")
+
+
+def _hours(hours: float) -> str:
+    """Small plans are read, too: 0.053 rather than 0.1."""
+    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
@@ -111,7 +116,8 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
         raise InputError(f"{names} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     found = dataset.class_names if given is None else tuple(line.strip() for line in given if line.strip())
     if len(found) < 2:
-        raise InputError(f"{names or data}: {len(found)} class names, expected at least 2: give --names")
+        how = "give --label-column or --names" if names is None else "one per line"
+        raise InputError(f"{names or data}: {len(found)} class names, expected at least 2: {how}")
     for name, count in Counter(found).items():
         if count > 1:
             raise InputError(f"{names}: class {name!r} occurs {count} times")

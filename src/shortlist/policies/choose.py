@@ -180,7 +180,7 @@ def _ranked(
 def _sizes(policy: Policy, mass: FloatArray, m: NDArray[np.int64]) -> NDArray[np.int64]:
     """(B,) how many classes each list has."""
     rule = RULES[policy.kind]
-    sizes = rule.sizes(mass[:, : policy.longest], policy)
+    sizes = np.minimum(rule.sizes(mass[:, : policy.longest], policy), policy.longest)
     if policy.deduce and not rule.uniform:
         sizes = np.minimum(sizes, np.maximum(m - 1, 1))
     sizes = np.maximum(sizes, np.ceil(policy.floor * m - 1e-12).astype(np.int64))

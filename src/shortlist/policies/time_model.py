@@ -44,7 +44,7 @@ class TimeModel:
     def __post_init__(self) -> None:
         if not (min(self.base, self.per_class, self.typing) >= 0 and self.base + self.per_class > 0):
             raise InputError(
-                "time model: expected a base and a time per class of at least 0, and as much to type, "
+                "time model: expected at least 0 s per question, per name and to type, not 0 for both of the first, "
                 f"got {self.base}, {self.per_class} and {self.typing}"
             )
 
