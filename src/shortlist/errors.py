@@ -19,7 +19,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = sorted(known)
     nearest = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f": did you mean {nearest[0]!r}?" if nearest else ""
-    return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})")
+    return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names) or 'none'})")
 
 
 def first_line(error: Exception) -> str:

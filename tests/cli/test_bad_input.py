@@ -34,7 +34,7 @@ def refused(shortlist, tmp_path):
     ("words", "line"),
     [
         (["digits", "--size", "5", "--method", "likelyhood"], "did you mean 'likelihood'"),
-        (["digits", "--size", "5", "--method-option", "frm=1"], "has no such option"),
+        (["digits", "--size", "5", "--method-option", "frm=1"], "unknown option of likelihood 'frm'"),
         (["digits", "--size", "5", "--method-option", "form"], "expected name=value"),
         (["digits", "--size", "5", "--model", "lnet"], "did you mean 'lenet'"),
         (["digit", "--size", "5"], "did you mean 'digits'"),
@@ -45,6 +45,7 @@ def refused(shortlist, tmp_path):
             ["digits", "--size", "5", "--model", "mlp", "--model-option", "hidden=5"],
             "a list of widths such as (512, 256), got 5",
         ),
+        (["digits", "--size", "5", "--method", "sl", "--method-option", "frm=1"], "did you mean 'form'"),
         (["digits", "--size", "5", "--lr", "-1"], "lr: expected"),
         (["digits", "--size", "5", "--lr", "1e30", "--method", "sl", "--epochs", "1"], "try a smaller lr"),
         (["digits", "--size", "5", "--device", "cuda:77"], "cannot be used"),
@@ -205,6 +206,7 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
     of_texts, folder = tmp_path / "texts", image_folder(tmp_path / "images", per_class=1)
     Image.new("RGB", (5, 7)).save(folder / "dot" / "other.png")
     assert shortlist("train", text, "--out", of_texts).code == 0
+    (tmp_path / "taken.csv").mkdir()
     x = np.zeros((3, 1, 9, 9), np.uint8)
     np.savez(tmp_path / "large.npz", x=x, y=[0, 1, 2])
     for words, line in [
@@ -223,6 +225,7 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
         (["predict", out, tmp_path / "none.png"], "no such image"),
         (["predict", out, "digits", "--top-k", "0"], "top-k"),
         (["predict", out, "digits", "--out", tmp_path / "p.xls"], "unknown ending"),
+        (["predict", out, "digits", "--out", tmp_path / "taken.csv"], f"{tmp_path / 'taken.csv'}: Is a directory"),
     ]:
         done = shortlist(*words)
         assert (done.code, done.out) == (2, ""), (words, done)
@@ -233,6 +236,66 @@ def test_wrong_folders_and_files_for_a_model(shortlist, tmp_path):
     assert "not the weights of 'linear'" in shortlist("evaluate", out, "digits").err
     (out / "config.json").write_text(config[:-30])
     assert "config.json is damaged" in shortlist("evaluate", out, "digits").err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a table of texts, and what may be taken for one."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    text_table(folder / "rows.csv", text_rows(12))
+    (folder / "folder.csv").mkdir()
+    (folder / "empty.csv").touch()
+    (folder / "header.csv").write_text("item,text,label\n")
+    (folder / "latin.csv").write_bytes("item,text,label\na,déjà,x\n".encode("latin-1"))
+    (folder / "known.csv").write_text("item,class\nq0,zebra\n")
+    (folder / "names.npz").write_text("item,text\n")
+    np.savez(folder / "few.npz", x=np.ones((3, 2), np.float32), items=["q0", "q1", "q2"])
+    np.savez(folder / "flat.npz", x=np.ones(3), y=[0, 1, 2])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("train rows.csv --text-column body --out o", "rows.csv has no column 'body' (its columns: item, text, label)"),
+        ("train empty.csv --out o", "empty.csv is empty, expected a line of column names"),
+        ("train header.csv --out o", "header.csv holds no items"),
+        ("train folder.csv --out o", "folder.csv holds no images"),
+        ("train latin.csv --out o", "latin.csv is not UTF-8 text"),
+        ("train names.npz --out o", "names.npz cannot be read as an .npz archive of plain arrays: it is none"),
+        ("train flat.npz --out o", "flat.npz: x has shape (3,)"),
+        ("train rows.csv --features few.npz --out o", "few.npz: no features of 9 of the 12 items, first 'q3'"),
+        ("train rows.csv --labels folder.csv --out o", "folder.csv: cannot be read: Is a directory"),
+        ("train rows.csv --labels rows.csv --out o", "rows.csv: no column 'shortlist'"),
+        ("train rows.csv --size 2 --holdout nan --out o", "holdout: expected a number from 0 to below 1, got nan"),
+        ("train rows.csv --augment --out o", "augmentation is for images"),
+        ("train rows.csv --out rows.csv", "rows.csv cannot be made a folder: File exists"),
+        ("train rows.csv --out rows.csv/o", "rows.csv/o cannot be made a folder: Not a directory"),
+        ("demo --out rows.csv", "rows.csv cannot be made a folder: File exists"),
+        ("simulate rows.csv --size 4 --out s.csv", "size: expected 1..3 for the 3 classes of rows, got 4"),
+        ("simulate rows.csv --size 2 --seed -1 --out s.csv", "seed: expected at least 0, got -1"),
+        ("simulate rows.csv --size 2 --out folder.csv", "folder.csv: cannot be written: Is a directory"),
+        ("label rows.csv --known known.csv", "known.csv: row 1: unknown class 'zebra'"),
+        ("label rows.csv --size 3", "size: expected 1 to 2 for 3 classes, got 3"),
+        ("label rows.csv --out rows.csv", "rows.csv cannot be made a folder: File exists"),
+        ("evaluate rows.csv rows.csv", "rows.csv: not a trained model"),
+    ],
+)
+def test_what_is_not_what_it_is_taken_for(shortlist, here, words, line):
+    def found():
+        return {path: path.read_bytes() if path.is_file() else None for path in here.rglob("*")}
+
+    before = found()
+    done = shortlist(*words.split())
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert done.err.startswith(f"shortlist: {line}")
+    assert found() == before
+
+
+def test_no_name_at_all_is_not_this_folder(refused):
+    assert "no data: expected a name or a path, got ''" in refused("")
 
 
 @pytest.mark.slow

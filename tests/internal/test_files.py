@@ -41,6 +41,11 @@ def test_no_folder_is_named_by_the_file_that_was_meant(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         atomic_write(tmp_path / "none" / "a.csv", "")
     assert caught.value.filename == str(tmp_path / "none" / "a.csv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        atomic_write(tmp_path / "folder", "")
+    assert caught.value.filename == str(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

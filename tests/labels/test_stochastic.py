@@ -158,6 +158,7 @@ BAD_ROWS = {
     "float classes": ([[0], [1.0]], [0, 1], "shortlists: expected class indices"),
     "names as classes": ([["a"], ["b"]], [0, 1], "shortlists: expected class indices"),
     "nested lists": ([[0], [[1, 2]]], [0, 1], "row 1: expected a flat list"),
+    "no lists": ([0, 1], [0, 1], "row 0: expected a flat list"),
     "too few answers": ([[0], [1]], [0], "answer: expected 2 of them"),
     "answers in a column": ([[0], [1]], [[0], [1]], "answer: expected 2 of them"),
 }
@@ -180,7 +181,12 @@ def test_the_first_bad_row_is_named(lists, reason):
 
 
 def test_bad_masks_are_refused():
-    for shown, message in [([1, 0], r"\(N, K\) mask"), ([[2, 0]], "booleans"), ([[0.5, 1]], "booleans")]:
+    for shown, message in [
+        ([1, 0], r"\(N, K\) mask"),
+        ([[2, 0]], "booleans"),
+        ([[0.5, 1]], "booleans"),
+        ([[1], [1, 0]], "lengths"),
+    ]:
         with pytest.raises(InputError, match=message):
             StochasticLabels(shown, [0])
     with pytest.raises(InputError, match="row 0: an empty shortlist"):
@@ -193,7 +199,10 @@ def test_bad_masks_are_refused():
         ({"class_names": ["a", "b"]}, "class_names: expected 3 names, got 2"),
         ({"class_names": ["a", "b", "a"]}, "a name occurs twice"),
         ({"class_names": ["a", "b", ""]}, "a name is empty"),
+        ({"class_names": "abc"}, "class_names: expected a list of names, got the text 'abc'"),
         ({"items": ["x", "y"]}, r"items: expected 1 identifiers, got shape \(2,\)"),
+        ({"items": [None]}, "items: row 0 has no identifier"),
+        ({"items": [float("nan")]}, "items: row 0 has no identifier"),
     ],
 )
 def test_bad_names_and_items_are_refused(options, message):

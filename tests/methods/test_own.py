@@ -73,5 +73,5 @@ def test_what_is_wrong_is_one_clear_line(module, name, complaint):
 
 
 def test_its_options_are_checked(module):
-    with pytest.raises(InputError, match=r"has no such option: .*\(its options: scale\)"):
+    with pytest.raises(InputError, match=r"'scal': did you mean 'scale'\? \(known: scale\)"):
         methods.get(f"{module}:Outside", scal=2.0)

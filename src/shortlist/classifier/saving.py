@@ -18,6 +18,7 @@ from shortlist import models
 from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.internal.files import make_folder
 from shortlist.training import Normalise
 
 FILE = "classifier.safetensors"
@@ -31,10 +32,7 @@ T = TypeVar("T")
 def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
     """Write a fitted classifier into `folder`, which is made if need be."""
     directory = Path(folder)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be made a folder: {error.strerror}") from error
+    make_folder(directory)
     tensors = {f"network.{name}": tensor for name, tensor in classifier.network_.state_dict().items()}
     tensors |= {f"optimiser.{name}": tensor for name, tensor in classifier._optimiser.items()}
     content = {

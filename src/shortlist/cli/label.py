@@ -102,6 +102,7 @@ def label(
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.internal.cluster import cluster
+    from shortlist.internal.files import make_folder
     from shortlist.policies import (
         Expert,
         LoopSettings,
@@ -141,7 +142,8 @@ def label(
     )
     settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
     mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
-    folder = _folder(out)
+    if out is not None:
+        make_folder(out)
     with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
         items = loop_data(dataset, features=features, ray=ray)
         classes = items.class_names
@@ -157,11 +159,11 @@ def label(
         runs = len(wanted.runs(items))
         try:
             with progress(runs, "labelling") as bar:
-                curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), folder, jobs, ray)
+                curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), out, jobs, ray)
         except KeyboardInterrupt:
-            note("interrupted" if folder is None else f"interrupted: the same command goes on from {folder}")
+            note("interrupted" if out is None else f"interrupted: the same command goes on from {out}")
             raise
-    _finish(wanted.report(items, curves), curves, folder, as_json)
+    _finish(wanted.report(items, curves), curves, out, as_json)
 
 
 def _size(stated: int | None, dataset: "Dataset") -> int:
@@ -214,17 +216,6 @@ def _finish(result: dict[str, Any], curves: list[Any], folder: Path | None, as_j
         print_json(result)
     else:
         _print(result)
-
-
-def _folder(out: Path | None) -> Path | None:
-    from shortlist.errors import InputError
-
-    if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{out} cannot be made a folder: {error.strerror or error}") from error
-    return out
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.formats.npz import read_arrays
 from shortlist.errors import InputError
 
 Matrix = NDArray[np.float32]
@@ -65,17 +65,7 @@ def _joined(path: Path, part: Part, items: Sequence[str]) -> Matrix:
 
 
 def _read_npz(path: Path) -> tuple[Part, Part | None]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile) or "x" not in archive.files:
-                raise InputError(f"{path}: expected an .npz archive with an array x of items by features")
-            found: dict[str, NDArray[Any]] = {
-                name: archive[name] for name in ("x", "items", "x_test", "items_test") if name in archive.files
-            }
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from error
+    found = read_arrays(path, ("x", "items", "x_test", "items_test"))
     parts = []
     for of in ("", "_test"):
         if f"x{of}" in found:

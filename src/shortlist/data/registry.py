@@ -86,6 +86,8 @@ def load(
         if given:
             raise InputError(f"{', '.join(given)} can be stated only for your own data, {data!r} is a known dataset")
         return _SOURCES[data].read()
+    if data == "":  # a path would be this folder
+        raise InputError("no data: expected a name or a path, got ''")
     path = Path(data)
     if not os.path.lexists(path):
         if isinstance(data, str) and not path.suffix and os.sep not in data:

@@ -17,7 +17,7 @@ from shortlist.demo.page import render_page
 from shortlist.demo.pictures import accuracy_by_epoch, accuracy_by_reads
 from shortlist.demo.rows import BATCH_SIZE, EPOCHS, HIDDEN, SEEDS, SIZES, DemoRow, demo_rows
 from shortlist.demo.table import result_table
-from shortlist.internal.files import atomic_write
+from shortlist.internal.files import atomic_write, make_folder
 from shortlist.internal.provenance import provenance
 
 
@@ -48,7 +48,7 @@ def run_demo(
     After every epoch `on_epoch` is told which run it was of, and how many epochs there are in all.
     """
     began = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     total = len(demo_rows(sizes)) * len(seeds) * epochs
 
     def told(row: DemoRow, seed: int) -> None:

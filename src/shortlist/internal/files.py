@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from shortlist.errors import InputError
+
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -21,10 +23,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         # not tempfile, whose files are private: a result should have the mode any other new file would have
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except OSError as error:
-        error.filename = str(path)  # the temporary name would tell nobody anything
-        raise
-    try:
         yield temporary
         with temporary.open("rb+") as written:
             os.fsync(written.fileno())
@@ -32,9 +30,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)
         sync_directory(target.parent)
-    except BaseException:
-        with suppress(FileNotFoundError):
+    except BaseException as error:
+        with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            error.filename = str(path)  # the temporary name would tell nobody anything
         raise
 
 
@@ -42,6 +42,14 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write `content` (text as UTF-8) to `path` atomically."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be made a folder: {error.strerror or error}") from error
 
 
 def allow_long_fields() -> None:

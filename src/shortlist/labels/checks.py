@@ -124,6 +124,8 @@ def checked_names(class_names: Sequence[str] | None, num_classes: int) -> tuple[
     """K different names, none of them empty."""
     if class_names is None:
         return None
+    if isinstance(class_names, str):
+        raise InputError(f"class_names: expected a list of names, got the text {class_names!r}")
     names = tuple(str(name) for name in class_names)
     if len(names) != num_classes:
         raise InputError(f"class_names: expected {num_classes} names, got {len(names)}")
@@ -141,7 +143,16 @@ def checked_items(items: ArrayLike | None, count: int) -> NDArray[np.object_] | 
     identifiers = np.asarray(items, dtype=object)
     if identifiers.shape != (count,):
         raise InputError(f"items: expected {count} identifiers, got shape {identifiers.shape}")
-    return np.array([str(item) for item in identifiers.tolist()], dtype=object)
+    named = identifiers.tolist()
+    missing = next((row for row, item in enumerate(named) if item is None or _is_nan(item)), None)
+    if missing is not None:
+        raise InputError(f"items: row {missing} has no identifier")
+    return np.array([str(item) for item in named], dtype=object)
+
+
+def _is_nan(value: Any) -> bool:
+    """What a table library puts where nothing is."""
+    return isinstance(value, float) and value != value
 
 
 def checked_inclusion(inclusion: ArrayLike | None, offsets: IntArray) -> NDArray[np.float64] | None:

@@ -75,7 +75,10 @@ class StochasticLabels:
         class_names: Sequence[str] | None = None,
         items: ArrayLike | None = None,
     ) -> None:
-        mask = np.asarray(shown)
+        try:
+            mask = np.asarray(shown)
+        except ValueError:
+            raise InputError("shown: expected an (N, K) mask, got rows of different lengths (from_lists?)") from None
         if mask.ndim != 2:
             raise InputError(f"shown: expected an (N, K) mask, got shape {mask.shape}")
         if mask.dtype != np.bool_:
@@ -112,7 +115,7 @@ class StochasticLabels:
             flat: NDArray[Any] = shortlists.flatten()  # a copy: the labels are not the caller's to change
             sizes = np.full(len(shortlists), shortlists.shape[1])
         else:
-            rows = [np.asarray(list(row)) for row in shortlists]
+            rows = [np.asarray(list(row) if isinstance(row, Iterable) else row) for row in shortlists]
             for i, row in enumerate(rows):
                 if row.ndim != 1:
                     raise InputError(f"row {i}: expected a flat list of classes, got shape {row.shape}")

@@ -82,15 +82,16 @@ def get(name: str, **options: Any) -> Method:
     SL(form='paper', loss='ovr_square', normalisation='sum')
     """
     found = find(name)
-    for option in getattr(found, "__dataclass_fields__", {}).values():
-        if option.name in options:
-            _check_kind(f"{option.name} of {name}", option.type, options[option.name])
+    known = getattr(found, "__dataclass_fields__", {})
+    for option, value in options.items():
+        if option in known:
+            _check_kind(f"{option} of {name}", known[option].type, value)
     try:
         return found(**options)
     except TypeError as error:
-        known = getattr(found, "__dataclass_fields__", {})
-        what = "has no such option" if set(options) - set(known) else "cannot take these options"
-        raise InputError(f"method {name!r} {what}: {error} (its options: {', '.join(known) or 'none'})") from error
+        if unknown := [option for option in options if option not in known]:
+            raise unknown_name(f"option of {name}", unknown[0], known) from error
+        raise InputError(f"method {name!r} cannot take these options: {error}") from error
 
 
 def _check_kind(what: str, kind: object, value: object) -> None:

@@ -26,11 +26,11 @@ def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | 
     float32; or N texts. `y` counts `class_names` from 0, or holds the names themselves; -1 or "" is an item whose
     class is not known. A second file, `test`, may hold the test items as its own x and y.
     """
-    arrays = _read(path)
+    arrays = read_arrays(path, _KNOWN)
     if test is not None:
         if "x_test" in arrays:
             raise InputError(f"{path} has x_test already, and the test data {test} is stated too")
-        arrays |= {f"{name}_test": value for name, value in _read(test).items() if name in ("x", "y", "items")}
+        arrays |= {f"{name}_test": value for name, value in read_arrays(test, ("x", "y", "items")).items()}
     names = class_names
     if names is None and "class_names" in arrays:
         names = [str(name) for name in arrays["class_names"].tolist()]
@@ -47,17 +47,17 @@ def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | 
     return assemble(path.stem, kind, train, held, names)
 
 
-def _read(path: Path) -> Arrays:
+def read_arrays(path: Path, wanted: Sequence[str]) -> Arrays:
+    """Those of the arrays wanted that an archive holds; x must be there."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} is a single array, expected an .npz archive with x and y")
-            arrays = {name: archive[name] for name in archive.files if name in _KNOWN}
-            found = archive.files
-    except InputError:
-        raise
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise zipfile.BadZipFile("it is none, or is damaged")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                found, arrays = archive.files, {name: archive[name] for name in wanted if name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {reason}") from error
     if "x" not in arrays:
         raise InputError(f"{path} has no array x (it holds: {', '.join(found) or 'nothing'})")

@@ -14,7 +14,7 @@ import numpy as np
 from shortlist.data import Dataset, Features
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint
-from shortlist.internal.files import atomic_write
+from shortlist.internal.files import atomic_write, make_folder
 from shortlist.training.answers import Answers, check_classes, collected, simulated
 from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes
@@ -273,7 +273,7 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         checkpoint.unlink()
     elif (job.out / WEIGHTS).exists() and not (job.resume or job.overwrite):
         raise InputError(f"{job.out} holds a finished model: state another folder, or --overwrite to replace it")
-    job.out.mkdir(parents=True, exist_ok=True)
+    make_folder(job.out)
     try:
         atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
         (job.out / ".writable").unlink()
