@@ -40,6 +40,12 @@ def test_unknown_methods_suggest_the_nearest():
         methods.get("likelyhood")
 
 
+@pytest.mark.parametrize("given", [methods.find("cc"), methods.get("cc")])
+def test_a_class_is_known_by_its_name(given):
+    with pytest.raises(InputError, match=r"expected its name, which methods\.register gives it, or 'module:Class'"):
+        methods.get(given)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

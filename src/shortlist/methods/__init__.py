@@ -72,6 +72,8 @@ def find(name: str) -> type[Method]:
         return METHODS[name]
     if isinstance(name, str) and ":" in name:
         return own_method(name)
+    if isinstance(name, type | Method):
+        raise InputError(f"method {name!r}: expected its name, which methods.register gives it, or 'module:Class'")
     raise unknown_name("method", name, METHODS)
 
 

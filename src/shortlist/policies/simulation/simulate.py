@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,22 @@ class Curve:
         return records
 
 
+How = ParamSpec("How")
+Play = Callable[Concatenate[LoopData, How], Curve]
+
+
+def _on_few_threads(run: Play[How]) -> Play[How]:
+    """Multiply with no more threads than the data is worth."""
+
+    @wraps(run)
+    def limited(data: LoopData, /, *args: How.args, **kwargs: How.kwargs) -> Curve:
+        with few_threads(work(data)):
+            return run(data, *args, **kwargs)
+
+    return limited
+
+
+@_on_few_threads
 def run_loop(
     data: LoopData,
     settings: LoopSettings,
@@ -114,52 +131,27 @@ def run_loop(
         score: so many items are asked about and not learned from: they score the model.
         pinned: a class that is on every list, until it was refused.
     """
-    with few_threads(work(data)):
-        people = mistakes or Mistakes()
-        return _run_loop(data, settings, way, seed, budget, people, gold, start or Start(), typed, tick, score, pinned)
-
-
-def _run_loop(
-    data: LoopData,
-    settings: LoopSettings,
-    way: str,
-    seed: int,
-    budget: int | None,
-    makes: Mistakes,
-    gold: int,
-    start: Start,
-    typed: float,
-    tick: Tick | None,
-    score: int,
-    pinned: int | None,
-) -> Curve:
+    most, makes, begun = np.inf if budget is None else budget, mistakes or Mistakes(), start or Start()
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    spent_reads, spent_seconds, asked_gold = 0, 0.0, 0
-    loop = Loop(data.x, data.num_classes, settings, seed, start.experts, draw_sample(data, start, score, seed))
-    if start.known is not None:
-        loop.know(*start.known)
+    loop = Loop(data.x, data.num_classes, settings, seed, begun.experts, draw_sample(data, begun, score, seed))
+    if begun.known is not None:
+        loop.know(*begun.known)
+    measured = _Gold(gold)
     points: list[Point] = []
     scores: list[Score | None] = []
     a_point: list[float | None] = []
     while True:
         rows, lists, sizes = _ask(loop, pinned)
-        left = np.inf if budget is None else budget - spent_reads - loop.state.reads
-        keep = np.cumsum(sizes) <= left
+        keep = np.cumsum(sizes) <= most - measured.reads - loop.state.reads
         rows, lists, sizes = rows[keep], lists[keep], sizes[keep]
         if not len(rows):
             break
         answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
         wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
         loop.record(rows, lists, sizes, answer, wrote)
-        due = min(gold, loop.state.questions // GOLD_EVERY) - asked_gold
-        if due > 0 and spent_reads + loop.state.reads + due * GOLD_SIZE <= (np.inf if budget is None else budget):
-            log = ask_gold(data, makes, due, rng)
-            loop.record_gold(log, data.y[log.items])
-            asked_gold += due
-            spent_reads += int(log.sizes.sum())
-            spent_seconds += float(settings.time.seconds(looked_at(log.lists, log.sizes, log.answer)).sum())
+        measured.ask(loop, data, makes, most, rng)
         loop.retrain()
-        points.append(point_of(loop, data, spent_reads, spent_seconds))
+        points.append(point_of(loop, data, measured.reads, measured.seconds))
         if score:
             scores.append(loop.score())
             a_point.append(loop.questions_for(1))
@@ -199,6 +191,27 @@ def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[
     return drawn
 
 
+@dataclass
+class _Gold:
+    """Questions on items of known class that are asked in between, and what they have cost."""
+
+    wanted: int
+    asked: int = 0
+    reads: int = 0
+    seconds: float = 0.0
+
+    def ask(self, loop: Loop, data: LoopData, makes: Mistakes, most: float, rng: np.random.Generator) -> None:
+        """Ask those that are due, unless that would take more than `most` reads in all."""
+        due = min(self.wanted, loop.state.questions // GOLD_EVERY) - self.asked
+        if due <= 0 or self.reads + loop.state.reads + due * GOLD_SIZE > most:
+            return
+        log = ask_gold(data, makes, due, rng)
+        loop.record_gold(log, data.y[log.items])
+        self.asked += due
+        self.reads += int(log.sizes.sum())
+        self.seconds += float(loop.settings.time.seconds(looked_at(log.lists, log.sizes, log.answer)).sum())
+
+
 def ask_gold(data: LoopData, makes: Mistakes, count: int, rng: np.random.Generator) -> Log:
     """Answers on items of known class, half of the lists with the right class and half without it."""
     rows = rng.integers(0, len(data.y), count)
@@ -222,6 +235,7 @@ def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> Loop
     )
 
 
+@_on_few_threads
 def full_labels(
     data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = (), tick: Tick | None = None
 ) -> Curve:
@@ -233,9 +247,7 @@ def full_labels(
     points = []
     for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
         rows = order[: max(1, round(share * len(order)))]
-        with few_threads(work(data)):
-            model = train_full(data, settings, rows)
-            accuracy = _accuracy(model, data)
+        accuracy = _accuracy(train_full(data, settings, rows), data)
         looked = float(settings.time.seconds(data.y[rows] + 1).sum())
         reads = len(rows) * data.num_classes
         points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
