@@ -54,19 +54,22 @@ class Parts:
         return run
 
 
+WATCHED: list[tuple[Any, str, str]] = [
+    (simulate, "fit", "fits of full labels"),
+    (loop, "fit", "fits in the loops"),
+    (loop, "representatives", "typical items"),
+    (loop.Loop, "ask", "choosing items and lists"),
+    (loop.Loop, "record", "taking answers in"),
+    (loop.Loop, "retrain", "calibration"),
+    (simulate, "point_of", "scoring"),
+    (simulate, "_accuracy", "scoring"),
+]
+"""Where, which function, and the part of the loop that it stands for."""
+
+
 def watch(parts: Parts) -> None:
     """Have the parts of the loop counted."""
-    watched: list[tuple[Any, str, str]] = [
-        (simulate, "fit", "fits of full labels"),
-        (loop, "fit", "fits in the loops"),
-        (loop, "representatives", "typical items"),
-        (loop.Loop, "ask", "choosing items and lists"),
-        (loop.Loop, "record", "taking answers in"),
-        (loop.Loop, "retrain", "calibration"),
-        (simulate, "point_of", "scoring"),
-        (simulate, "_accuracy", "scoring"),
-    ]
-    for place, name, part in watched:
+    for place, name, part in WATCHED:
         setattr(place, name, parts.timed(part, getattr(place, name)))
 
 

@@ -193,12 +193,21 @@ def test_a_long_run_says_how_far_it_is_where_there_is_no_terminal(table, monkeyp
     assert len(lines) / 6 < len(slower) <= len(lines) / 5
 
 
-def test_the_tables_of_the_page_are_those_of_the_results():
-    spec = importlib.util.spec_from_file_location("label_economy", ROOT / "benchmarks" / "label_economy.py")
+def _benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
+    return benchmark
+
+
+def test_what_the_benchmark_of_the_speed_watches_is_there():
+    assert [name for place, name, _ in _benchmark("label_speed").WATCHED if not hasattr(place, name)] == []
+
+
+def test_the_tables_of_the_page_are_those_of_the_results():
+    benchmark = _benchmark("label_economy")
     page = DOCS.read_text()
     for name in ("banking77", "letter", "digits"):
         result = json.loads((ROOT / "results" / f"label_economy_{name}.json").read_text())
