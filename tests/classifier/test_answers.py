@@ -113,6 +113,7 @@ REFUSED = {
     "text for numbers": (TEXT, MASK, range(3), "y holds text .* but the classes are numbers"),
     "text and numbers": (["ant", 3, NONE, NONE], MASK, NAMES, "mixes text and numbers"),
     "a missing answer": (["ant", None, "bee", "cat"], None, None, "missing .* written NONE"),
+    "a missing answer of pandas": (["ant", pd.NA, "bee", "cat"], None, None, "missing .* written NONE"),
     "a class twice": (INDEX, MASK, [0, 1, 1], "each once"),
     "a mask of numbers": (INDEX, MASK.astype(int), None, "0 and 1 may be a mask or classes"),
     "no shortlists at all": (INDEX, [1, 2, 3, 4], None, "row 0 is 1, expected a list of classes"),

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import shortlist
@@ -203,6 +204,7 @@ def test_bad_masks_are_refused():
         ({"items": ["x", "y"]}, r"items: expected 1 identifiers, got shape \(2,\)"),
         ({"items": [None]}, "items: row 0 has no identifier"),
         ({"items": [float("nan")]}, "items: row 0 has no identifier"),
+        ({"items": [pd.NA]}, "items: row 0 has no identifier"),
     ],
 )
 def test_bad_names_and_items_are_refused(options, message):

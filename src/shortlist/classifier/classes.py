@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from shortlist.errors import InputError
+from shortlist.internal.arguments import is_missing
 from shortlist.labels import NONE, StochasticLabels
 
 Classes = NDArray[Any]
@@ -116,7 +117,7 @@ def _plain(where: str, values: NDArray[Any]) -> Classes:
     """Values without NONE as an array of text, whole numbers or booleans."""
     if values.dtype.kind == "O":
         listed = values.tolist()
-        missing = [i for i, value in enumerate(listed) if value is None or value != value]
+        missing = [i for i, value in enumerate(listed) if is_missing(value)]
         if missing:
             raise InputError(
                 f"{where}: a value is missing ({listed[missing[0]]!r}); the answer None is written NONE (-1)"

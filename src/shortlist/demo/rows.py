@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from shortlist.methods import Protocol
+from shortlist.methods import PROTOCOLS, Protocol
 
 SIZES = (3, 5)
 SEEDS = (0, 1, 2)
@@ -58,7 +58,7 @@ def demo_rows(sizes: tuple[int, ...] = SIZES) -> list[DemoRow]:
     found = [DemoRow("ol", kind="all items")]
     for size in sizes:
         found += [DemoRow("ol", size, kind="same reads"), DemoRow("sl", size), DemoRow("likelihood", size)]
-        found += [DemoRow(rival, size, protocol) for rival in RIVALS for protocol in ("paper", "fair")]
+        found += [DemoRow(rival, size, protocol) for rival in RIVALS for protocol in PROTOCOLS]
     return found
 
 

@@ -27,6 +27,14 @@ def number(name: str, value: Any) -> float:
         raise InputError(f"{name}: expected a number, got {value!r}") from None
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it stands for nothing: None, NaN, or the NA of pandas, which will not say whether it equals itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
 def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> NDArray[np.int64]:
     """`values` as int64, refusing what is no integer or not in bounds (the upper one exclusive)."""
     array: NDArray[Any] = np.asarray(values)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
-from shortlist.internal.arguments import whole
+from shortlist.internal.arguments import is_missing, whole
 
 NONE: Final = -1
 """The answer "None of these": the true class was not on the shortlist."""
@@ -144,15 +144,10 @@ def checked_items(items: ArrayLike | None, count: int) -> NDArray[np.object_] | 
     if identifiers.shape != (count,):
         raise InputError(f"items: expected {count} identifiers, got shape {identifiers.shape}")
     named = identifiers.tolist()
-    missing = next((row for row, item in enumerate(named) if item is None or _is_nan(item)), None)
+    missing = next((row for row, item in enumerate(named) if is_missing(item)), None)
     if missing is not None:
         raise InputError(f"items: row {missing} has no identifier")
     return np.array([str(item) for item in named], dtype=object)
-
-
-def _is_nan(value: Any) -> bool:
-    """What a table library puts where nothing is."""
-    return isinstance(value, float) and value != value
 
 
 def checked_inclusion(inclusion: ArrayLike | None, offsets: IntArray) -> NDArray[np.float64] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from shortlist.errors import InputError, unknown_name
-from shortlist.methods import Protocol
+from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.recipes import Recipe, Recipes
@@ -98,7 +98,7 @@ class Wanted:
     methods: tuple[str, ...] | None = None
     sizes: tuple[int, ...] | None = None
     classes: tuple[str, ...] | None = None
-    protocols: tuple[Protocol, ...] = ("paper", "fair")
+    protocols: tuple[Protocol, ...] = PROTOCOLS
     trials: int = TRIALS
     epochs: int | None = None
     """Instead of the paper's number."""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from shortlist import methods
 from shortlist.errors import InputError, unknown_name
-from shortlist.methods import METHODS, Method, Protocol
+from shortlist.methods import METHODS, PROTOCOLS, Method, Protocol
 from shortlist.training import RunConfig
 
 EXTRAS = ("aug", "strong", "ema", "keep", "mix")
@@ -158,7 +158,7 @@ def stated_options(method: str, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 def checked_protocols(text: str) -> tuple[Protocol, ...]:
     """`both`, `paper` or `fair`."""
-    known: dict[str, tuple[Protocol, ...]] = {"both": ("paper", "fair"), "paper": ("paper",), "fair": ("fair",)}
+    known: dict[str, tuple[Protocol, ...]] = {"both": PROTOCOLS, "paper": ("paper",), "fair": ("fair",)}
     if text not in known:
         raise InputError(f"protocol: expected both, paper or fair, got {text!r}")
     return known[text]

@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
-from shortlist.methods import Protocol
+from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
-from shortlist.study.report.tables import PROTOCOLS, added
+from shortlist.study.report.tables import added
 
 
 def figure2(dataset: str, results: Results) -> str | None:

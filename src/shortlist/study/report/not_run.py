@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shortlist.methods import PROTOCOLS
 from shortlist.study.plan import paper
 from shortlist.study.plan.grid import TRIALS, Cell, plan_run
 from shortlist.study.plan.recipes import Recipes
-from shortlist.study.report.tables import PROTOCOLS, USUAL, Table
+from shortlist.study.report.tables import USUAL, Table
 from shortlist.study.run.batches import Pace, groups
 from shortlist.study.run.driver import BATCH_MINUTES
 

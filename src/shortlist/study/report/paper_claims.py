@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shortlist.methods import Protocol
+from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
@@ -10,7 +10,6 @@ from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.claims import Check
 from shortlist.study.report.epochs import PLACES, place_name
 from shortlist.study.report.results import CellResult, Paired, Results, pooled
-from shortlist.study.report.tables import PROTOCOLS
 
 DATASETS = ("mnist", "fashion", "cifar10")
 FED: dict[Protocol, str] = {"paper": "None answers only, as in the paper", "fair": "every answer"}

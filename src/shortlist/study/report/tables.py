@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shortlist.errors import InputError
-from shortlist.methods import Protocol
+from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import IMPROVED, SIZES, TRIALS, Cell
@@ -12,7 +12,6 @@ from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Paired, Results
 
-PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
 """The variants that the study has to run; the others are additions."""
 
