@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.formats.npz import read_arrays
+from shortlist.data.formats.table import read_parquet
 from shortlist.errors import InputError
 
 Matrix = NDArray[np.float32]
@@ -78,13 +79,7 @@ def _read_npz(path: Path) -> tuple[Part, Part | None]:
 
 
 def _read_parquet(path: Path) -> Part:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not a Parquet file, or is damaged: {str(error).splitlines()[0]}") from error
+    table = read_parquet(path)
     named = table.column("item").to_pylist() if "item" in table.column_names else range(table.num_rows)
     names = [str(name) for name in named]
     columns = [name for name in table.column_names if name != "item"]

@@ -100,7 +100,8 @@ def read_table(path: Path) -> Table:
             return _read_json(path)
         if suffix == ".xlsx":
             return read_excel(path)
-        return _read_parquet(path)
+        table = read_parquet(path)
+        return {name: table.column(name).to_pylist() for name in table.column_names}
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 text: {error.reason} at byte {error.start} (in Excel: save it as CSV UTF-8)"
@@ -154,6 +155,8 @@ def _read_jsonl(path: Path) -> Table:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
                 raise InputError(f"{path}, line {number} is not JSON: {error.msg}") from error
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists in lists
+                raise InputError(f"{path}, line {number} cannot be read: {error}") from error
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number} must be a JSON object, got {type(row).__name__}")
             rows.append(row)
@@ -165,11 +168,14 @@ def _read_jsonl(path: Path) -> Table:
 
 def _read_json(path: Path) -> Table:
     """An array of objects."""
+    text = path.read_text(encoding="utf-8-sig")
     try:
-        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+        rows = json.loads(text)
     except json.JSONDecodeError as error:
         hint = ", an object on each line belongs into a .jsonl file" if error.msg == "Extra data" else ""
         raise InputError(f"{path}, line {error.lineno} is not JSON: {error.msg}{hint}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists in lists
+        raise InputError(f"{path} cannot be read: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path}: expected a JSON array of objects, one per item")
     if not rows:
@@ -178,16 +184,16 @@ def _read_json(path: Path) -> Table:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> Any:
+    """A table of Arrow."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(path)
+        return pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} is not a Parquet file, or is damaged: {reason}") from error
-    return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
 def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]:
