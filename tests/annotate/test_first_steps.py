@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from shortlist.annotate.first_steps import look_at, make_project
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.setup import export_file
 from shortlist.annotate.web.api.begin_models import Wishes
 from shortlist.annotate.web.begin import Beginning
 from shortlist.data import read_table
@@ -84,6 +85,29 @@ def test_the_project_asks_about_what_has_no_class(tmp_path):
     with pytest.raises(InputError, match="no column 'nope'"):
         make_project(tmp_path, path, Wishes(title="b", text_column="nope"))
     assert not (tmp_path / "b").exists()
+
+
+def test_rows_keep_the_names_of_the_file(tmp_path):
+    """As a spreadsheet saves it: semicolons, line breaks and quotes in the cells, a column of ids."""
+    path = tmp_path / "items.csv"
+    lines = [
+        f'T-{i};2026-0{i % 9 + 1}-01;"I, ""{i}"";\nlost a card";{["lost", "found", ""][min(i, 2)]}' for i in range(12)
+    ]
+    path.write_text("\r\n".join(["id;received;message;intent", *lines]), encoding="utf-8-sig", newline="")
+    assert look_at(path, Wishes()).item_column == "id"
+    assert look_at(path, Wishes(item_column="")).item_column == ""
+    for column in ("received", "intent"):
+        with pytest.raises(InputError, match=f"column '{column}' cannot name the rows"):
+            look_at(path, Wishes(item_column=column))
+    folder = make_project(tmp_path, path, Wishes(title="a", classes=("lost", "found")))
+    with Project.open(folder) as project:
+        assert project.status()["progress"]["total"] == 10
+        export_file(project, tmp_path / "labels.csv", "labels")
+    assert [row["item"] for row in csv.DictReader((tmp_path / "labels.csv").open())] == ["T-0", "T-1"]
+    by_number = make_project(tmp_path, path, Wishes(title="b", item_column="", classes=("lost", "found")))
+    with Project.open(by_number) as project:
+        export_file(project, tmp_path / "labels.csv", "labels")
+    assert [row["item"] for row in csv.DictReader((tmp_path / "labels.csv").open())] == ["0", "1"]
 
 
 @pytest.mark.parametrize("title", ["Everything", ""])

@@ -27,7 +27,9 @@ def test_known_classes_are_matched_by_name(tmp_path):
         ("item,class\na,cat\na,dog\n", "row 2: item 'a' has another class further up"),
         ("name,class\na,cat\n", r"has no column 'item' \(its columns: name, class\), by which its rows are matched"),
         ("item,class\na,\n", "no row has a class"),
-        ("item,kind\na,cat\n", r"has no column 'class' or 'label' \(its columns: item, kind\)"),
+        ("item,kind\na,cat\nb,cow\n", r"nor another of nothing but classes \(its columns: item, kind\)"),
+        ("item,kind\na,\n", "has no column 'class' or 'label'"),
+        ("item,kind,sort\na,cat,dog\n", r"several columns of classes \(kind, sort\): call one of them 'class'"),
         ("item,class\nx,cat\n", "none of its items is in the data, whose first is 'a'"),
     ],
 )
@@ -54,6 +56,13 @@ def test_the_column_that_names_items_may_be_stated(tmp_path):
         read_known(path, ITEMS, CLASSES, "code")
     path.write_text("item,label\nb,dog\n")
     assert read_known(path, ITEMS, CLASSES, "id")[0].tolist() == [1], "our own name is good as well"
+
+
+def test_classes_may_be_in_any_column_that_holds_nothing_else(tmp_path):
+    path = tmp_path / "known.csv"
+    path.write_text("item;note;intent\na;cat;\nb;new;dog\nc;;\n")
+    rows, classes = read_known(path, ITEMS, CLASSES)
+    assert (rows.tolist(), classes.tolist()) == ([1], [1])
 
 
 def test_the_table_of_the_items_itself_needs_no_names(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.annotate.class_column import class_column
+from shortlist.annotate.columns import class_column, item_column, names_rows
 from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.classes import alike
 from shortlist.annotate.project.people import People
@@ -41,11 +41,14 @@ def look_at(path: Path, wishes: Wishes) -> FirstLook:
     table = {name: ["" if value is None else str(value) for value in rows] for name, rows in read_table(path).items()}
     if not table or not next(iter(table.values())):
         raise InputError("the file has no rows")
-    for name in filter(None, (wishes.text_column, wishes.label_column)):
+    for name in filter(None, (wishes.text_column, wishes.label_column, wishes.item_column)):
         if name not in table:
             raise InputError(f"the file has no column {name!r} (its columns: {', '.join(table)})")
     text = wishes.text_column or _text_column(table)
     label = class_column(table, text) if wishes.label_column is None else wishes.label_column
+    item = wishes.item_column or (item_column(table, text) if wishes.item_column is None or "item" in table else "")
+    if item not in ("", "item") and not names_rows(table[item]):
+        raise InputError(f"the column {item!r} cannot name the rows: it is empty in some, or the same in several")
     labels = [value.strip() for value in table[label]] if label else [""] * len(table[text])
     classes = _classes(wishes, labels)
     return FirstLook(
@@ -54,6 +57,7 @@ def look_at(path: Path, wishes: Wishes) -> FirstLook:
         columns=list(table),
         text_column=text,
         label_column=label,
+        item_column=item,
         classes=classes,
         alike=alike(classes),
         labelled=len(labels) - _unknown(labels, classes),
@@ -81,6 +85,7 @@ def _look_at_folder(folder: Path, wishes: Wishes) -> FirstLook:
         columns=[FOLDER] if several else [],
         text_column="",
         label_column=label,
+        item_column="",
         classes=classes,
         alike=alike(classes),
         labelled=len(labels) - left,
@@ -149,7 +154,8 @@ def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
     classes = path.with_name("classes.txt")
     classes.write_text("\n".join(look.classes) + "\n", encoding="utf-8")
     known = _write_known(path, look) if look.labelled else None
-    additions = Additions(items=path, classes=classes, known=known, text_column=look.text_column or None)
+    text, item = look.text_column or None, look.item_column or None
+    additions = Additions(items=path, classes=classes, known=known, text_column=text, item_column=item)
     learns = look.kind in ("text", "image")  # not from sounds, nor from both
     size = min(wishes.size, len(look.classes))
     init_project(folder, additions, title=title, size=size, policy=POLICY if learns else None)
@@ -163,7 +169,7 @@ def _write_known(path: Path, look: FirstLook) -> Path:
     else:
         table = read_table(path)
         labels = tuple("" if value is None else str(value).strip() for value in table[look.label_column])
-        names = tuple(item_names(table, path, None) or map(str, range(len(labels))))
+        names = tuple(item_names(table, path, look.item_column or None) or map(str, range(len(labels))))
     rows = [{"item": name, "class": label} for name, label in zip(names, labels, strict=True) if label in look.classes]
     known = path.with_name("known.jsonl")
     known.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -37,8 +37,8 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
     unknown = [item for item in labels.item_ids.tolist() if item not in position]
     if unknown:
         raise InputError(
-            f"{len(unknown)} of {len(labels)} labels are for items the data does not have, first {unknown[0]!r}: "
-            "are these the labels of another dataset?"
+            f"{len(unknown)} of {len(labels)} labels are for items the data does not have, first {unknown[0]!r} "
+            f"(the data's first is {next(iter(position), None)!r}): another dataset's labels, or another --item-column?"
         )
     rows = np.array([position[item] for item in labels.item_ids.tolist()], np.int64)
     order = np.argsort(rows, kind="stable")

@@ -1,8 +1,9 @@
 """What one has before anybody answers: labels from a file, matched to items and classes by name."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +28,14 @@ def read_known(
     the latter it is said how many.
 
     Args:
-        path: a table with the columns `item` and `class` (or `label`).
+        path: a table with the columns `item` and `class` (or `label`, or any one that holds nothing but classes).
         items: the names of the items.
         class_names: the classes.
         item_column: the column that names items, if it has another name than `item` here, too.
         table_of_items: the file that the items were read from; if it is this one, its rows need no names.
     """
     table = read_table(path)
-    column = next((name for name in ("class", "label") if name in table), None)
-    if column is None:
-        raise InputError(f"{path} has no column 'class' or 'label' (its columns: {', '.join(table)})")
+    column = _class_column(table, path, class_names)
     names = item_names(table, path, item_column if item_column in table else None)
     if names is None and table_of_items is not None and Path(table_of_items).resolve() == path.resolve():
         names = [str(row) for row in range(len(table[column]))]
@@ -75,3 +74,19 @@ def read_known(
 def places_of(names: Sequence[str]) -> dict[str, int]:
     """Where each name stands."""
     return {str(name): place for place, name in enumerate(names)}
+
+
+def _class_column(table: Mapping[str, Sequence[Any]], path: Path, class_names: Sequence[str]) -> str:
+    """`class`, `label`, or else the one column that holds nothing but classes."""
+    for name in ("class", "label"):
+        if name in table:
+            return name
+    classes = {*class_names, ""}
+    held = {name: {"" if value is None else str(value).strip() for value in values} for name, values in table.items()}
+    found = [name for name, values in held.items() if {""} != values <= classes]
+    if len(found) > 1:
+        raise InputError(f"{path} has several columns of classes ({', '.join(found)}): call one of them 'class'")
+    if not found:
+        columns = f"its columns: {', '.join(table)}"
+        raise InputError(f"{path} has no column 'class' or 'label', nor another of nothing but classes ({columns})")
+    return found[0]

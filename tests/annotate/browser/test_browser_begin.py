@@ -21,8 +21,8 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
     path = tmp_path / "customer_messages.csv"
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["message"])
-        rows.writerows([f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(24))
+        rows.writerow(["Ticket ID", "day", "message"])
+        rows.writerows([f"T{i}", "Monday", f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(24))
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
         owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
@@ -31,6 +31,12 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner.page.locator("#read", has_text="24 rows").wait_for()
         assert "#" not in owner.page.url
         assert owner.page.locator("#title").input_value() == "customer messages"
+        named = owner.page.locator("#item-column")
+        assert named.input_value() == "Ticket ID"
+        named.select_option("day")
+        owner.page.locator("#notice", has_text="column 'day' cannot name the rows").wait_for()
+        named.select_option("Ticket ID")
+        owner.page.locator("#notice").wait_for(state="hidden")
         owner.page.fill("#classes", "\n".join(WORDS))
         owner.page.locator("#guesses li").first.wait_for()
         owner.page.locator("#counted", has_text="3 classes").wait_for()
@@ -60,7 +66,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
     right = list(csv.DictReader(labels.splitlines()))
     assert len(right) == 24
     for row in right:
-        assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"]) % 3]
+        assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"].removeprefix("T")) % 3]
     assert Path(tmp_path / "customer-messages" / "project.json").is_file()
 
 

@@ -162,11 +162,11 @@ def test_answers_taken_back_do_not_count(run_project, person):
         ada.decide("1")
     ada.wait_saved()
     progress = ada.page.locator("#progress")
-    assert "4 of 9 done · 4 answers by you just now · " in progress.inner_text()
+    assert "4 of 9 done · 4 this visit · " in progress.inner_text()
     for _ in range(3):
         ada.decide("z")
     ada.wait_saved()
-    progress.get_by_text("1 of 9 done · 1 answer by you just now", exact=True).wait_for()
+    progress.get_by_text("1 of 9 done · 1 this visit", exact=True).wait_for()
 
 
 def test_at_the_end_nothing_dead_is_offered(run_project, person):

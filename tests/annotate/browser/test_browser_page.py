@@ -49,7 +49,7 @@ def test_time_stands_still_while_the_page_is_hidden(run_project, person):
 def test_the_two_figures_of_progress_agree(run_project, person):
     ada = come(run_project(), person)
     progress = ada.page.locator("#progress")
-    for words in ("1 of 12 done · 1 answer by you just now", "2 of 12 done · 2 answers by you just now"):
+    for words in ("1 of 12 done · 1 this visit", "2 of 12 done · 2 this visit"):
         ada.decide("0")
         ada.wait_saved()
         assert progress.inner_text().startswith(words)
@@ -338,7 +338,7 @@ def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, per
     back.click()
     me.page.locator("#ask-go").click()
     me.page.locator("#link", has_text="Answers of sly taken back: 1.").wait_for()
-    me.page.locator("#progress", has_text="0 of 12 answers").wait_for()
+    me.page.locator("#progress", has_text="0 of 12 done").wait_for()
     back.wait_for(state="hidden")
     me.page.get_by_role("button", name="Invite again: sly").wait_for()
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo"]

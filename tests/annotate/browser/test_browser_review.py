@@ -83,13 +83,23 @@ def test_a_skip_says_why_in_the_list_and_in_the_history(looked_through, person):
     owner.page.locator("#history li", has_text="skipped it: not in the list").wait_for()
 
 
+def test_items_that_were_answered_are_found(looked_through, person):
+    site, *_ = looked_through
+    owner = person().go(site.admin_link)
+    owner.tab("items")
+    owner.page.locator("#items .badge", has_text="no answer yet").first.wait_for()
+    owner.page.get_by_label("Answered", exact=True).check()
+    owner.page.locator("#items-found", has_text=re.compile(r"^1 shown")).wait_for()
+    assert not owner.page.locator("#items .badge", has_text="no answer yet").count()
+
+
 def test_counts_and_pace_mean_what_they_say(looked_through, person):
     site, *_ = looked_through
     correct(site.project.store, 6, 0, 1, "Grace", "")
     with site.project.store.write() as connection:
         connection.execute(update(Answer).values(answered_at=time.time() - 300))
     owner = person().go(site.admin_link)
-    owner.page.locator("#progress", has_text="1 of 5 answers").wait_for()
+    owner.page.locator("#progress", has_text="1 of 5 done").wait_for()
     done = owner.page.locator("#figures > div", has_text="Items done").inner_text().split("\n")
     assert done == ["Items done", "2", "of 6, 1 known or corrected"]
     # one answer in five minutes, four to go

@@ -8,12 +8,12 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.live.chooser import LiveChooser
-from shortlist.annotate.live.plan import LivePlan, live_plan
+from shortlist.annotate.live.plan import HISTORY, LivePlan, live_plan
 from shortlist.annotate.live.trainer import Trainer
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import Settings
-from shortlist.annotate.project.score import SCORE, read_score
+from shortlist.annotate.project.score import FEW, SCORE, read_score
 from shortlist.annotate.project.sources import Source
 from shortlist.data import Split
 from shortlist.errors import InputError
@@ -41,6 +41,10 @@ def project(make_project):
 def train(trainer):
     trainer.trained_at = -1e9
     trainer.step()
+
+
+def history(project):
+    return [json.loads(line) for line in (project.live / HISTORY).read_text().splitlines()]
 
 
 def label(project, trainer, who, count):
@@ -74,10 +78,13 @@ def test_the_sample_is_asked_about_in_between_and_not_learned_from(project, make
     early = read_score(project.live)
     assert 0 < early["items"] < early["size"] == 12
     assert (early["answers"], early["corrected"]) == (90, False)
+    assert early["items"] < FEW
+    assert {line["score"] for line in history(project)} == {None}, "no point of the curve rests on so few items"
     label(project, trainer, ada, 10_000)
     score = read_score(project.live)
     assert (score["items"], score["undecided"]) == (12, 0)
     assert score["low"] < score["accuracy"] < score["high"]
+    assert history(project)[-1]["score"] == score["accuracy"]
     truth = np.array([(item - 1) % 6 for item in trainer.items.ids])
     assert score["accuracy"] == np.mean(trainer.loop.model.predict(trainer.items.x[sample]) == truth[sample])
     said = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by 12 of 12 sampled items"

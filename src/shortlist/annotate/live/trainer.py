@@ -30,7 +30,7 @@ from shortlist.annotate.live.items import LiveItems, read_gold_classes, read_pro
 from shortlist.annotate.live.plan import HISTORY, LivePlan
 from shortlist.annotate.live.start import Added, Start, added, make_experts, read_start
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.project.score import write_score
+from shortlist.annotate.project.score import FEW, write_score
 from shortlist.annotate.project.second_look import MOST, write_doubts
 from shortlist.errors import InputError
 from shortlist.labels import NONE
@@ -207,7 +207,7 @@ class Trainer:
             "worked": self.took,
         }
         score = self.loop.score()
-        line["score"] = None if score is None else score.accuracy
+        line["score"] = None if score is None or score.items < FEW else score.accuracy
         with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         more = {"answers": self.answers, "questions_for_a_point": self.loop.questions_for(1)}

@@ -35,6 +35,7 @@ class Filter:
     none: bool = False
     slower: float | None = None
     quicker: float | None = None
+    answered: bool = False
     disagreement: bool = False
     flagged: bool = False
     corrected: bool = False
@@ -98,7 +99,7 @@ def _conditions(wanted: Filter, classes: ClassMap) -> list[ColumnElement[bool]]:
     if wanted.skipped:
         found.append(_said(Answer.kind == "skip", Answer.attempt == Question.attempt))
     about = _about_an_answer(wanted, classes)
-    if about:
+    if about or wanted.answered:
         found.append(_said(*STANDING, *about))
     if wanted.disagreement:  # at least two people, of whom one gave a class; which lists they saw is looked at later
         found += [_said(*STANDING, func.coalesce(Answer.class_id, NO_CLASS) != NO_CLASS), _several()]

@@ -13,6 +13,7 @@ class Wishes(In):
     title: Annotated[str, Field(max_length=200)] = ""
     text_column: str | None = None
     label_column: Annotated[str | None, Field(description="empty: no column holds classes")] = None
+    item_column: Annotated[str | None, Field(description="empty: rows are named by their numbers, from 0")] = None
     classes: Annotated[tuple[Name, ...], Field(max_length=10_000)] = ()
     size: Annotated[int, Field(ge=1, le=50)] = 5
 
@@ -25,7 +26,7 @@ class Guess(BaseModel):
 
 
 class FirstLook(BaseModel):
-    """What is in the file: its columns, those that seem to hold texts and classes, the classes found there.
+    """What is in the file: its columns, those that seem to hold texts, classes and names of rows, the classes found.
 
     `labelled` rows have a class already: they are learned from and not asked about; `to_ask` is what is left. Of
     pictures and sounds each is a row, there is no column of texts, and `folder` is a column where they lie in several.
@@ -37,6 +38,7 @@ class FirstLook(BaseModel):
     columns: list[str]
     text_column: str
     label_column: str
+    item_column: str
     classes: list[str]
     alike: list[list[str]]
     labelled: int

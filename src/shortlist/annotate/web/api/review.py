@@ -49,6 +49,7 @@ def items(
     none: bool = False,
     slower: SecondsOf = None,
     quicker: SecondsOf = None,
+    answered: bool = False,
     disagreement: bool = False,
     flagged: bool = False,
     corrected: bool = False,
@@ -64,7 +65,7 @@ def items(
     seconds = {"slower": slower, "quicker": quicker}
     about = {"class_id": class_id, "person": person, "none": none, "words": words, "doubtful": worth, **seconds}
     states = {"disagreement": disagreement, "flagged": flagged, "corrected": corrected, "skipped": skipped}
-    wanted = Filter(**about, **states, gold=gold)  # type: ignore[arg-type] # each is what it is named
+    wanted = Filter(**about, **states, answered=answered, gold=gold)  # type: ignore[arg-type] # each is what it is named
     with app.project.store.read() as connection:
         found, further = browse(connection, wanted, after, limit)
     beliefs = _beliefs(app, [row["id"] for row in found])

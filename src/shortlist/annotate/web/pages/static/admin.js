@@ -31,8 +31,10 @@ async function open() {
   const name = current();
   for (const tab of TABS) at(`tab-${tab}`).hidden = tab !== name;
   for (const link of at("tabs").children) {
-    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.hash === `#${name}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone not all tabs fit
+    } else link.removeAttribute("aria-current");
   }
   await refresh();
 }
@@ -58,7 +60,7 @@ async function refresh() {
     at("title").textContent = status.title;
     document.title = `${status.title} · Admin · Shortlist`;
     const { done, total } = status.progress;
-    at("progress").textContent = total ? `${count(done)} of ${count(total)} answers` : "";
+    at("progress").textContent = total ? `${count(done)} of ${count(total)} done` : "";
     await opened.get(current())?.(status);
   });
 }

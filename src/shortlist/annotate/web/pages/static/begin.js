@@ -27,6 +27,7 @@ const wishes = () => ({
   title: at("title").value,
   text_column: at("text-column").value,
   label_column: at("label-column").value,
+  item_column: at("item-column").value,
   classes: at("classes").value.split("\n").map((line) => line.trim()).filter(Boolean),
   size: Number(at("size").value),
 });
@@ -57,9 +58,10 @@ function show(found, anew) {
   const texts = found.text_column !== "";
   const columns = found.columns.map((name) => [name, texts ? name : say("begin_folders")]);
   at("columns").hidden = !columns.length;
-  at("text-choice").hidden = !texts;
+  for (const id of ["text-choice", "item-choice"]) at(id).hidden = !texts;
   fill(at("text-column"), columns, found.text_column);
   fill(at("label-column"), [["", say("begin_no_column")], ...columns], found.label_column);
+  fill(at("item-column"), [...(found.columns.includes("item") ? [] : [["", say("begin_row_numbers")]]), ...columns], found.item_column);
   const nothing = found.labelled > 0 && !found.to_ask;
   at("labelled").textContent = nothing ? say("begin_nothing_left") : found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
   at("ask-all").hidden = !nothing;
@@ -125,7 +127,7 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
     else upload([...event.dataTransfer.files]);
   });
 }
-at("text-column").addEventListener("change", () => look());
+for (const id of ["text-column", "item-column"]) at(id).addEventListener("change", () => look());
 at("label-column").addEventListener("change", () => look(true));
 at("ask-all").addEventListener("click", () => {
   at("label-column").value = ""; // its classes stay in the box

@@ -15,3 +15,8 @@ export function notice(text) {
   place.textContent = text ?? "";
   place.hidden = !text;
 }
+
+// Names such as card_payment_fee_charged are broken between their words, not inside one.
+export function breakable(name) {
+  return name.split(/(?<=[_/.-])(?=[^_/.-])/u).flatMap((part, place) => (place ? [element("wbr"), part] : [part]));
+}

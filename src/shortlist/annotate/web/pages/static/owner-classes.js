@@ -1,7 +1,7 @@
 // Classes: how often each was picked and how well people agree on it; rename, describe, add, merge, retire.
 import { ApiError, call } from "./api.js";
 import { ask } from "./ask.js";
-import { at, element } from "./dom.js";
+import { at, breakable, element } from "./dom.js";
 import { count, percent } from "./figures.js";
 
 const SLOW_MS = 20_000;
@@ -66,7 +66,7 @@ function fill() {
 }
 
 function row(one, all) {
-  const label = element("th", { scope: "row", dir: "auto" }, one.name);
+  const label = element("th", { scope: "row", dir: "auto" }, ...breakable(one.name));
   if (one.description) label.append(element("p", { class: "soft" }, one.description));
   const cells = [count(one.answers), percent(all ? one.answers / all : null), one.alpha === null ? "–" : one.alpha.toFixed(2), count(one.gold), count(one.known)];
   const ended = one.ended_at !== null;

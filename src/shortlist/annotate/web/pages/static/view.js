@@ -1,5 +1,5 @@
 // What an annotator sees: the item, the buttons, the words around them.
-import { at, element } from "./dom.js";
+import { at, breakable, element } from "./dom.js";
 import { count } from "./figures.js";
 import { essence, makeItem, play, watchEnd } from "./item.js";
 import { keyOf, shortcut } from "./keys.js";
@@ -70,11 +70,6 @@ function makeButton(choice, place, choose) {
   return made;
 }
 
-// Names such as card_payment_fee_charged are broken between their words, not inside one.
-function breakable(name) {
-  return name.split(/(?<=[_/.-])(?=[^_/.-])/u).flatMap((part, place) => (place ? [element("wbr"), part] : [part]));
-}
-
 // For screen readers: what has changed on the page.
 function announcement({ item, shortlist, again }) {
   const what = item.kind === "text" ? item.text.slice(0, 500) : say(item.kind === "audio" ? "new_sound" : "new_picture");
@@ -120,7 +115,7 @@ export function showProgress({ done, total }, mine, perMinute) {
   at("bar").value = done;
   // "done", not "answered": None that is asked again and gold items are answers, too, but do not settle an item
   const parts = total ? [say("done", { done: count(done), total: count(total) })] : [];
-  if (mine) parts.push(mine === 1 ? say("mine_one") : say("mine", { count: count(mine) }));
+  if (mine) parts.push(say("mine", { count: count(mine) }));
   if (perMinute !== null) parts.push(say("pace", { rate: perMinute }));
   at("progress").textContent = parts.join(" · ");
 }

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from shortlist.annotate.class_column import class_column
+from shortlist.annotate.columns import class_column, item_column
 
 ROWS = 60
 TEXTS = [f"please help me with my order number {i}" for i in range(ROWS)]
@@ -119,3 +119,18 @@ def test_what_no_name_makes_classes(values):
 
 def test_as_many_values_as_texts_are_no_classes():
     assert class_column({"text": TEXTS, "label": [f"word{'x' * i}" for i in range(ROWS)]}, "text") == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"Ticket-ID": [f"T{i}" for i in range(len(TEXTS))]}, "Ticket-ID"),
+        ({"id": ["7"] * len(TEXTS), "uuid": [str(i) for i in range(len(TEXTS))]}, "uuid"),
+        ({"id": ["", *(str(i) for i in range(1, len(TEXTS)))]}, ""),
+        ({"subject": [f"T{i}" for i in range(len(TEXTS))]}, ""),
+        ({"id": [f"T{i}" for i in range(len(TEXTS))], "item": ["a"] * len(TEXTS)}, "item"),
+        ({}, ""),
+    ],
+)
+def test_rows_are_named_by_ids_that_are_there_and_differ(columns, found):
+    assert item_column({**columns, "text id": TEXTS}, "text id") == found

@@ -1,4 +1,4 @@
-"""Which column of an uploaded table holds classes: a guess that whoever uploads it can correct."""
+"""Which columns of an uploaded table hold classes and names of rows: guesses that whoever uploads it can correct."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ MOST_WORDS = 6  # on average: more are sentences
 # Words of a column's name: those that people give to such a column, those of others, and those for what an export says
 # about the case, not about the text. Any column may still be chosen by hand.
 _CLASSES = re.compile("(label|class|categor|intent|topic|tag|typ|target|klass|kategor|thema).*")
+_IDS = re.compile("ids?|uuid|guid|key|number|nr|nummer|ref|reference")
 _OTHERS = re.compile("ids?|uuid|guid|url|link|e?mail|phone|date|time|at|by|datum|zeit")
 _THE_CASE = re.compile(
     "status|state|stage|priority|severity|urgency|impact|resolution|channel|source|via|origin|queue|team|group|"
@@ -39,6 +40,20 @@ def class_column(table: Mapping[str, Sequence[str]], text: str) -> str:
         if (named and _may_be_classes(values)) or (plain and _are_classes(values)):
             found.append((not named, not partly, column))
     return min(found, key=lambda one: one[:2], default=(True, True, ""))[2]
+
+
+def item_column(table: Mapping[str, Sequence[str]], text: str) -> str:
+    """The column that names the rows: `item`, or else one of ids, none of them missing or there twice; or empty."""
+    if "item" in table:
+        return "item"
+    ids = (column for column in table if column != text and _any(_IDS, _words(column)))
+    return next((column for column in ids if names_rows(table[column])), "")
+
+
+def names_rows(values: Sequence[str]) -> bool:
+    """Every row has a name of its own."""
+    names = {value.strip() for value in values}
+    return len(names) == len(values) and "" not in names
 
 
 def _words(name: str) -> set[str]:
