@@ -170,14 +170,14 @@ BAD = {
     "one class": (lambda: (X[:50], np.ones(50, int), {}), {}, "at least 2 classes, got 1 class"),
     "method": (lambda: (X[:50], Y[:50], {}), {"method": "likelyhood"}, "did you mean 'likelihood'"),
     "model": (lambda: (X[:50], Y[:50], {}), {"model": "lennet"}, "did you mean 'lenet'"),
-    "option": (lambda: (X[:50], Y[:50], {}), {"method_options": {"from": "paper"}}, "unknown option of likelihood 'from'"),
+    "option": (lambda: (X[:50], Y[:50], {}), {"method_options": {"from": "paper"}}, "option of likelihood 'from'"),
     "optimiser": (lambda: (X[:50], Y[:50], {}), {"optimiser": "adamm"}, "did you mean 'adam'"),
     "no optimiser": (
         lambda: (X[:50], Y[:50], {}),
         {"optimiser": None},
         r"optimiser None \(known: adam, lbfgs, sgd",
     ),
-    "a method itself": (lambda: (X[:50], Y[:50], {}), {"method": methods.get("cc")}, r"method CC\(\): expected its name"),
+    "a method itself": (lambda: (X[:50], Y[:50], {}), {"method": methods.get("cc")}, r"CC\(\): expected its name"),
     "text for an option": (
         lambda: (X[:50], Y[:50], {}),
         {"method": "lw", "method_options": {"beta": "x"}},
