@@ -1,30 +1,21 @@
+"""Which question somebody gets: leases, answers, undo, skips, overlap, gold."""
+
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from sqlalchemy import func, select, text, update
 
-from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot
+from shortlist.annotate.db.schema import Answer, Item, Question, Slot
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.sources import Source
-from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue import leases
-from shortlist.annotate.queue.chooser import Choice, Front, UniformChooser
-from shortlist.annotate.queue.queue import Queue
+from shortlist.annotate.queue.chooser import Choice, UniformChooser
 
-from ..conftest import Clock, people
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-def scalar(project, statement):
-    with project.store.read() as connection:
-        return connection.execute(statement).scalar()
+from ..conftest import people
+from .conftest import scalar
 
 
 def test_a_question_is_stored_before_it_is_shown(make_project, database, clock):
@@ -307,54 +298,6 @@ def test_an_undone_skip_takes_nobodys_answer(make_project, database):
     assert scalar(project, select(Slot.annotator_id)) == bob
 
 
-class AskAgain:
-    """A policy that asks on until every class was refused, two at a time, and then gives up."""
-
-    def __init__(self):
-        self.front, self.most_held = Front(), 9
-
-    def choose(self, item, num_classes, refused, seed):
-        left = [k for k in range(num_classes) if k not in refused][:2]
-        return Choice(tuple(left), (1.0,) * len(left), "again", "1") if left else None
-
-    def asks_again(self, num_classes, refused):
-        return True
-
-
-def test_a_late_answer_does_not_count_once_the_slot_is_asked_with_other_classes(make_project, database, clock):
-    """Protects the turn: the slot is free again, but somebody has refused the list of the late answer by then."""
-    project = make_project(database, items=1, classes=5)
-    ada, bob = people(project, "ada", "bob")
-    queue = Queue(project.store, AskAgain(), clock=clock)
-    (old,) = queue.next(ada)
-    clock.now += 1000
-    (taken,) = queue.next(bob)
-    queue.answer(bob, taken.id, 0, None, 1.0)
-    assert scalar(project, select(Slot.state)) == "free"
-    with pytest.raises(Conflict) as refused:
-        queue.answer(ada, old.id, 0, old.shortlist[0], 1.0)
-    assert refused.value.code == "lease_lost"
-    assert scalar(project, select(Item.state)) == "open"
-
-
-def test_what_somebody_passed_over_is_theirs_when_their_own_lease_has_run_out(make_project, database, clock):
-    """Protects the hint of where to begin looking, which must be forgotten with the lease.
-
-    Ada holds one slot of an item and passes over the other. Her lease runs out and Bob, who may have only that slot
-    again, takes it: the other one lies before the place where she would begin to look.
-    """
-    project = make_project(database, items=1, classes=9, overlap=2)
-    ada, bob, dan = people(project, "ada", "bob", "dan")
-    queue = Queue(project.store, AskAgain(), clock=clock)
-    for who in (bob, dan):
-        (question,) = queue.next(who)
-        queue.answer(who, question.id, 0, None, 1.0)
-    assert len(queue.next(ada, hold=2)) == 1
-    clock.now += 1000
-    assert len(queue.next(bob)) == 1
-    assert len(queue.next(ada)) == 1
-
-
 def test_where_to_begin_looking_is_forgotten_after_a_while(make_project, monkeypatch):
     """Protects a slot that becomes visible after one with a higher rank, as may happen on PostgreSQL."""
     project = make_project(items=2)
@@ -367,109 +310,6 @@ def test_where_to_begin_looking_is_forgotten_after_a_while(make_project, monkeyp
     assert len(queue.next(ada, hold=3)) == 2, "below the hint, which is fresh"
     monkeypatch.setattr(leases, "HINT_SECONDS", -1.0)
     assert len(queue.next(ada, hold=3)) == 3
-
-
-def test_a_policy_may_ask_again_without_the_refused_classes(make_project, database):
-    project = make_project(database, items=1, classes=5)
-    ada, bob = people(project, "ada", "bob")
-    queue = Queue(project.store, AskAgain())
-    shown = []
-    for who in (ada, ada, bob):
-        (q,) = queue.next(who)
-        shown.append(q.shortlist)
-        queue.answer(who, q.id, 0, None, 1.0)
-    assert shown == [[0, 1], [2, 3], [4]]
-    assert queue.next(bob) == []
-    assert scalar(project, select(Item.state)) == "closed"
-
-
-def test_undo_of_a_none_that_was_going_to_be_asked_again(make_project, database):
-    project = make_project(database, items=1, classes=5)
-    ada, bob = people(project, "ada", "bob")
-    queue = Queue(project.store, AskAgain())
-    (q,) = queue.next(ada)
-    queue.answer(ada, q.id, 0, None, 1.0)
-    _, held = queue.undo(ada, hold=1)
-    assert held[0].shortlist == [0, 1]
-    queue.answer(ada, q.id, 1, None, 1.0)
-    (next_turn,) = queue.next(bob)
-    assert next_turn.shortlist == [2, 3]
-    with pytest.raises(Conflict):
-        queue.undo(ada, q.id, 1)
-    queue.answer(bob, next_turn.id, 0, 3, 1.0)
-    assert scalar(project, select(Item.state)) == "done"
-
-
-def test_undo_of_a_none_that_was_asked_again_of_the_same_person(make_project, database):
-    """That is the usual case, and a None by mistake is what people most want back."""
-    project = make_project(database, items=1, classes=5)
-    (ada,) = people(project, "ada")
-    queue = Queue(project.store, AskAgain())
-    (first,) = queue.next(ada)
-    _, (second,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
-    _, (third,) = queue.answer(ada, second.id, 0, None, 1.0, hold=1)
-    assert [first.shortlist, second.shortlist, third.shortlist] == [[0, 1], [2, 3], [4]]
-    _, (again,) = queue.undo(ada, second.id, 0, hold=1)
-    assert (again.id, again.attempt) == (second.id, 1)
-    _, (again,) = queue.undo(ada, first.id, 0, hold=1)
-    assert (again.id, again.attempt) == (first.id, 1)
-    with pytest.raises(Conflict):
-        queue.answer(ada, third.id, 0, 4, 1.0)
-    _, (anew,) = queue.answer(ada, first.id, 1, None, 1.0, hold=1)
-    assert anew.shortlist == [2, 3], "what was taken back was not refused"
-    queue.answer(ada, anew.id, 0, 2, 1.0)
-    assert scalar(project, select(Item.state)) == "done"
-    assert queue.next(ada) == []
-
-
-def test_undo_of_the_none_after_which_an_item_was_closed(make_project, database):
-    project = make_project(database, items=1, classes=2)
-    (ada,) = people(project, "ada")
-    queue = Queue(project.store, AskAgain())
-    (q,) = queue.next(ada)
-    assert queue.answer(ada, q.id, 0, None, 1.0, hold=1)[1] == []
-    assert scalar(project, select(Item.state)) == "closed"
-    _, (again,) = queue.undo(ada, hold=1)
-    assert (again.id, again.attempt) == (q.id, 1)
-    queue.answer(ada, q.id, 1, 1, 1.0)
-    assert scalar(project, select(Item.state)) == "done"
-
-
-def test_all_answers_of_somebody_are_taken_back_and_asked_again(make_project, database):
-    project = make_project(database, items=150, classes=5, overlap=2, gold=3, gold_every=2)
-    sly, bob, cem = people(project, "sly", "bob", "cem")
-    queue = project.queue()
-    for who in (sly, bob):
-        while held := queue.next(who):
-            queue.answer(who, held[0].id, 0, held[0].shortlist[0], 1.0)
-    given = scalar(project, select(Annotator.answers).where(Annotator.id == sly))
-    assert given == 153
-    assert scalar(project, select(func.count()).where(Item.state == "done")) == 150
-    assert queue.take_back(sly) == given
-    assert queue.take_back(sly) == 0
-    status = Stats(project.store).status()
-    assert status["progress"] == {"done": 150, "total": 300}
-    assert (status["items"], status["items_done"]) == (150, 0)
-    assert [who["answers"] for who in status["annotators"]] == [0, 153, 0]
-    assert [who["gold"] for who in status["annotators"]] == [0, 3, 0]
-    while held := queue.next(cem):
-        queue.answer(cem, held[0].id, 0, None, 1.0)
-    assert Stats(project.store).status()["progress"] == {"done": 300, "total": 300}
-    assert project.store.check() == []
-
-
-def test_a_none_of_theirs_that_others_went_on_from_is_taken_back_as_well(make_project, database):
-    project = make_project(database, items=1, classes=5)
-    sly, bob = people(project, "sly", "bob")
-    queue = Queue(project.store, AskAgain())
-    for who in (sly, sly):
-        (q,) = queue.next(who)
-        queue.answer(who, q.id, 0, None, 1.0)
-    (q,) = queue.next(bob)
-    assert q.shortlist == [4]
-    assert queue.take_back(sly) == 2
-    _, (again,) = queue.answer(bob, q.id, 0, None, 1.0, hold=1)
-    assert again.shortlist == [0, 1], "nobody has refused these"
 
 
 def test_the_work_of_a_request_does_not_grow(make_project):
