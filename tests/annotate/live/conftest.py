@@ -1,13 +1,19 @@
 """A project of texts that give their class away, and somebody who answers rightly."""
 
+import csv
 import time
 
 import pytest
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
+from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import Source
+from shortlist.annotate.setup import init_project
+
+from .starting import COUNT, NAMES, text
 
 WORDS = ["cat mouse fur", "dog bark fur", "emu egg feather", "fly wing buzz", "gnu horn grass", "hen egg coop"]
 
@@ -21,6 +27,23 @@ def words(make_project):
         texts = [f"{WORDS[i % 6]} number{i}" for i in range(count)]
         add_items(project, [Source(f"text {i}", f"text {i}", text=text) for i, text in enumerate(texts)])
         return project
+
+    return make
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A project of texts: item i is of class i % 12; with `codes` its text says so in words of its own."""
+
+    def make(folder="p", codes=False, database=None, names=True, overlap=1, **files):
+        with (tmp_path / "items.csv").open("w", newline="") as file:
+            rows = [(f"t{row}", text(row, codes)) for row in range(COUNT)]
+            csv.writer(file).writerows([("item", "text"), *rows])
+        (tmp_path / "classes.txt").write_text("\n".join(NAMES))
+        additions = Additions(tmp_path / "items.csv", tmp_path / "classes.txt", **files)
+        how = {"policy": "top", "size": 2, "database": database, "names": names, "overlap": overlap}
+        outcome = init_project(tmp_path / folder, additions, **how)[1]
+        return Project.open(tmp_path / folder), outcome
 
     return make
 
