@@ -42,13 +42,17 @@ PLAN: dict[str, dict[str, Runs]] = {
         "dirk": [("dirk", 3, 5, EPOCHS)],
     },
     "cifar10": {
-        "size3": [(name, 3, 5, EPOCHS) for name in METHODS if name != "likelihood"],
+        "size3": [(name, 3, 5, EPOCHS) for name in METHODS],
         "size5": [(name, 5, 3, EPOCHS) for name in METHODS],
         "size8": [(name, 8, 3, EPOCHS) for name in ("teacher", "likelihood")],
-        "full": [("ol", None, 3, EPOCHS)],
+        "full": [("ol", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 3, FEWER)],
         "dirk": [("dirk", 3, 3, EPOCHS)],
-        "longer": [(name, 3, 1, 2 * EPOCHS) for name in ("teacher", "proden", "crdpll")],
+        "longer": [
+            *((name, 3, 3, 2 * EPOCHS) for name in ("teacher", "proden")),
+            ("crdpll", 3, 1, 2 * EPOCHS),
+            ("ol", None, 1, 2 * EPOCHS),
+        ],
     },
 }
 Trials = dict[int, Row]

@@ -42,6 +42,10 @@ def test_what_stands_for_a_cell_is_not_chosen_by_its_accuracy():
     assert Results(longer, NONE_CHOSEN).of(cell).epochs == 100
     alone = [*rows(good, 0.95, trials=2), *rows(good, 0.99, epochs=200, trials=1)]
     assert Results(alone, Recipes([choice(good)])).of(cell).epochs == 100, "a single trial does not push out several"
+    others = [{**row, "size": size} for size in (7, 3) for row in rows(good, 0.9)]
+    both = [*rows(good, 0.95), *rows(good, 0.99, epochs=200), *others]
+    assert Results(both, Recipes([choice(good)])).of(cell).epochs == 100, "as the other cells"
+    assert Results(both[:6], Recipes([choice(good)])).of(cell).epochs == 200
     more = [*rows(good, 0.95, trials=2), *rows(bad, 0.5, trials=4)]
     assert len(Results(more, NONE_CHOSEN).of(cell).rows) == 4
     later = [*rows(good, 0.95), *rows(bad, 0.5, date="2026-02-02")]

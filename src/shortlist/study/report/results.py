@@ -1,6 +1,6 @@
 """From rows to figures: which runs stand for a cell, their mean and spread."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +155,11 @@ class Results:
         for row in rows:
             if row.get("kind") == RUN:
                 self._by_cell[Cell.from_dict(row)].append(row)
+        lengths: dict[str, Counter[int]] = defaultdict(Counter)
+        for cell, found in self._by_cell.items():
+            lengths[cell.dataset].update({row["config"]["epochs"] for row in found})
+        self._usual = {name: max(of, key=lambda epochs: (of[epochs], epochs)) for name, of in lengths.items()}
+        """By dataset the number of epochs that most cells were run with, so that the figures of a table go together."""
 
     def datasets(self) -> list[str]:
         """Those with runs."""
@@ -171,8 +176,8 @@ class Results:
     def of(self, cell: Cell) -> CellResult:
         """What stands for a cell.
 
-        Where it was run with several settings: those that are chosen now, then several trials before a single one,
-        then the most epochs, the most trials, the latest; never by their accuracy.
+        Where it was run with several settings: those that are chosen now, then several trials before a single one, then
+        as many epochs as the dataset's other cells, the most epochs, the most trials, the latest; never by accuracy.
         """
         rows = self._by_cell.get(cell.canonical(), [])
         if not rows:
@@ -186,7 +191,8 @@ class Results:
         current = not self._recipes or self._rank(cell, chosen)[0]
         return CellResult(cell, ordered, len(rows) - len(chosen), current)
 
-    def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, bool, int, int, str]:
+    def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, bool, bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]
+        usual = epochs == self._usual[cell.dataset]
         current = plan_run(cell, rows[0]["trial"], self._recipes, epochs).key == rows[0]["key"]
-        return current, len(rows) > 1, epochs, len(rows), max(row["date"] for row in rows)
+        return current, len(rows) > 1, usual, epochs, len(rows), max(row["date"] for row in rows)
