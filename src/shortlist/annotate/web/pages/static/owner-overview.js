@@ -22,7 +22,7 @@ export function start() {
     const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${status.known ? `, ${count(status.known)} known or corrected` : ""}`)];
     if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
     else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
-    if (score && score.questions_for_a_point !== null) rows.push(figure("One point more", `≈ ${count(Number(score.questions_for_a_point.toPrecision(1)))}`, "questions"));
+    if (score && !score.early && score.questions_for_a_point !== null) rows.push(figure("One point more", `≈ ${count(Number(score.questions_for_a_point.toPrecision(1)))}`, "questions"));
     rows.push(figure("Answers in all", count(status.answers), `${count(status.skips)} skipped`));
     rows.push(figure("Time spent", hours(status.hours), status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : ""));
     rows.push(figure("None share", percent(status.none_share)));
@@ -44,7 +44,7 @@ export function start() {
 
 function showCurve(status) {
   const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
-  const points = status.measures.filter(({ name }) => name === named);
+  const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
     : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
