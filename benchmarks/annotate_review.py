@@ -22,6 +22,7 @@ CLASSES, PEOPLE, BATCH = 100, 20, 50_000
 RARE = CLASSES - 1
 FILTERS = {
     "all": Filter(),
+    "answered": Filter(answered=True),
     "a class": Filter(class_id=3),
     "a class given 5 times": Filter(class_id=RARE),
     "a person": Filter(person=7),

@@ -4,6 +4,7 @@ import csv
 import io
 import random
 import zipfile
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, select
@@ -189,9 +190,15 @@ def test_files_come_in_and_classes_change(run_project, person):
     owner.press("Tab")
     owner.press("Enter")
     owner.page.locator("#classes tr", has_text="retired").wait_for()
+    held: list[Any] = []
+    owner.page.route("**/agreement", lambda route: held.append(route))  # the table comes when the person is elsewhere
     owner.page.get_by_role("button", name="Restore: lost PIN").click()
     owner.page.locator("#class-said", has_text="back in use").wait_for()
     owner.page.fill("#class-name", "Lost PIN")
+    held[0].continue_()
+    owner.page.unroute("**/agreement")
+    owner.page.get_by_role("button", name="Rename: lost PIN").wait_for()
+    assert owner.page.evaluate("document.activeElement.id") == "class-name", "who types goes on typing"
     owner.press("Enter")
     alike = "from the next question on. Probably a slip: classes that differ by capitals or spaces only"
     owner.page.locator("#class-said", has_text=alike).wait_for()

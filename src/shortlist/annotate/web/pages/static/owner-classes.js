@@ -86,7 +86,8 @@ async function change(one, act, said) {
     const reply = await act();
     at("class-said").textContent = said(reply) + (reply?.remark ? ` Probably a slip: ${reply.remark}.` : "");
     await load();
-    if (one) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus(); // the row was made anew
+    // the row was made anew; who has moved on meanwhile stays there
+    if (one && document.activeElement === document.body) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus();
   } catch (error) {
     at("class-said").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
   }
