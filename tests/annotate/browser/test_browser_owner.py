@@ -135,7 +135,7 @@ def test_a_correction_by_hand_and_two_reviewers(run_project, person):
         assert connection.execute(select(Item.known).where(Item.id == 3)).scalar() == -1
 
 
-def test_files_come_in_and_classes_change(run_project, person):
+def test_files_come_in(run_project, person):
     site = bank(run_project, items=6)
     answered(site, 6)
     owner = person().go(site.admin_link)
@@ -161,6 +161,12 @@ def test_files_come_in_and_classes_change(run_project, person):
     owner.page.locator(
         "#upload-said", has_text="by capitals or spaces only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
+
+
+def test_classes_change(run_project, person):
+    site = bank(run_project, items=6)
+    answered(site, 6)
+    owner = person().go(site.admin_link)
     owner.tab("classes")
     owner.page.get_by_role("button", name="Rename: pin blocked").click()
     assert owner.page.get_by_label("New name").input_value() == "pin blocked"
@@ -202,6 +208,15 @@ def test_files_come_in_and_classes_change(run_project, person):
     owner.press("Enter")
     alike = "from the next question on. Probably a slip: classes that differ by capitals or spaces only"
     owner.page.locator("#class-said", has_text=alike).wait_for()
+    with site.project.store.read() as connection:
+        names = dict(connection.execute(select(LabelClass.name, LabelClass.merged_into)).all())
+    assert names["top up failed"] == 2
+    assert "PIN blocked" in names
+
+
+def test_settings_backups_and_a_look_for_damage(run_project, person):
+    site = bank(run_project, items=6)
+    owner = person().go(site.admin_link)
     owner.tab("settings")
     owner.page.fill("#set-gold", "5")
     owner.press("Enter")
@@ -225,10 +240,6 @@ def test_files_come_in_and_classes_change(run_project, person):
     with owner.page.expect_download() as download:
         owner.page.get_by_role("link", name="Download a backup").click()
     assert zipfile.is_zipfile(download.value.path())
-    with site.project.store.read() as connection:
-        names = dict(connection.execute(select(LabelClass.name, LabelClass.merged_into)).all())
-    assert names["top up failed"] == 2
-    assert "PIN blocked" in names
 
 
 def test_an_item_of_each_kind_among_150_classes(run_project, person):
