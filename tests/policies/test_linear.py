@@ -184,12 +184,13 @@ def test_loss_and_gradient_agree_far_out():
 
 
 def test_classes_of_which_nothing_is_known_stay_equal():
-    """Else rounding would choose which of them is shown first."""
+    """But for rounding: some processors add up the columns of a product in other orders than its last ones."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((50, 40)).astype(np.float32)
     weights = np.ones((50, 77), np.float32)
     weights[:, :8] = 0  # None after the same list
     weights[:6] = np.eye(77, dtype=np.float32)[:6]
     model = fit(x, weights, l2=0.1 / 50, max_iterations=30)
-    assert (model.bias[8:] == model.bias[8]).all()
+    assert np.ptp(model.bias[8:]) < 1e-6
+    assert np.ptp(model.weight[:, 8:], axis=1).max() < 1e-6
     assert model.bias[8] > model.bias[:8].max()
