@@ -6,6 +6,8 @@ classes shown: `decay=0.99, memory=0.5, temperature=1` leads with 89.18 %, PRODE
     SHORTLIST_DATA=... python benchmarks/teacher_ablation.py options cifar10    # 23 runs, about 6 minutes on an H200
     SHORTLIST_DATA=... python benchmarks/teacher_ablation.py settings fashion   # learning rates, weight decays, views
     SHORTLIST_DATA=... python benchmarks/teacher_ablation.py changes cifar10    # one change of the defaults at a time
+    SHORTLIST_DATA=... python benchmarks/teacher_ablation.py forms fashion      # other forms of it (teacher_forms.py)
+    SHORTLIST_DATA=... python benchmarks/teacher_ablation.py decays fashion     # weight decays at 100 epochs
     python benchmarks/teacher_ablation.py table cifar10                         # prints what is stored
 
 40 epochs, a tenth of the training items held out, size 3, seeds that no trial has; test items are not there. The score
@@ -13,7 +15,8 @@ is the accuracy by all held-out answers, None among them, mean of the last ten e
 `options` has one seed, `settings` two; the best points of `settings` are choices in results/ledger/tuning.jsonl.
 `changes` holds out three tenths, which triples what a score rests on, with two seeds of 40 epochs on CIFAR10 and four
 of 100 on Fashion; then it runs together the changes that gained more than their standard error. PRODEN and DIRK have a
-few tries there, too. Of each method's points the best is its choice, unless the first is within a standard error of it.
+few tries there, too. `decays` has 100 epochs, a tenth held out, six seeds. Of each method's points the best is its
+choice, unless the first is within a standard error of it.
 """
 
 import argparse
@@ -30,7 +33,7 @@ from shortlist.study.choose.points import SETTINGS
 from shortlist.study.plan import datasets
 from shortlist.study.plan.grid import HOLDOUT, Cell, config_of
 from shortlist.study.plan.recipes import CHOICE, Recipe
-from shortlist.study.plan.run_keys import digest, key_of
+from shortlist.study.plan.run_keys import digest, key_of, own_code
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.ledger import TUNING, Ledger, Ledgers, Row
 from shortlist.training import Engine, RunConfig, mean_of_last, train_fleet
@@ -103,13 +106,31 @@ CHANGES: dict[str, dict[str, Any]] = {
     "mix": {},
 }
 """Of the defaults, one at a time; of two values of an option the better one goes on."""
+FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "own passes": ("teacher", {"decay": 0.0}),
+    "own passes, no memory": ("teacher", {"decay": 0.0, "memory": 0.0}),
+    "no memory": ("teacher", {"memory": 0.0}),
+    "decay=0.999": ("teacher", {"decay": 0.999}),
+    "the w of the epoch before": ("teacher", {"fresh": False}),
+    "strong only": ("teacher_forms:StrongOnly", {}),
+    "strong only, sharpened": ("teacher_forms:StrongOnly", {"memory": 0.0, "temperature": 0.5}),
+    "both views": ("teacher_forms:BothViews", {}),
+    "annealed": ("teacher_forms:Annealed", {}),
+    "soft answers": ("teacher_forms:SoftAnswers", {}),
+    "agreement": ("teacher_forms:Agreement", {}),
+}
+"""Other forms, each a method with its options; what is not stated is as the defaults have it."""
 PLACES = {"cifar10": (40, (2000, 2001)), "fashion": (100, (2000, 2001, 2002, 2003))}
 """Epochs and seeds of `changes`."""
 DECAYS: dict[str, dict[str, tuple[float, ...]]] = {
     "cifar10": {"teacher": (1e-3,), "proden": (1e-3,), "dirk": (1e-3,)},
-    "fashion": {"teacher": (5e-4, 1e-4), "proden": (1e-4, 5e-4), "dirk": (5e-4, 1e-4)},
+    "fashion": {"teacher": (5e-4, 1e-4), "proden": (1e-4, 5e-4), "dirk": (5e-4, 1e-4), "likelihood": (5e-4, 1e-4)},
 }
-"""Weight decays of `changes`: the one that stands first, then others."""
+"""Weight decays of `changes` and `decays`: the one that stands first, then others."""
+CHANGED = ("teacher", "proden", "dirk")
+"""Methods of `changes`."""
+LONG, LONG_SEEDS = ("teacher", "proden", "likelihood"), range(3000, 3006)
+"""Methods and seeds of `decays`."""
 
 
 def score(row: Row) -> float:
@@ -136,6 +157,7 @@ def run(dataset: str, points: Sequence[Point], seeds: Sequence[int], ledger: Led
     for result in train_fleet(data, configs, engine=Engine(), score_every=100):
         config, whole = result.config, result.failed is None
         entry = {"key": key_of(dataset, config), "kind": "tried", "dataset": dataset, "size": config.size}
+        entry |= own_code(config.method)
         found = {
             "validation": mean_of_last(result.history, "validation_accuracy") if whole else None,
             "estimate": mean_of_last(result.history, "validation_estimate") if whole else None,
@@ -164,14 +186,15 @@ def points_of(dataset: str, method: str) -> dict[str, Point]:
 
 @dataclass
 class Tries:
-    """Points of `changes` on a dataset, and what is stored of them."""
+    """Points on a dataset with some seeds each, and what is stored of them."""
 
     dataset: str
     ledger: Ledger
+    seeds: Sequence[int]
 
     def rows(self, point: Point) -> list[Row]:
         """By seed."""
-        keys = (key_of(self.dataset, point.config(self.dataset, seed)) for seed in PLACES[self.dataset][1])
+        keys = (key_of(self.dataset, point.config(self.dataset, seed)) for seed in self.seeds)
         return [row for key in keys if (row := self.ledger.get(key)) and not row["failed"]]
 
     def gain(self, point: Point, over: Point) -> list[float]:
@@ -183,7 +206,7 @@ class Tries:
     def error(self, points: Sequence[Point], base: Point) -> float:
         """The standard error of a gain, pooled over points: that of a few seeds alone is hardly known."""
         gains = [self.gain(point, base) for point in points if point != base]
-        return float((mean(map(variance, gains)) / len(PLACES[self.dataset][1])) ** 0.5)
+        return float((mean(map(variance, gains)) / len(self.seeds)) ** 0.5)
 
     def choice(self, points: dict[str, Point], error: float) -> Row:
         """Of a method's points the best; the first, where that is within a standard error of it."""
@@ -191,7 +214,7 @@ class Tries:
         gains = {name: mean(self.gain(point, base)) for name, point in points.items()}
         best = max(gains, key=lambda name: gains[name])
         chosen = best if gains[best] > error else first
-        rows, (epochs, seeds) = self.rows(points[chosen]), PLACES[self.dataset]
+        rows, epochs, seeds = self.rows(points[chosen]), points[chosen].epochs, self.seeds
         accuracy = mean(map(score, rows))
         keys = [key_of(self.dataset, point.config(self.dataset, seed)) for point in points.values() for seed in seeds]
         place = {"dataset": self.dataset, **points[chosen].variant.to_dict()}
@@ -212,8 +235,9 @@ class Tries:
 
 def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
     """One change at a time beside the defaults, then those that gained together; each method's choice is stored."""
-    methods, tries, seeds = DECAYS[dataset], Tries(dataset, ledger), PLACES[dataset][1]
-    points = {method: points_of(dataset, method) for method in methods}
+    seeds = PLACES[dataset][1]
+    tries = Tries(dataset, ledger, seeds)
+    points = {method: points_of(dataset, method) for method in CHANGED}
     run(dataset, [point for of in points.values() for point in of.values()], seeds, ledger)
     base, best = points["teacher"]["teacher"], dict[str, str]()
     gains = {name: mean(tries.gain(points["teacher"][f"teacher, {name}"], base)) for name in CHANGES}
@@ -226,14 +250,53 @@ def changes(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
         run(dataset, [together], seeds, ledger)
         points["teacher"][f"teacher, {', '.join(best.values())}"] = together
     for of in points.values():
-        choice = tries.choice(of, error)
-        tuning.append(choice)
-        for name, point in of.items():
-            found = tries.gain(point, base)
-            print(
-                f"{name:40} {mean(found):+.2f} ± {stdev(found) / len(found) ** 0.5:.2f}  {[f'{g:+.2f}' for g in found]}"
-            )
-        print(choice["source"])
+        settle(tries, of, base, error, tuning)
+
+
+def settle(tries: Tries, points: dict[str, Point], base: Point, error: float, tuning: Ledger) -> None:
+    """Store a method's choice, and print what each of its points gained over `base`."""
+    choice = tries.choice(points, error)
+    tuning.append(choice)
+    for name, point in points.items():
+        print(f"{name:40} {gain_text(tries.gain(point, base))}")
+    print(choice["source"])
+
+
+def decays(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
+    """Weight decays at the length and, but for a tenth, with the items of the study; each method's choice is stored."""
+    tries = Tries(dataset, ledger, LONG_SEEDS)
+    points = {
+        method: {
+            f"{method}, weight decay {decay:g}": Point(method, {}, 0.1, decay, epochs=100)
+            for decay in DECAYS[dataset][method]
+        }
+        for method in LONG
+    }
+    run(dataset, [point for of in points.values() for point in of.values()], LONG_SEEDS, ledger)
+    for of in points.values():
+        base, other = of.values()
+        settle(tries, of, base, tries.error([other], base), tuning)
+
+
+def forms(dataset: str, ledger: Ledger, names: Sequence[str]) -> None:
+    """Other forms, and larger weight decays, beside the defaults."""
+    tries, base = Tries(dataset, ledger, PLACES[dataset][1]), changed(dataset, [])
+    points = {"the defaults": base, "proden": changed(dataset, [], "proden")}
+    for name in names or FORMS:
+        method, options = FORMS[name]
+        points[name] = replace(base, method=method, options=options)
+    for method, factor in product(("teacher", "proden"), (2, 4) if dataset == "fashion" else (2,)):
+        decay = factor * base.weight_decay
+        points[f"{method}, weight decay {decay:g}"] = changed(dataset, [], method, decay)
+    run(dataset, list(points.values()), PLACES[dataset][1], ledger)
+    for name, point in points.items():
+        print(f"{name:40} {gain_text(tries.gain(point, base))}")
+
+
+def gain_text(found: Sequence[float]) -> str:
+    """Mean, standard error and each."""
+    error = stdev(found) / len(found) ** 0.5
+    return f"{mean(found):+.2f} ± {error:.2f}  {[f'{g:+.2f}' for g in found]}"
 
 
 def table(dataset: str, ledger: Ledger) -> None:
@@ -255,8 +318,9 @@ def table(dataset: str, ledger: Ledger) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("options", "settings", "changes", "table"))
+    parser.add_argument("what", choices=("options", "settings", "changes", "forms", "decays", "table"))
     parser.add_argument("dataset", choices=tuple(TRIED))
+    parser.add_argument("--only", nargs="*", default=[], choices=tuple(FORMS), help="of the forms")
     parser.add_argument("--results", type=Path, default=Path("results"))
     args = parser.parse_args()
     ledger = Ledger(args.results / "teacher_ablation.jsonl")
@@ -266,6 +330,10 @@ def main() -> None:
         run(args.dataset, TRIED[args.dataset], SEEDS, ledger)
     if args.what == "changes":
         changes(args.dataset, ledger, Ledgers(args.results).of(TUNING))
+    elif args.what == "decays":
+        decays(args.dataset, ledger, Ledgers(args.results).of(TUNING))
+    elif args.what == "forms":
+        forms(args.dataset, ledger, args.only)
     else:
         table(args.dataset, ledger)
 

@@ -32,8 +32,9 @@ SIZES = (3, 4, 5, 6, 7, 8)
 METHODS = ("teacher", "proden", "rc", "crdpll", "likelihood")
 AS_SLOW = ("teacher", "rc", "dirk")
 """What takes as long as the teacher, so that nothing is to be said of equal seconds."""
+ONE_VIEW = ("proden", "rc", "likelihood")
 Runs = list[tuple[str, int | None, int, int]]
-"""Methods with two views, each with a size, its trials and epochs."""
+"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`."""
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
         **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
@@ -45,6 +46,7 @@ PLAN: dict[str, dict[str, Runs]] = {
         "size3": [(name, 3, 5, EPOCHS) for name in METHODS],
         "size5": [(name, 5, 3, EPOCHS) for name in METHODS],
         "size8": [(name, 8, 3, EPOCHS) for name in ("teacher", "likelihood")],
+        "one-view": [(f"{name}+aug", size, trials, EPOCHS) for name in ONE_VIEW for size, trials in ((3, 5), (5, 3))],
         "full": [("ol", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 3, FEWER)],
         "dirk": [("dirk", 3, 3, EPOCHS)],
@@ -81,7 +83,8 @@ def run(dataset: str, wanted: Runs, ledgers: Ledgers) -> None:
     recipes = Recipes(ledgers.of(TUNING).rows())
     runs: list[PlannedRun] = []
     for name, size, trials, epochs in wanted:
-        cell = Cell(dataset, "1-10", size, MethodVariant(name, augment=True, strong=True))
+        variant = MethodVariant.parse(name if "+" in name else f"{name}+aug+strong")
+        cell = Cell(dataset, "1-10", size, variant)
         runs += [plan_run(cell, trial, recipes, epochs) for trial in range(trials)]
     with open_engine("fleet") as engine:
         drive(runs, lambda _: ledgers.of(dataset), engine, Budget(batch_minutes=60), score_every=20, say=print)

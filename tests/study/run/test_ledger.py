@@ -254,7 +254,8 @@ def test_our_ledger_opens_and_every_key_is_what_it_was():
     rows = [row for name in [*ledgers.datasets(), TUNING, SEARCH] for row in ledgers.of(name).rows()]
     runs = [row for row in rows if row["kind"] != CHOICE]
     assert len(runs) > 1_900
-    for row in [*runs, *Ledger(ROOT / "results" / "teacher_ablation.jsonl").rows()]:
+    tried = [row for row in Ledger(ROOT / "results" / "teacher_ablation.jsonl").rows() if "code" not in row]
+    for row in [*runs, *tried]:  # the key of a method that is no part of the package follows its file
         options = stated_options(row["config"]["method"], row["config"]["method_options"])
         config = RunConfig.from_dict({**row["config"], "method_options": options})
         assert canonical(config, 10) == config
