@@ -211,8 +211,14 @@ def accuracy(logits: Tensor, y: Tensor) -> Tensor:
 
 def calibration_error(probabilities: NDArray[np.float64], y: NDArray[np.int64], bins: int = 15) -> float:
     """Expected calibration error: |accuracy - confidence| in equal-width bins of confidence, by their items."""
-    confidence = probabilities.max(1)
-    right = probabilities.argmax(1) == y
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(place, right - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / max(len(y), 1))
+    p, classes = (torch.tensor(np.ascontiguousarray(values)) for values in (probabilities, y))
+    return float(miscalibration(p, classes, bins))
+
+
+def miscalibration(p: Tensor, y: Tensor, bins: int = 15) -> Tensor:
+    """`calibration_error`, still on the device."""
+    confidence, said = p.double().max(-1)
+    place = (confidence * bins).long().clamp(max=bins - 1)
+    gap = torch.zeros(bins, dtype=torch.float64, device=p.device)
+    gap.index_add_(0, place, (said == y.to(said.device)).double() - confidence)
+    return gap.abs().sum() / max(len(y), 1)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, predict_logits, score_answers
+from shortlist.training.evaluation import accuracy, miscalibration, predict_logits, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
@@ -120,6 +120,14 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
         seconds=_since(began),
         **({} if held is None else held.estimated),
     )
+
+
+def calibration_on_test(prepared: Prepared) -> float | None:
+    """Of the model as it is, on the test items; None where there are none."""
+    if prepared.test is None or prepared.test_y is None:
+        return None
+    logits = predict_logits(prepared.run.model, prepared.test, amp=bool(prepared.run.engine.amp))
+    return miscalibration(probabilities(prepared, logits), prepared.test_y).item()
 
 
 def _since(began: float) -> float:

@@ -9,7 +9,7 @@ from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.fleet.packs import packs, train_pack
 from shortlist.training.history import check_score_every
-from shortlist.training.loop import Interrupted, fit
+from shortlist.training.loop import Interrupted, calibration_on_test, fit
 from shortlist.training.prepared import prepare
 
 
@@ -53,4 +53,5 @@ def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int
     if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin
         raise Interrupted(config.epochs)
     result.state = {name: tensor.cpu() for name, tensor in prepared.run.model.state_dict().items()}
+    result.calibration_error = calibration_on_test(prepared)
     return result

@@ -112,6 +112,7 @@ def test_a_real_run_and_a_real_failure(tmp_path):
 
     from shortlist.study.run.worker import train_batch
     from shortlist.training.config import Engine
+    from shortlist.training.evaluation import calibration_error, predict_logits
     from shortlist.training.loop import fit
     from shortlist.training.prepared import prepare
 
@@ -119,7 +120,11 @@ def test_a_real_run_and_a_real_failure(tmp_path):
     config = run.config
     wild = replace(run, config=replace(config, lr=1e6, method_options={}))
     good, bad = train_batch(RunBatch((run, wild), device="cpu"))
-    history = fit(prepare(datasets.load("digits"), config, engine=Engine("cpu")))
+    prepared = prepare(datasets.load("digits"), config, engine=Engine("cpu"))
+    history = fit(prepared)
+    logits = predict_logits(prepared.run.model, prepared.test)
+    p = prepared.method.class_probabilities(logits, prepared.smoothing).double().numpy()
+    assert good["calibration_error"] == pytest.approx(calibration_error(p, prepared.test_y.numpy()), abs=1e-6)
     assert good["accuracy"] == [round(row.test_accuracy, 4) for row in history]
     assert good["failed"] is None
     assert good["together"] == 1
@@ -128,6 +133,7 @@ def test_a_real_run_and_a_real_failure(tmp_path):
     held_out = replace(run, config=replace(config, holdout=0.1))
     (untested,) = train_batch(RunBatch((held_out,), TRIED, "cpu"))
     assert untested["accuracy"] == []
+    assert "calibration_error" not in untested
     assert untested["last"] is None
     assert 0.1 < untested["validation"] <= 1
 

@@ -8,6 +8,7 @@ import torch
 import shortlist.training.fleet.scoring as fleet_scores
 from shortlist.data import Dataset, load
 from shortlist.training.config import Engine, RunConfig
+from shortlist.training.evaluation import calibration_error
 from shortlist.training.fleet.fleet import Fleet
 from shortlist.training.fleet.modules import ModuleFleet
 from shortlist.training.fleet.packs import build_tasks, fleet_of
@@ -18,7 +19,7 @@ CONFIGS = [
     replace(BASE, classes=(0, 1, 2)),
     replace(BASE, classes=(7, 8, 9), seed=1, ema=0.9, holdout=0.2, lr=0.5),
     replace(BASE, classes=(2, 1, 4), seed=2, holdout=0.0, epochs=1),
-    replace(BASE, classes=(0, 1, 2), seed=3),
+    replace(BASE, classes=(0, 1, 2), seed=3, method="sl", keep="best", lr=0.1, epochs=2),
 ]
 
 
@@ -66,6 +67,19 @@ def test_accuracies(fleet: Fleet) -> None:
         assert our_accuracies(fleet) == naive_accuracies(fleet)
         assert our_accuracies(fleet) != after
     assert our_accuracies(fleet) == after
+
+
+def test_calibration_errors(fleet: Fleet) -> None:
+    """Of the models that the results hold, each by a model of its own."""
+    tasks = list(fleet.tasks)
+    for task, result in zip(tasks, fleet.train(), strict=True):
+        assert result.state is not None
+        assert task.dataset.test is not None
+        task.model.load_state_dict(result.state)
+        logits = task.model.cpu().eval()(torch.from_numpy(task.dataset.test.x))
+        p = task.method.class_probabilities(logits, task.smoothing)
+        want = calibration_error(p.detach().double().numpy(), task.dataset.test.y)
+        assert result.calibration_error == pytest.approx(want, abs=1e-6)
 
 
 def test_held_logits(fleet: Fleet) -> None:

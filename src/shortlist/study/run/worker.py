@@ -54,6 +54,7 @@ def row_of(
         "validation": _rounded(mean_of_last(scored, "validation_accuracy"), MEAN_DIGITS),
         **(_held_out(scored) if run.config.holdout else {}),
         **({"kept": _kept(result)} if run.config.keep == "best" else {}),
+        **({} if result.calibration_error is None else {"calibration_error": round(result.calibration_error, 6)}),
         "failed": result.failed,
         "seconds": round(seconds, 3),
         "together": together,

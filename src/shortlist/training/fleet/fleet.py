@@ -24,7 +24,7 @@ from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.draws import Draws, draw_epoch
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
-from shortlist.training.fleet.scoring import HeldOut, accuracies
+from shortlist.training.fleet.scoring import HeldOut, accuracies, calibration_errors
 from shortlist.training.history import EpochScores, saved_epoch, score_due
 from shortlist.training.schedules import learning_rates
 from shortlist.training.task import Task
@@ -41,6 +41,8 @@ class FleetResult:
     """The trained model's state dict; None for a broken run."""
     failed: str | None = None
     """Why the run ended before its last epoch."""
+    calibration_error: float | None = None
+    """Of that model on the test items (`calibration_error`); None without any, or where the run broke."""
 
     @property
     def saved(self) -> EpochScores:
@@ -299,6 +301,10 @@ class Fleet:
                         for best, weights in zip(self.best, self.net.weights(), strict=True):
                             weights[run].copy_(best[run])
                     self.results[self.places[run]].state = self.net.state_dict(run)
+                if self.test:
+                    errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
+                    for run in finished:
+                        self.results[self.places[run]].calibration_error = errors[run]
         ended += finished
         if not ended:
             return False

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.training.evaluation import HeldAnswers, Scores
+from shortlist.training.evaluation import HeldAnswers, Scores, miscalibration
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.network import FleetNet
 from shortlist.training.task import Task
@@ -20,14 +20,31 @@ EVALUATION_BATCH = 500
 
 def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:
     """Each run's on the test items of its own classes, which are rows of `inputs` and `y`; waits for the device."""
-    counts = [len(task.dataset.test or ()) for task in tasks]
-    starts = torch.tensor([[sets.place(task).test] for task in tasks], device=y.device)
+    rows, counts = _test_rows(tasks, sets, y.device)
     each = torch.tensor(counts, device=y.device).unsqueeze(1)
-    at = torch.arange(max(counts), device=y.device)
-    rows = starts + torch.minimum(at, each - 1)  # a run with fewer items sees its last again
     said = _said(net, rows, inputs, lambda logits: logits.argmax(-1))
-    right = ((said == y[rows]) & (at < each)).sum(-1)
+    right = ((said == y[rows]) & (torch.arange(rows.shape[1], device=y.device) < each)).sum(-1)
     return [n / count for n, count in zip(right.tolist(), counts, strict=True)]
+
+
+def calibration_errors(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:
+    """Each run's on the same items, by the probabilities that its method makes of logits; waits for the device."""
+    rows, counts = _test_rows(tasks, sets, y.device)
+    logits = _said(net, rows, inputs, Tensor.clone)
+    errors = []
+    for run, (task, count) in enumerate(zip(tasks, counts, strict=True)):
+        p = task.method.class_probabilities(logits[run, :count], task.smoothing)
+        errors.append(miscalibration(p, y[rows[run, :count]]))
+    found: list[float] = torch.stack(errors).tolist()
+    return found
+
+
+def _test_rows(tasks: Sequence[Task], sets: Sets, device: torch.device) -> tuple[Tensor, list[int]]:
+    """(R, longest) where the test items of each run lie, and how many it has; with fewer it sees its last again."""
+    counts = [len(task.dataset.test or ()) for task in tasks]
+    starts = torch.tensor([[sets.place(task).test] for task in tasks], device=device)
+    last = torch.tensor(counts, device=device).unsqueeze(1) - 1
+    return starts + torch.minimum(torch.arange(max(counts), device=device), last), counts
 
 
 class HeldOut:
