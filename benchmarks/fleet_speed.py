@@ -18,6 +18,7 @@ by side; both on 12,800 images.
 
 import argparse
 import copy
+import gc
 import json
 import platform
 import time
@@ -72,6 +73,7 @@ def seconds(call: Callable[[], Any]) -> float:
 def measure_fleet(data: Dataset, rows: list[RunConfig], engine: Engine) -> dict[str, Any]:
     """Train a fleet for a few epochs, the first of which compiles and captures."""
     model, count, batch_size = rows[0].model, len(rows), rows[0].batch_size
+    gc.collect()  # a pack before this one is a cycle: its memory would be counted as there before, and freed meanwhile
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()

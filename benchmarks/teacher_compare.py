@@ -38,7 +38,8 @@ Runs = list[tuple[str, int | None, int, int]]
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
         **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
-        "full": [("ol", None, 5, EPOCHS)],
+        "one-view": [(f"{name}+aug", size, 5, EPOCHS) for name in ONE_VIEW for size in SIZES],
+        "full": [("ol", None, 5, EPOCHS), ("ol+aug", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 5, FEWER)],
         "dirk": [("dirk", 3, 5, EPOCHS)],
     },
@@ -145,6 +146,22 @@ def table(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> None:
         print(f"| {group} | {len(rows)} | {accuracy} | {difference} | {equal} | {figure(errors)} |")
 
 
+def all_sizes(dataset: str, ledger: Ledger, recipes: Recipes) -> None:
+    """The teacher less each rival at every size, and over the sizes: a mean for each trial that has them all."""
+    found = {size: by for size in SIZES if ours(EPOCHS) in (by := groups(dataset, size, ledger, recipes))}
+    rivals = [group for group in found[SIZES[0]] if group.epochs == EPOCHS and not group.unlike]
+    print(f"\n| {dataset}, teacher minus | {' | '.join(f'size {size}' for size in found)} | all sizes |")
+    print("|---|" + "---|" * (len(found) + 1))
+    for group in sorted(rivals, key=lambda group: (group.views == "one view", group.method)):
+        each = [(by[ours(EPOCHS)], by.get(group, {})) for by in found.values()]
+        trials = set.intersection(*(set(a) & set(b) for a, b in each))
+        pooled = [mean(a[trial]["last"] - b[trial]["last"] for a, b in each) for trial in sorted(trials)]
+        cells = [*(minus(a, b) for a, b in each), figure(pooled, "+")]
+        if group == ours(EPOCHS):
+            cells = [*(figure([row["last"] for row in a.values()]) for a, _ in each), ""]
+        print(f"| {group} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("datasets", nargs="+", choices=tuple(PLAN))
@@ -158,8 +175,10 @@ def main() -> None:
             if unknown := set(args.run).difference(parts):
                 parser.error(f"no part {unknown.pop()!r} of {dataset}: expected {', '.join(parts)}")
             run(dataset, [entry for name in args.run or parts for entry in parts[name]], ledgers)
+        ledger, recipes = ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows())
         for size in SIZES:
-            table(dataset, size, ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows()))
+            table(dataset, size, ledger, recipes)
+        all_sizes(dataset, ledger, recipes)
 
 
 if __name__ == "__main__":
