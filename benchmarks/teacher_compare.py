@@ -16,6 +16,7 @@ times the time of the likelihood with the same views, so that 86 epochs of it ta
 import argparse
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -34,11 +35,14 @@ AS_SLOW = ("teacher", "rc", "dirk")
 """What takes as long as the teacher, so that nothing is to be said of equal seconds."""
 ONE_VIEW = ("proden", "rc", "likelihood")
 Runs = list[tuple[str, int | None, int, int]]
-"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`."""
+"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`, `?` before an option."""
+SURE = "teacher?confident=0.7"
+"""What held-out answers chose beyond ten classes (teacher_beyond.py)."""
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
         **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
         "one-view": [(f"{name}+aug", size, 5, EPOCHS) for name in ONE_VIEW for size in SIZES],
+        "sure": [(SURE, size, 5, EPOCHS) for size in SIZES],
         "full": [("ol", None, 5, EPOCHS), ("ol+aug", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 5, FEWER)],
         "dirk": [("dirk", 3, 5, EPOCHS)],
@@ -48,6 +52,7 @@ PLAN: dict[str, dict[str, Runs]] = {
         "size5": [(name, 5, 3, EPOCHS) for name in METHODS],
         "size8": [(name, 8, 3, EPOCHS) for name in ("teacher", "likelihood")],
         "one-view": [(f"{name}+aug", size, trials, EPOCHS) for name in ONE_VIEW for size, trials in ((3, 5), (5, 3))],
+        "sure": [(SURE, 3, 5, EPOCHS), (SURE, 5, 3, EPOCHS), (SURE, 8, 3, EPOCHS)],
         "full": [("ol", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 3, FEWER)],
         "dirk": [("dirk", 3, 3, EPOCHS)],
@@ -83,12 +88,21 @@ def run(dataset: str, wanted: Runs, ledgers: Ledgers) -> None:
     """Train what the ledger does not hold, all at once."""
     recipes = Recipes(ledgers.of(TUNING).rows())
     runs: list[PlannedRun] = []
-    for name, size, trials, epochs in wanted:
+    for text, size, trials, epochs in wanted:
+        name, _, option = text.partition("?")
         variant = MethodVariant.parse(name if "+" in name else f"{name}+aug+strong")
         cell = Cell(dataset, "1-10", size, variant)
-        runs += [plan_run(cell, trial, recipes, epochs) for trial in range(trials)]
+        usual = [plan_run(cell, trial, recipes, epochs) for trial in range(trials)]
+        runs += [with_option(run, *option.split("=")) for run in usual] if option else usual
     with open_engine("fleet") as engine:
         drive(runs, lambda _: ledgers.of(dataset), engine, Budget(batch_minutes=60), score_every=20, say=print)
+
+
+def with_option(run: PlannedRun, name: str, value: str) -> PlannedRun:
+    """The same run with another value of one of its method's options."""
+    options = {**run.config.method_options, name: float(value)}
+    config = replace(run.config, method_options=options)
+    return replace(run, config=config, source=f"{run.source}, {name}={value}")
 
 
 def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[Group, Trials]:
