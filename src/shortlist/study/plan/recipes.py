@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
+from shortlist.errors import InputError
 from shortlist.study.plan.datasets import StudyDataset
+from shortlist.study.plan.run_keys import own_code
 from shortlist.study.plan.variants import SQUARE, MethodVariant, stated_options
 from shortlist.training import Optimiser, Schedule
 
@@ -69,22 +71,25 @@ Place = tuple[str, MethodVariant, int | None]
 
 
 class Recipes:
-    """The choices of a ledger; of the same rank the one from longer runs stands, then the later one.
+    """The choices of a ledger: for one place a searched one stands before tuned ones, then one made with what a method's
+    file says now, then the one from longer runs, then the later one.
 
     Args:
-        rows: of tuning.jsonl, in order; its points say how long they ran.
+        rows: of tuning.jsonl, in order; its points say how long they ran, and by which formula.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._chosen: dict[Place, tuple[tuple[int, int], Recipe]] = {}
-        epochs: dict[str, int] = {}
+        self._chosen: dict[Place, tuple[tuple[int, bool, int], Recipe]] = {}
+        points: dict[str, tuple[int, str | None]] = {}
         for row in rows:
             if row.get("kind") != CHOICE:
-                epochs[row.get("key", "")] = row.get("config", {}).get("epochs", 0)
+                points[row.get("key", "")] = (row.get("config", {}).get("epochs", 0), row.get("code"))
                 continue
             place = (str(row["dataset"]), MethodVariant.from_row(row), row.get("num_classes"))
-            # a short try must not push out the real thing, which is not stored twice and could not come back
-            rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
+            epochs, code = points.get(row.get("chosen", ""), (0, None))
+            # a choice is stored once: one that is pushed out, by a short try or by a formula since taken back, could
+            # not come back
+            rank = (SEARCHED if row.get("by") == "search" else 0, code == _code_now(place[1].method), epochs)
             if place not in self._chosen or rank >= self._chosen[place][0]:
                 options = stated_options(place[1].method, row["settings"].get("method_options", {}))
                 settings = {**row["settings"], "method_options": options, "source": row["source"]}
@@ -122,3 +127,11 @@ class Recipes:
             if elsewhere and searched in variant.canonical().plainer():
                 return replace(default, schedule=recipe.schedule, method_options=recipe.method_options)
         return default
+
+
+def _code_now(method: str) -> str | None:
+    """Of a method of one's own, if it is here; a method of the package has none."""
+    try:
+        return own_code(method).get("code")
+    except InputError:
+        return None
