@@ -47,7 +47,7 @@ def test_accuracy_by_size(fashion):
     points = size_curves._methods("fashion", "", results)["rc"]
     assert points == {
         size: results.of(Cell("fashion", "1-10", size, MethodVariant("rc", "fair"))).last
-        for size in size_curves.SIZES_SHOWN
+        for size in results.sizes("fashion")
     }
     alone = [row for row in fashion if row["size"] in (5, None)]
     assert size_curves.by_size("fashion", Results(alone, NONE_CHOSEN)) is None

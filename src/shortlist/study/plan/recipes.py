@@ -71,8 +71,10 @@ Place = tuple[str, MethodVariant, int | None]
 
 
 class Recipes:
-    """The choices of a ledger: for one place a searched one stands before tuned ones, then one made with what a method's
-    file says now, then the one from longer runs, then the later one.
+    """The choices of a ledger.
+
+    For one place a searched one stands before tuned ones, then one made with what a method's file says now, then the
+    one from longer runs, then the later one.
 
     Args:
         rows: of tuning.jsonl, in order; its points say how long they ran, and by which formula.

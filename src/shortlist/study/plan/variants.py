@@ -86,6 +86,11 @@ class MethodVariant:
         return dict(NAMED[self.name][1]) if self.name in NAMED else {}
 
     @property
+    def augmented(self) -> bool:
+        """Whether it sees changed images, which no method of the paper does."""
+        return self.augment or self.strong
+
+    @property
     def ordinary(self) -> bool:
         """Whether it is fed ordinary labels instead of shortlists."""
         return self.method == "ol"

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from shortlist.internal.drawing import COLLAPSED, LOOKS, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
-from shortlist.study.plan.grid import SIZES, Cell
+from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import Results
 
-SIZES_SHOWN = SIZES["table1"]
 DODGE = 0.05
 """Between two methods, in sizes, so that their deviations do not lie on each other."""
 PANELS = {"without augmentation": "", "with augmentation": "+aug", "with two views": "+aug+strong"}
@@ -36,7 +35,7 @@ def by_size(dataset: str, results: Results) -> str | None:
         for axis, (name, methods) in zip(axes.flat, panels.items(), strict=True):
             for text, points in methods.items():
                 handles[text] = _draw(axis, text, points)
-            axis.set(title=name, xlabel="classes shown, of 10", xticks=SIZES_SHOWN)
+            axis.set(title=name, xlabel="classes shown, of 10", xticks=results.sizes(dataset))
             axis.invert_xaxis()
         drawn = [points for methods in panels.values() for points in methods.values()]
         axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
@@ -52,7 +51,7 @@ def _methods(dataset: str, extra: str, results: Results) -> dict[str, Points]:
     found: dict[str, Points] = {}
     for text in (text for text in LOOKS if text != "cc"):
         variant = MethodVariant.parse(text + extra)
-        sizes = (None,) if variant.ordinary else SIZES_SHOWN
+        sizes = (None,) if variant.ordinary else results.sizes(dataset)
         cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, variant)).last for size in sizes}
         points: Points = {size: figure for size, figure in cells.items() if figure is not None}
         if len(points) > 1 or (variant.ordinary and points):
