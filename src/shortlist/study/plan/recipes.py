@@ -111,7 +111,7 @@ class Recipes:
 
         Of those searched for, one for so many classes goes first.
         """
-        variant = variant.canonical()
+        variant = variant.run_as()
         names = (dataset.name, *dataset.recipes_from)
         same = dict.fromkeys((variant, replace(variant, keep=False)))
         searched = [(name, tried, count) for count in (num_classes, None) for name in names for tried in same]
@@ -132,7 +132,7 @@ class Recipes:
         names = (dataset.name, *dataset.recipes_from)
         for (name, tried, count), choice in self._chosen.items():
             elsewhere = choice.searched and name not in names and count is None
-            if elsewhere and tried in variant.canonical().plainer():
+            if elsewhere and tried in variant.run_as().plainer():
                 return replace(default, schedule=choice.recipe.schedule, method_options=choice.recipe.method_options)
         return default
 

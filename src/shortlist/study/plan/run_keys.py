@@ -28,7 +28,7 @@ def canonical(config: RunConfig, num_classes: int) -> RunConfig:
 
     It leaves out options that have their defaults, but states those whose defaults have changed.
     """
-    variant = MethodVariant(config.method, config.protocol).canonical()
+    variant = MethodVariant(config.method, config.protocol).run_as()
     classes = config.classes
     if classes is not None and classes == tuple(range(num_classes)):
         classes = None

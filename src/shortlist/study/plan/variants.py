@@ -121,11 +121,11 @@ class MethodVariant:
         clean, plain = replace(single, mix=False), replace(single, mix=False, strong=False)
         return list(dict.fromkeys([self, last, single, clean, plain, replace(plain, augment=False)]))
 
-    def canonical(self) -> Self:
+    def run_as(self) -> Self:
         """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
         answer is the likelihood.
 
-        >>> MethodVariant("cc").canonical().text, MethodVariant("sl", "paper").canonical().protocol
+        >>> MethodVariant("cc").run_as().text, MethodVariant("sl", "paper").run_as().protocol
         ('likelihood', 'fair')
         """
         if not self.kind.baseline:

@@ -90,7 +90,7 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
 
 def _divergences(found: Iterable[CellResult]) -> list[str]:
     """Which means are of fewer trials than were run: a remark, or none."""
-    broken = {result.cell.canonical(): result for result in found if result.failed}
+    broken = {result.cell.run_as(): result for result in found if result.failed}
     told = [
         f"{cell.variant.title}{f' ({cell.variant.protocol})' if cell.variant.kind.baseline else ''}"
         f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"

@@ -184,7 +184,7 @@ class Results:
         Where it was run with several settings: those that are chosen now, then several trials before a single one, then
         as many epochs as the dataset's other cells, the most epochs, the most trials, the latest; never by accuracy.
         """
-        rows = self._by_cell.get(cell.canonical(), [])
+        rows = self._by_cell.get(cell.run_as(), [])
         if not rows:
             return CellResult(cell, ())
         by_settings: dict[str, list[Row]] = defaultdict(list)

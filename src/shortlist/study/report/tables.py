@@ -185,7 +185,7 @@ def _pair(group: TableGroup) -> None:
     for row in group.rows:
         if "sl" in rows and row.variant.text != "sl":
             row.to_sl = row.by["paper"].minus(rows["sl"].by["paper"])
-        if "likelihood" in rows and row.by["fair"].cell.canonical() != rows["likelihood"].by["fair"].cell:
+        if "likelihood" in rows and row.by["fair"].cell.run_as() != rows["likelihood"].by["fair"].cell:
             row.to_likelihood = row.by["fair"].minus(rows["likelihood"].by["fair"])
 
 
