@@ -1,4 +1,4 @@
-"""docs/study.md, methods.md and reproduction.md say what the stored runs say."""
+"""The pages about the study say what the stored runs say."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.run_keys import settings_key
 from shortlist.study.plan.variants import MethodVariant
-from shortlist.study.report.claims import PLACES
+from shortlist.study.report.claims import MARGINS, PLACES
 from shortlist.study.report.paper_claims import RIVALS
 from shortlist.study.report.results import Results
 from shortlist.study.run.ledger import TUNING, Ledgers
@@ -88,6 +88,13 @@ def test_where_sl_is_above_or_below_its_rivals(result):
     rest = len(PLACES) - a - c, len(PLACES) - b - d
     told = f"above all rivals in {a} and {b}, below one in {c} and {d}, neither in {rest[0]} and {rest[1]}"
     assert told in said("reproduction.md")
+
+
+def test_how_many_of_sls_rows_on_cifar10_are_reached_with_a_chosen_epoch(result):
+    found = [result("cifar10", "sl+keep", size, classes).difference for classes, size in PLACES]
+    run = [gap for gap in found if gap is not None]
+    reached = sum(round(gap + MARGINS["cifar10"], 2) >= 0 for gap in run)
+    assert f"with a chosen epoch in {reached} of the {len(run)} cells run" in said("paper-to-code.md")
 
 
 def test_all_labels(result):
