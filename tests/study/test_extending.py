@@ -5,11 +5,19 @@ A method of one's own needs the file alone (`--methods mine:Mine`): report/test_
 
 import re
 import sys
+from dataclasses import dataclass
+from types import ModuleType
 
+import pytest
+
+from shortlist.errors import InputError
+from shortlist.methods import METHODS
+from shortlist.methods.cc import CC
 from shortlist.study.commands import Study
 from shortlist.study.plan import datasets
 from shortlist.study.plan.datasets import StudyDataset, study_dataset
-from shortlist.study.plan.grid import Wanted
+from shortlist.study.plan.grid import Wanted, planned
+from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.run_keys import own_code
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.page import write_report
@@ -88,6 +96,19 @@ def test_a_changed_formula_is_run_again_and_stands_in_the_table(tmp_path, monkey
     assert figures[0] > 80
     assert figures[1] < 20
     assert f"{figures[1]:.2f}" in write_report(tmp_path / "results-quick").text.read_text()
+
+
+def test_a_method_without_a_file_is_refused(monkeypatch):
+    """After a change its stored runs would pass for those of the new formula."""
+    typed = dataclass(frozen=True)(type("Typed", (CC,), {"name": "typed", "__module__": "a_notebook"}))
+    monkeypatch.setitem(METHODS, "typed", typed)
+    with pytest.raises(InputError, match="'typed': name your own module:Class"):
+        Wanted(("table1",), ("digits",), ("typed",))
+    notebook = ModuleType("a_notebook")
+    notebook.Typed = typed
+    monkeypatch.setitem(sys.modules, "a_notebook", notebook)
+    with pytest.raises(InputError, match="'a_notebook:Typed': save it in a file"):
+        planned(Wanted(("table1",), ("digits",), ("a_notebook:Typed",)), Recipes())
 
 
 def test_a_formula_that_is_taken_back_has_its_own_settings_again(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from shortlist import methods
+from shortlist.errors import InputError
 from shortlist.study.plan.variants import FIRST_OPTIONS, MethodVariant, default_options
 from shortlist.training import RunConfig
 
@@ -58,10 +59,11 @@ def own_code(method: str) -> dict[str, str]:
     """
     if ":" not in method:
         return {}
+    module = methods.find(method).__module__
     try:
-        return {"code": digest({"source": inspect.getsource(sys.modules[methods.find(method).__module__])})}
-    except (OSError, TypeError):  # typed in at a prompt: there is no file
-        return {}
+        return {"code": digest({"source": inspect.getsource(sys.modules[module])})}
+    except (OSError, TypeError) as error:  # typed in at a prompt
+        raise InputError(f"method {method!r}: save it in a file, else a changed formula is not seen") from error
 
 
 def settings_key(row: Mapping[str, Any]) -> str:

@@ -55,6 +55,8 @@ class MethodVariant:
                 raise unknown_name("addition to a method", extra, ADDITIONS)
         if ":" in name:
             methods.find(name)  # a module of one's own that cannot be had is told of now
+        elif name in METHODS and not METHODS[name].__module__.startswith("shortlist."):
+            raise InputError(f"method {name!r}: name your own module:Class, so that a change of its file is seen")
         if "mix" in extras and "strong" not in extras:
             raise InputError(f"{text}: mix needs strong, whose views it mixes")
         return cls(name, protocol, **{ADDITIONS[extra]: True for extra in extras})
