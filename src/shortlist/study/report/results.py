@@ -175,8 +175,8 @@ class Results:
 
     def sizes(self, dataset: str) -> list[int]:
         """Of shortlists of all classes, the largest first: the paper's, and those that were run beside them."""
-        own = {cell.size for cell in self._by_cell if cell.dataset == dataset and cell.classes == ALL_CLASSES}
-        return sorted({*SIZES["table1"], *own} - {None}, reverse=True)
+        cells = [cell for cell in self._by_cell if cell.dataset == dataset and cell.classes == ALL_CLASSES]
+        return sorted({*SIZES["table1"], *(cell.size for cell in cells if cell.size is not None)}, reverse=True)
 
     def of(self, cell: Cell) -> CellResult:
         """What stands for a cell.
