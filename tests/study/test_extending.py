@@ -18,7 +18,7 @@ from shortlist.study.plan import datasets
 from shortlist.study.plan.datasets import StudyDataset, study_dataset
 from shortlist.study.plan.grid import Wanted, planned
 from shortlist.study.plan.recipes import Recipes
-from shortlist.study.plan.run_keys import own_code
+from shortlist.study.plan.run_keys import digest, own_code
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.page import write_report
 from shortlist.study.run.engines import Local
@@ -96,6 +96,19 @@ def test_a_changed_formula_is_run_again_and_stands_in_the_table(tmp_path, monkey
     assert figures[0] > 80
     assert figures[1] < 20
     assert f"{figures[1]:.2f}" in write_report(tmp_path / "results-quick").text.read_text()
+
+
+def test_a_change_of_the_class_that_it_is_derived_from_is_a_change(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for sign in ("1", "1", "-1"):
+        sys.modules.pop("my_derived", None)
+        edit(tmp_path, OWN.replace("SIGN", sign))
+        (tmp_path / "my_derived.py").write_text("from my_formula import Mine\n\n\nclass Derived(Mine):\n    pass\n")
+        found.append([own_code(name)["code"] for name in ("my_derived:Derived", "my_formula:Mine")])
+    assert found[0] == found[1]
+    assert found[0][0] != found[2][0]
+    assert found[0][1] == digest({"source": OWN.replace("SIGN", "1")})  # as stored by users so far
 
 
 def test_a_method_without_a_file_is_refused(monkeypatch):

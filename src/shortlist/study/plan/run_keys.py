@@ -53,15 +53,18 @@ def key_of(dataset: str, config: RunConfig) -> str:
 
 @cache  # what this process imported, even if the file is edited while it runs
 def own_code(method: str) -> dict[str, str]:
-    """For a method of one's own, what its file says: after a change of the formula the runs before it are other runs.
+    """For a method of one's own, what its file says, and those of the classes it is derived from: after a change of the
+    formula the runs before it are other runs.
 
     For a method of the package `RESULTS_VERSION` stands for the code, and this is empty.
     """
     if ":" not in method:
         return {}
-    module = methods.find(method).__module__
+    first, *others = dict.fromkeys(kind.__module__ for kind in methods.find(method).__mro__)
+    own = [name for name in others if name.partition(".")[0] not in {"shortlist", *sys.stdlib_module_names}]
     try:
-        return {"code": digest({"source": inspect.getsource(sys.modules[module])})}
+        source, *bases = (inspect.getsource(sys.modules[name]) for name in (first, *own))
+        return {"code": digest({"source": source, **({"bases": bases} if bases else {})})}
     except (OSError, TypeError) as error:  # typed in at a prompt
         raise InputError(f"method {method!r}: save it in a file, else a changed formula is not seen") from error
 
