@@ -2,6 +2,20 @@
 
 `plan` says which runs there are, `run` trains what the ledger lacks, `choose` finds settings by validation alone,
 `report` makes tables and pictures of the ledger, and `commands` puts them together for `shortlist reproduce`.
+
+From a command to a figure, step by step:
+
+    Wanted      the tables, datasets, methods, sizes and trials asked for            plan/grid.py
+    Cell        one figure of a table: dataset, classes, size and MethodVariant      plan/grid.py, plan/variants.py
+    Recipe      the settings of its variant: chosen, borrowed or a default           plan/recipes.py
+    PlannedRun  a trial of a cell: its RunConfig, and its key in the ledger          plan/grid.py, plan/run_keys.py
+    RunBatch    runs that the ledger lacks and that are trained together             run/driver.py, run/batches.py
+    Row         what came of a run: a line of the Ledger                             run/worker.py, run/ledger.py
+    CellResult  the rows that stand for a cell, their mean and spread                report/results.py
+    Content     tables, overviews, checks and pictures                               report/content.py
+
+Settings are chosen on the same way: a Point is settings to try, its runs are rows of tuning.jsonl, a Scored point has
+what they came to, and the one that is chosen is a row of its own, which Recipes reads.
 """
 
 from importlib import import_module

@@ -36,6 +36,13 @@ class TestTuning:
             start = default_recipe(study_dataset("fashion"), MethodVariant(name))
             assert {p.recipe.lr for p in tuning.points("fashion", MethodVariant(name), start)} == rates
 
+    def test_each_try_is_told_with_its_settings(self, tmp_path):
+        said = []
+        Study(tmp_path, say=said.append).tune(["digits"], ["rc"], ("fair",), FakeEngine(), epochs=1)
+        tried = [line.split("] ")[1].split(": ")[0] for line in said if line.startswith("[")]
+        assert len(tried) == len(set(tried)) == 16  # two sizes, two seeds, four points
+        assert tried[0] == "digits, classes 1-10, size 5, RC (fair), trial 1001, lr 0.1, weight decay 0.0001"
+
     def test_the_best_on_held_out_items_is_used_for_all_sizes(self, tmp_path):
         study = Study(tmp_path)
         engine = FakeEngine(cuda=True, level=lambda c: 0.9 if (c.lr, c.weight_decay) == (1e-2, 1e-2) else 0.7)

@@ -215,7 +215,7 @@ def test_recipes_of_the_ledger():
                 "settings": settings, "source": by, **more}  # fmt: skip
 
     fashion, line = study_dataset("fashion"), MethodVariant("sl", "paper")
-    assert NONE_CHOSEN.of(fashion, line) == default_recipe(fashion, line.canonical())
+    assert NONE_CHOSEN.of(fashion, line) == default_recipe(fashion, line.run_as())
     assert NONE_CHOSEN.of(fashion, line).source == "default, not tuned"
     assert Recipes([row("tune", 0.1), row("tune", 0.2)]).of(fashion, line).lr == 0.2
     found = Recipes([row("tune", 0.1), row("search", 0.3), row("tune", 0.2), {"kind": "tried"}])

@@ -29,6 +29,37 @@ def test_augmented_lines_have_rows_of_their_own():
     assert "with flip + crop" in check.claim
 
 
+def test_two_views_are_held_against_nothing_of_the_paper():
+    """Nor do they compete for the bold figure with methods that see the images as they are."""
+    variants = MethodVariant("rc"), MethodVariant("rc", strong=True)
+    cells = [Cell("fashion", "1-10", 5, variant) for variant in variants]
+    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN), 0.9 + 0.05 * cell.variant.strong) for cell in cells]
+    (group,) = (
+        g for g in tables.build_table("table1", "fashion", Results(rows, NONE_CHOSEN)).groups if g.title == "size 5"
+    )
+    plain, views = (next(row for row in group.rows if row.variant.text == text) for text in ("rc", "rc+strong"))
+    assert plain.reported is not None
+    assert "fair" in plain.best
+    assert (views.reported, views.best) == (None, set())
+
+
+def test_a_size_that_the_paper_has_not_is_in_the_tables(tmp_path):
+    wanted = Wanted(("table1",), ("fashion",), methods=("likelihood",), sizes=(9, 5, 2), trials=2)
+    report = write_report(write(tmp_path / "results", [fake_row(run, 0.9) for run in planned(wanted, NONE_CHOSEN)]))
+    text = report.text.read_text()
+    assert "| Fashion | l = 9 | l = 8 | l = 7 | l = 6 | l = 5 | l = 4 | l = 3 | l = 2 |" in text
+    assert "**size 9**" in text
+    assert text.index("**size 9**") < text.index("**size 8**") < text.index("**size 2**")
+    assert report.cells == 3
+
+
+def test_data_that_the_paper_has_not_has_rows_of_what_was_run_only(tmp_path):
+    wanted = Wanted(("table1",), ("digits",), methods=("likelihood", "proden"), sizes=(5,), trials=1)
+    results = Results([fake_row(run, 0.9) for run in planned(wanted, NONE_CHOSEN)], NONE_CHOSEN)
+    (group,) = tables.build_table("table1", "digits", results).groups
+    assert [row.title for row in group.rows] == ["CC", "PRODEN", "likelihood"]  # CC with every answer is the likelihood
+
+
 OWN = """
 from dataclasses import dataclass
 

@@ -3,12 +3,13 @@
 import numpy as np
 
 from shortlist.internal import drawing
-from shortlist.study.plan.grid import Cell
+from shortlist.study.plan.grid import Cell, Wanted, planned
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import curves, size_curves
 from shortlist.study.report.results import Results
 
+from ..conftest import fake_row
 from .conftest import NONE_CHOSEN
 
 
@@ -44,10 +45,10 @@ def test_accuracy_by_size(fashion):
         assert text in svg
     for text in ("with augmentation", "with two views", ">CC<"):  # CC with every answer is the likelihood
         assert text not in svg.replace("without augmentation", "")
-    points = size_curves._methods("fashion", "", results)["rc"]
+    points = size_curves._methods("fashion", "", results, drawing.LOOKS)["rc"]
     assert points == {
         size: results.of(Cell("fashion", "1-10", size, MethodVariant("rc", "fair"))).last
-        for size in size_curves.SIZES_SHOWN
+        for size in results.sizes("fashion")
     }
     alone = [row for row in fashion if row["size"] in (5, None)]
     assert size_curves.by_size("fashion", Results(alone, NONE_CHOSEN)) is None
@@ -55,6 +56,13 @@ def test_accuracy_by_size(fashion):
     low, high = size_curves._range([Figure(92.0, 0.1), Figure(88.0, None), Figure(30.0, 9.0)])
     assert 87 < low < 88
     assert 92 < high < 93
+
+
+def test_accuracy_by_size_of_a_method_that_the_paper_has_not(fashion):
+    """Such as one's own: it has a line as the others have."""
+    runs = planned(Wanted(("table1",), ("fashion",), ("sl_unbiased",), sizes=(5, 3)), NONE_CHOSEN)
+    results = Results([*fashion, *(fake_row(run, 0.9) for run in runs)], NONE_CHOSEN)
+    assert ">SL, unbiased form<" in size_curves.by_size("fashion", results)
 
 
 def test_figure_2_shows_where_the_curves_are():

@@ -117,7 +117,7 @@ def test_a_small_study_is_asked_for_its_own_datasets_only(tmp_path):
     runs = planned(Wanted(("table1",), ("fashion",), methods=("sl", "rc"), sizes=(5,), trials=1), NONE_CHOSEN)
     report = write_report(write(tmp_path, [fake_row(run) for run in runs]))
     ((head, lines),) = missing(report.text).items()
-    owed = {cell.canonical() for cell in cells(Wanted(datasets=("fashion",))) if cell.classes != "4-9"}
+    owed = {cell.run_as() for cell in cells(Wanted(datasets=("fashion",))) if cell.classes != "4-9"}
     shared = 2 * 4 - 1  # Table 2 names SL and likelihood again; of these SL at size 5 was run
     assert report.missing == len(owed) - len(runs) + shared
     assert re.fullmatch(rf"\*\*fashion\*\*, {report.missing} cells, about \d+ minutes on one H200: not run yet", head)

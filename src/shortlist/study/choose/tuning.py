@@ -39,7 +39,7 @@ STRONG_POINTS: dict[str, Grid] = {
 
 def variants_of(methods: Sequence[str], protocols: Sequence[Protocol]) -> list[MethodVariant]:
     """The variants that are run for these methods, each once."""
-    found = [MethodVariant.parse(text, protocol).canonical() for text in methods for protocol in protocols]
+    found = [MethodVariant.parse(text, protocol).run_as() for text in methods for protocol in protocols]
     return list(dict.fromkeys(found))
 
 

@@ -40,9 +40,9 @@ class Cell:
         size = "ordinary labels" if self.size is None else f"size {self.size}"
         return f"{self.dataset}, classes {self.classes}, {size}, {self.variant.title} ({self.variant.protocol})"
 
-    def canonical(self) -> Self:
+    def run_as(self) -> Self:
         """The cell that is run for it."""
-        return replace(self, variant=self.variant.canonical())
+        return replace(self, variant=self.variant.run_as())
 
     @property
     def class_indices(self) -> tuple[int, ...] | None:
@@ -77,7 +77,7 @@ class PlannedRun:
     """A trial of a cell as it will be run."""
 
     cell: Cell
-    """Canonical."""
+    """As it is run (`Cell.run_as`)."""
     trial: int
     config: RunConfig
     source: str
@@ -224,6 +224,6 @@ def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
 
 def plan_run(cell: Cell, trial: int, recipes: Recipes, epochs: int | None = None) -> PlannedRun:
     """One trial of a cell, by the recipe of the variant that is run for it."""
-    run_as = cell.canonical()
-    recipe = recipes.of(study_dataset(run_as.dataset), run_as.variant, run_as.num_classes)
-    return PlannedRun(run_as, trial, config_of(run_as, trial, recipe, epochs), recipe.source)
+    cell = cell.run_as()
+    recipe = recipes.of(study_dataset(cell.dataset), cell.variant, cell.num_classes)
+    return PlannedRun(cell, trial, config_of(cell, trial, recipe, epochs), recipe.source)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from shortlist.errors import InputError
 from shortlist.study.plan.datasets import StudyDataset
+from shortlist.study.plan.run_keys import own_code
 from shortlist.study.plan.variants import SQUARE, MethodVariant, stated_options
 from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
 """The kind of the ledger's rows that hold a choice."""
-SEARCHED = 1
-"""The rank of a choice by the search for SL's recipe, which has the last word; tuned ones have 0."""
 
 
 @dataclass(frozen=True)
@@ -68,27 +68,40 @@ Place = tuple[str, MethodVariant, int | None]
 """A dataset, a variant, and the number of classes that a choice is for; None: for all."""
 
 
+class Choice(NamedTuple):
+    """What was chosen for a place; of two the one that is more of these stands, the first counting most."""
+
+    searched: bool
+    """By the search for SL's recipe, which has the last word."""
+    of_now: bool
+    """With what a method's file says now: one of a formula that was changed since stands only while there is no other,
+    and comes back with it."""
+    epochs: int
+    """Of the runs that it was made by: a short try must not push out the real thing."""
+    recipe: Recipe
+
+
 class Recipes:
-    """The choices of a ledger; of the same rank the one from longer runs stands, then the later one.
+    """The choices of a ledger; of equal ones for a place the later stands.
 
     Args:
-        rows: of tuning.jsonl, in order; its points say how long they ran.
+        rows: of tuning.jsonl, in order; its points say how long they ran, and by which formula.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._chosen: dict[Place, tuple[tuple[int, int], Recipe]] = {}
-        epochs: dict[str, int] = {}
+        self._chosen: dict[Place, Choice] = {}
+        points: dict[str, tuple[int, str | None]] = {}
         for row in rows:
             if row.get("kind") != CHOICE:
-                epochs[row.get("key", "")] = row.get("config", {}).get("epochs", 0)
+                points[row.get("key", "")] = (row.get("config", {}).get("epochs", 0), row.get("code"))
                 continue
             place = (str(row["dataset"]), MethodVariant.from_row(row), row.get("num_classes"))
-            # a short try must not push out the real thing, which is not stored twice and could not come back
-            rank = (SEARCHED if row.get("by") == "search" else 0, epochs.get(row.get("chosen", ""), 0))
-            if place not in self._chosen or rank >= self._chosen[place][0]:
-                options = stated_options(place[1].method, row["settings"].get("method_options", {}))
-                settings = {**row["settings"], "method_options": options, "source": row["source"]}
-                self._chosen[place] = (rank, Recipe.from_dict(settings))
+            epochs, code = points.get(row.get("chosen", ""), (0, None))
+            options = stated_options(place[1].method, row["settings"].get("method_options", {}))
+            recipe = Recipe.from_dict({**row["settings"], "method_options": options, "source": row["source"]})
+            choice = Choice(row.get("by") == "search", code == _code_now(place[1].method), epochs, recipe)
+            if place not in self._chosen or choice[:-1] >= self._chosen[place][:-1]:
+                self._chosen[place] = choice
 
     def __len__(self) -> int:
         return len(self._chosen)
@@ -98,14 +111,14 @@ class Recipes:
 
         Of those searched for, one for so many classes goes first.
         """
-        variant = variant.canonical()
+        variant = variant.run_as()
         names = (dataset.name, *dataset.recipes_from)
         same = dict.fromkeys((variant, replace(variant, keep=False)))
         searched = [(name, tried, count) for count in (num_classes, None) for name in names for tried in same]
-        searched = [place for place in searched if self._chosen.get(place, ((0,),))[0][0] == SEARCHED]
+        searched = [place for place in searched if place in self._chosen and self._chosen[place].searched]
         for place in [*searched, *((name, tried, None) for name in names for tried in variant.plainer())]:
             if place in self._chosen:
-                recipe, (name, tried, _) = self._chosen[place][1], place
+                recipe, (name, tried, _) = self._chosen[place].recipe, place
                 borrowed = "" if (name, tried) == (dataset.name, variant) else f" (for {tried.text} on {name})"
                 return replace(recipe, source=recipe.source + borrowed)
         return default_recipe(dataset, variant)
@@ -117,8 +130,16 @@ class Recipes:
         """
         default = default_recipe(dataset, variant)
         names = (dataset.name, *dataset.recipes_from)
-        for (name, searched, count), (rank, recipe) in self._chosen.items():
-            elsewhere = rank[0] == SEARCHED and name not in names and count is None
-            if elsewhere and searched in variant.canonical().plainer():
-                return replace(default, schedule=recipe.schedule, method_options=recipe.method_options)
+        for (name, tried, count), choice in self._chosen.items():
+            elsewhere = choice.searched and name not in names and count is None
+            if elsewhere and tried in variant.run_as().plainer():
+                return replace(default, schedule=choice.recipe.schedule, method_options=choice.recipe.method_options)
         return default
+
+
+def _code_now(method: str) -> str | None:
+    """Of a method of one's own, if it is here; a method of the package has none."""
+    try:
+        return own_code(method).get("code")
+    except InputError:
+        return None

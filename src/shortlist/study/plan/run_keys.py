@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from shortlist import methods
+from shortlist.errors import InputError
 from shortlist.study.plan.variants import FIRST_OPTIONS, MethodVariant, default_options
 from shortlist.training import RunConfig
 
@@ -28,7 +29,7 @@ def canonical(config: RunConfig, num_classes: int) -> RunConfig:
 
     It leaves out options that have their defaults, but states those whose defaults have changed.
     """
-    variant = MethodVariant(config.method, config.protocol).canonical()
+    variant = MethodVariant(config.method, config.protocol).run_as()
     classes = config.classes
     if classes is not None and classes == tuple(range(num_classes)):
         classes = None
@@ -52,16 +53,20 @@ def key_of(dataset: str, config: RunConfig) -> str:
 
 @cache  # what this process imported, even if the file is edited while it runs
 def own_code(method: str) -> dict[str, str]:
-    """For a method of one's own, what its file says: after a change of the formula the runs before it are other runs.
+    """For a method of one's own, what its file says, and those of the classes it is derived from: after a change of the
+    formula the runs before it are other runs.
 
     For a method of the package `RESULTS_VERSION` stands for the code, and this is empty.
     """
     if ":" not in method:
         return {}
+    first, *others = dict.fromkeys(kind.__module__ for kind in methods.find(method).__mro__)
+    own = [name for name in others if name.partition(".")[0] not in {"shortlist", *sys.stdlib_module_names}]
     try:
-        return {"code": digest({"source": inspect.getsource(sys.modules[methods.find(method).__module__])})}
-    except (OSError, TypeError):  # typed in at a prompt: there is no file
-        return {}
+        source, *bases = (inspect.getsource(sys.modules[name]) for name in (first, *own))
+        return {"code": digest({"source": source, **({"bases": bases} if bases else {})})}
+    except (OSError, TypeError) as error:  # typed in at a prompt
+        raise InputError(f"method {method!r}: save it in a file, else a changed formula is not seen") from error
 
 
 def settings_key(row: Mapping[str, Any]) -> str:

@@ -9,9 +9,8 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.methods import METHODS, PROTOCOLS, Method, Protocol
 from shortlist.training import RunConfig
 
-EXTRAS = ("aug", "strong", "ema", "keep", "mix")
-ADDED = ("ema", "strong", "keep", "mix")
-"""Fields that a row of the ledger has only where they are true: older rows have none of them."""
+ADDITIONS = {"aug": "augment", "strong": "strong", "ema": "ema", "keep": "keep", "mix": "mix"}
+"""What can be added to a method: on the command line -> the field of a variant, and of a row of the ledger."""
 EMA = 0.999
 """The decay of averaged weights: of the last thousand steps, five epochs of CIFAR10."""
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {"ol-ovr": ("ol", {"loss": "ovr_square"})}
@@ -52,23 +51,25 @@ class MethodVariant:
         if name not in METHODS and name not in NAMED and ":" not in name:
             raise unknown_name("method", name, [*METHODS, *NAMED])
         for extra in extras:
-            if extra not in EXTRAS:
-                raise unknown_name("addition to a method", extra, EXTRAS)
+            if extra not in ADDITIONS:
+                raise unknown_name("addition to a method", extra, ADDITIONS)
         if ":" in name:
             methods.find(name)  # a module of one's own that cannot be had is told of now
+        elif name in METHODS and not METHODS[name].__module__.startswith("shortlist."):
+            raise InputError(f"method {name!r}: name your own module:Class, so that a change of its file is seen")
         if "mix" in extras and "strong" not in extras:
             raise InputError(f"{text}: mix needs strong, whose views it mixes")
-        return cls(name, protocol, *(extra in extras for extra in ("aug", *ADDED)))
+        return cls(name, protocol, **{ADDITIONS[extra]: True for extra in extras})
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """From a row of the ledger; an addition that it does not name it has not."""
-        return cls(row["line"], row["protocol"], row["augment"], *(row.get(name, False) for name in ADDED))
+        return cls(row["line"], row["protocol"], **{field: row.get(field, False) for field in ADDITIONS.values()})
 
     def to_dict(self) -> dict[str, Any]:
-        """For a row of the ledger."""
-        shared = {"line": self.name, "protocol": self.protocol, "augment": self.augment}
-        return {**shared, **{name: True for name in ADDED if getattr(self, name)}}
+        """For a row of the ledger; all additions but the first are named only where they are there."""
+        present = {field: True for field in ADDITIONS.values() if getattr(self, field)}
+        return {"line": self.name, "protocol": self.protocol, "augment": False, **present}
 
     @property
     def method(self) -> str:
@@ -86,6 +87,11 @@ class MethodVariant:
         return dict(NAMED[self.name][1]) if self.name in NAMED else {}
 
     @property
+    def augmented(self) -> bool:
+        """Whether it sees changed images, which no method of the paper does."""
+        return self.augment or self.strong
+
+    @property
     def ordinary(self) -> bool:
         """Whether it is fed ordinary labels instead of shortlists."""
         return self.method == "ol"
@@ -98,8 +104,7 @@ class MethodVariant:
     @property
     def text(self) -> str:
         """As `parse` reads it."""
-        present = zip(EXTRAS, (self.augment, self.strong, self.ema, self.keep, self.mix), strict=True)
-        return "+".join([self.name, *(extra for extra, there in present if there)])
+        return "+".join([self.name, *(extra for extra, field in ADDITIONS.items() if getattr(self, field))])
 
     @property
     def title(self) -> str:
@@ -118,11 +123,11 @@ class MethodVariant:
         clean, plain = replace(single, mix=False), replace(single, mix=False, strong=False)
         return list(dict.fromkeys([self, last, single, clean, plain, replace(plain, augment=False)]))
 
-    def canonical(self) -> Self:
+    def run_as(self) -> Self:
         """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
         answer is the likelihood.
 
-        >>> MethodVariant("cc").canonical().text, MethodVariant("sl", "paper").canonical().protocol
+        >>> MethodVariant("cc").run_as().text, MethodVariant("sl", "paper").run_as().protocol
         ('likelihood', 'fair')
         """
         if not self.kind.baseline:

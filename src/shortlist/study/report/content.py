@@ -57,7 +57,7 @@ class Content:
     @property
     def cells(self) -> int:
         """How many were run."""
-        return len({result.cell.canonical() for table in self.tables for result in table.results() if result.rows})
+        return len({result.cell.run_as() for table in self.tables for result in table.results() if result.rows})
 
 
 def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Content:

@@ -79,7 +79,7 @@ def _owed(table: Table) -> list[Cell]:
     """The cells of a table that the study has to run and has not; a shared run is named once, as what it is run as."""
     rows = [row for group in table.groups for row in group.rows if row.variant.text in USUAL]
     results = [row.by[protocol] for row in rows for protocol in PROTOCOLS]
-    return [result.cell for result in results if not result.rows and result.cell.canonical() == result.cell]
+    return [result.cell for result in results if not result.rows and result.cell.run_as() == result.cell]
 
 
 def _place(cell: Cell) -> str:

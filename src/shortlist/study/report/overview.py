@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shortlist.methods import Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import StudyDataset, study_dataset
-from shortlist.study.plan.grid import IMPROVED, SIZES, Cell, beyond_methods
+from shortlist.study.plan.grid import IMPROVED, Cell, beyond_methods
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
@@ -29,7 +29,7 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
 
     The best rival is the one with the best mean of its cell.
     """
-    about, sizes = study_dataset(dataset), SIZES["table1"]
+    about, sizes = study_dataset(dataset), tuple(results.sizes(dataset))
     rivals = [name for name in paper.METHODS if name != "sl"]
 
     used: list[CellResult] = []
@@ -90,7 +90,7 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
 
 def _divergences(found: Iterable[CellResult]) -> list[str]:
     """Which means are of fewer trials than were run: a remark, or none."""
-    broken = {result.cell.canonical(): result for result in found if result.failed}
+    broken = {result.cell.run_as(): result for result in found if result.failed}
     told = [
         f"{cell.variant.title}{f' ({cell.variant.protocol})' if cell.variant.kind.baseline else ''}"
         f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
@@ -107,9 +107,9 @@ def beyond_overview(dataset: str, results: Results) -> Overview | None:
             Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, MethodVariant.parse(text))
         )
         for text in methods
-        for size in SIZES["table1"]
+        for size in results.sizes(dataset)
     }
-    sizes = tuple(s for s in SIZES["table1"] if any(by_place[(text, s)].rows for text in methods[1:]))
+    sizes = tuple(s for s in results.sizes(dataset) if any(by_place[(text, s)].rows for text in methods[1:]))
     texts = [text for text in methods if any(by_place[(text, size)].rows for size in sizes)]
     if not sizes:
         return None

@@ -9,8 +9,10 @@ from markupsafe import Markup
 from shortlist.internal.files import atomic_write
 from shortlist.internal.provenance import short
 from shortlist.internal.template import render
+from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import markdown
 from shortlist.study.report.content import Content, gather
+from shortlist.study.run.ledger import Row
 
 STUDY, RESULTS_PAGE = "results", Path("docs", "results.md")
 """The study's own folder, and the page beside it that shows its main tables between the marks."""
@@ -60,7 +62,14 @@ def _into_results_page(results: Path, text: str) -> bool:
 def _page(content: Content, folder: Path) -> str:
     return render(
         "shortlist.study.report",
-        {"number": _number, "signed": markdown.signed, "percent": _percent, "plain": _plain, "short": short},
+        {
+            "number": _number,
+            "signed": markdown.signed,
+            "percent": _percent,
+            "plain": _plain,
+            "short": short,
+            "variant": _variant,
+        },
         content=content,
         folder=folder,
         sizes=[Markup(svg) for svg in content.sizes.values()],
@@ -78,6 +87,11 @@ def _number(figure: Any, bold: bool = False) -> Markup:
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
+
+
+def _variant(row: Row) -> str:
+    """The method of a row with its additions, as on the command line."""
+    return MethodVariant.from_row(row).text
 
 
 def _plain(options: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shortlist.study.plan.datasets import paper_title, study_dataset
-from shortlist.study.plan.grid import Cell, plan_run
+from shortlist.study.plan.grid import SIZES, Cell, plan_run
 from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
 from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.run_keys import settings_key
@@ -72,7 +72,7 @@ class CellResult:
     def paper(self) -> Figure | None:
         """What the paper reports; nothing for a variant with additions, which it has not."""
         cell = self.cell
-        if cell.variant.augment or cell.variant.ema:
+        if cell.variant.augmented or cell.variant.ema:
             return None  # a choice of the epoch is compared: the paper does not say which epoch it reports
         return figure(paper_title(cell.dataset), cell.classes, cell.variant.name, cell.size)
 
@@ -173,13 +173,18 @@ class Results:
         """Those with runs."""
         return list(self._by_cell)
 
+    def sizes(self, dataset: str) -> list[int]:
+        """Of shortlists of all classes, the largest first: the paper's, and those that were run beside them."""
+        cells = [cell for cell in self._by_cell if cell.dataset == dataset and cell.classes == ALL_CLASSES]
+        return sorted({*SIZES["table1"], *(cell.size for cell in cells if cell.size is not None)}, reverse=True)
+
     def of(self, cell: Cell) -> CellResult:
         """What stands for a cell.
 
         Where it was run with several settings: those that are chosen now, then several trials before a single one, then
         as many epochs as the dataset's other cells, the most epochs, the most trials, the latest; never by accuracy.
         """
-        rows = self._by_cell.get(cell.canonical(), [])
+        rows = self._by_cell.get(cell.run_as(), [])
         if not rows:
             return CellResult(cell, ())
         by_settings: dict[str, list[Row]] = defaultdict(list)

@@ -1,22 +1,23 @@
 """Test accuracy by the size of the shortlist as SVG text: every method fed with every answer, and ordinary labels."""
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from shortlist.internal.drawing import COLLAPSED, LOOKS, drawing_style, svg_text
+from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
-from shortlist.study.plan.grid import SIZES, Cell
+from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import Results
+from shortlist.study.report.tables import added
 
-SIZES_SHOWN = SIZES["table1"]
 DODGE = 0.05
-"""Between two methods, in sizes, so that their deviations do not lie on each other."""
+"""Between two methods, in sizes."""
 PANELS = {"without augmentation": "", "with augmentation": "+aug", "with two views": "+aug+strong"}
 """What is added to a method in each."""
 Points = dict[int | None, Figure]
@@ -25,7 +26,8 @@ Points = dict[int | None, Figure]
 
 def by_size(dataset: str, results: Results) -> str | None:
     """A panel without augmentation, one with it and one with two views; None where no method was run at two sizes."""
-    panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results))}
+    looks = _looks(dataset, results)
+    panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results, looks))}
     if not panels:
         return None
     title = study_dataset(dataset).title
@@ -35,24 +37,32 @@ def by_size(dataset: str, results: Results) -> str | None:
         handles: dict[str, Any] = {}
         for axis, (name, methods) in zip(axes.flat, panels.items(), strict=True):
             for text, points in methods.items():
-                handles[text] = _draw(axis, text, points)
-            axis.set(title=name, xlabel="classes shown, of 10", xticks=SIZES_SHOWN)
+                # dodged so that the deviations of two methods do not lie on each other
+                shift = DODGE * (list(looks).index(text) - len(LOOKS) / 2)
+                handles[text] = _draw(axis, looks[text], shift, points)
+            axis.set(title=name, xlabel="classes shown, of 10", xticks=results.sizes(dataset))
             axis.invert_xaxis()
         drawn = [points for methods in panels.values() for points in methods.values()]
         axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
-        shown = [text for text in LOOKS if text in handles]
+        shown = [text for text in looks if text in handles]
         titles = [MethodVariant.parse(text).title for text in shown]
         drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
         return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
 
 
-def _methods(dataset: str, extra: str, results: Results) -> dict[str, Points]:
+def _looks(dataset: str, results: Results) -> dict[str, Look]:
+    """Of every method that may be drawn, one's own among them."""
+    names = dict.fromkeys(MethodVariant.parse(text).name for text in added(dataset, results))
+    return LOOKS | dict(zip((name for name in names if name not in LOOKS), cycle(SPARE), strict=False))
+
+
+def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look]) -> dict[str, Points]:
     """What was run at two sizes or more, and ordinary labels beside it; fed with every answer, CC is the likelihood."""
     found: dict[str, Points] = {}
-    for text in (text for text in LOOKS if text != "cc"):
+    for text in (text for text in looks if text != "cc"):
         variant = MethodVariant.parse(text + extra)
-        sizes = (None,) if variant.ordinary else SIZES_SHOWN
+        sizes = (None,) if variant.ordinary else results.sizes(dataset)
         cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, variant)).last for size in sizes}
         points: Points = {size: figure for size, figure in cells.items() if figure is not None}
         if len(points) > 1 or (variant.ordinary and points):
@@ -60,12 +70,11 @@ def _methods(dataset: str, extra: str, results: Results) -> dict[str, Points]:
     return found if any(text != "ol" for text in found) else {}
 
 
-def _draw(axis: Any, text: str, points: Points) -> Any:
+def _draw(axis: Any, look: Look, shift: float, points: Points) -> Any:
     """Deviations as bars; ordinary labels as a line across."""
-    colour, stroke, marker = LOOKS[text]
+    colour, stroke, marker = look
     if None in points:
         return axis.axhline(points[None].mean, color=colour, linestyle=stroke, lw=1.2)
-    shift = DODGE * (list(LOOKS).index(text) - len(LOOKS) / 2)
     at = np.array([size for size in points if size is not None], np.float64) + shift
     means, spreads = zip(*((figure.mean, figure.std or 0.0) for figure in points.values()), strict=True)
     return axis.errorbar(

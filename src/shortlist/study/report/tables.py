@@ -114,7 +114,7 @@ def build_table(name: str, dataset: str, results: Results) -> Table:
     else:
         methods = [*paper.METHODS, "likelihood", *(text for text in extra if not MethodVariant.parse(text).ordinary)]
         places = (
-            [(paper.ALL_CLASSES, size, f"size {size}") for size in SIZES["table1"]]
+            [(paper.ALL_CLASSES, size, f"size {size}") for size in results.sizes(dataset)]
             if name == "table1"
             else [(c, paper.subset_size(c), subset_title(c)) for c in paper.SUBSETS[name]]
         )
@@ -170,10 +170,11 @@ def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> TableGrou
 
 
 def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> TableRow | None:
-    """A row; one that is not in the paper only if it was run."""
+    """A row; one that the study does not owe, or on data that the paper has not, only if it was run."""
     variants = {protocol: MethodVariant.parse(text, protocol) for protocol in PROTOCOLS}
     by = {protocol: results.of(Cell(dataset, classes, size, variant)) for protocol, variant in variants.items()}
-    if optional and not any(result.rows for result in by.values()):
+    owed = study_dataset(dataset).in_paper and not optional
+    if not owed and not any(result.rows for result in by.values()):
         return None
     return TableRow(variants["paper"], variants["paper"].title, by)
 
@@ -184,7 +185,7 @@ def _pair(group: TableGroup) -> None:
     for row in group.rows:
         if "sl" in rows and row.variant.text != "sl":
             row.to_sl = row.by["paper"].minus(rows["sl"].by["paper"])
-        if "likelihood" in rows and row.by["fair"].cell.canonical() != rows["likelihood"].by["fair"].cell:
+        if "likelihood" in rows and row.by["fair"].cell.run_as() != rows["likelihood"].by["fair"].cell:
             row.to_likelihood = row.by["fair"].minus(rows["likelihood"].by["fair"])
 
 
@@ -193,7 +194,7 @@ def _mark_best(group: TableGroup) -> None:
 
     Augmented variants do not compete, as they would win by their augmentation, nor those whose epoch was chosen.
     """
-    competing = [row for row in group.rows if not row.variant.augment and not row.variant.keep]
+    competing = [row for row in group.rows if not row.variant.augmented and not row.variant.keep]
 
     def mark(column: str, figures: list[Figure | None]) -> None:
         means = [None if figure is None else round(figure.mean, 2) for figure in figures]

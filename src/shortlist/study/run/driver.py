@@ -195,6 +195,8 @@ def _progress(batch: RunBatch, done: Finished, outcome: DriveOutcome, total: int
     """One line per batch: how far, what, how fast."""
     first, count = batch.runs[0], len(batch.runs)
     what = f"{first.cell.name}, trial {first.trial}" if count == 1 else f"{count} runs on {batch.dataset}"
+    if count == 1 and batch.kind != RUN:  # a point that is tried: its settings are what tells it from the next
+        what += f", lr {first.config.lr:g}, weight decay {first.config.weight_decay:g}"
     epochs = sum(run.config.epochs for run in batch.runs)
     scores = [row["last"] if row["last"] is not None else row["validation"] for row in done.rows]
     known = [score for score in scores if score is not None]
