@@ -188,6 +188,11 @@ def test_labels_in_the_table_of_items_are_told_and_taken_where_wanted(tmp_path):
     with Project.open(tmp_path / "q") as project, project.store.read() as connection:
         known = connection.execute(select(Item.name, Item.known).order_by(Item.id)).all()
     assert [tuple(row) for row in known] == [("0", 0), ("1", None), ("2", 0), ("3", None)]
+    items.write_text(items.read_text().replace("text,label", "message,Kind of case"))  # a column of any name
+    said = run("init", tmp_path / "r", *made, "--text-column", "message")
+    assert f"2 items have a class in {items} already" in said
+    items.write_text("message,status\nmy card is gone,open\nthe rate,closed\nlost card,lost card\nx,new\n")  # by chance
+    assert "have a class" not in run("init", tmp_path / "s", *made, "--text-column", "message")
     more = tmp_path / "more.csv"  # its row 0 is not the project's item 0
     more.write_text("text,label\nthe euro,exchange rate\n")
     assert "has no column 'item'" in refused("add", tmp_path / "q", "--items", more, "--known", more)
