@@ -13,13 +13,20 @@ NAMES = ["card_payment_not_recognised", "direct_debit_payment_not_recognised", "
 FITS = "element => element.scrollWidth <= element.clientWidth"
 
 
-def test_progress_and_pace_are_not_cut_off(run_project, person):
-    ada = come(run_project(items=300), person, **PHONE)
+@pytest.mark.parametrize(
+    ("language", "items", "words"),
+    [
+        ("en-GB", 300, r"12 of 300 done · 12 this visit · \d+/min"),
+        ("de-DE", 3000, r"12 von 3\.000 erledigt · 12 diesmal · \d+/min"),
+    ],
+)
+def test_progress_and_pace_are_not_cut_off(run_project, person, language, items, words):
+    ada = come(run_project(items=items), person, locale=language, **PHONE)
     for _ in range(12):
         ada.decide("0")
-    ada.wait_saved()
+    ada.page.wait_for_selector("#saved[data-state=saved]")
     progress = ada.page.locator("#progress")
-    assert re.fullmatch(r"12 of 300 done · 12 this visit · \d+/min", progress.inner_text())
+    assert re.fullmatch(words, progress.inner_text())
     assert progress.evaluate(FITS)
 
 
