@@ -107,7 +107,7 @@ def test_classes_that_look_alike_are_said(tmp_path):
     items, classes, project = tmp_path / "items.csv", tmp_path / "classes.txt", tmp_path / "project"
     items.write_text("text\none\ntwo\n")
     classes.write_text("Lost card\nlost card\nother\n")
-    told = "classes that differ by capitals or spaces only: "
+    told = "classes that differ by capitals, spaces or zeros only: "
     said = run("init", project, "--items", items, "--classes", classes, "--size", 2)
     assert f"{told}'Lost card' and 'lost card'\n" in said
     classes.write_text("more\n")
@@ -120,6 +120,8 @@ def test_classes_that_look_alike_are_said(tmp_path):
     line = run("init", tmp_path / "many", "--items", items, "--classes", classes)
     assert "'class 4' and 'Class 4'; and 3 more\n" in line
     assert "class 5" not in line
+    classes.write_text("1\n01\n10\n1.0\n")
+    assert f"{told}'1' and '01' and '1.0'\n" in run("init", tmp_path / "numbers", "--items", items, "--classes", classes)
 
 
 def test_where_all_classes_are_known_nothing_is_left_to_ask(tmp_path):
