@@ -121,7 +121,8 @@ def test_classes_that_look_alike_are_said(tmp_path):
     assert "'class 4' and 'Class 4'; and 3 more\n" in line
     assert "class 5" not in line
     classes.write_text("1\n01\n10\n1.0\n")
-    assert f"{told}'1' and '01' and '1.0'\n" in run("init", tmp_path / "numbers", "--items", items, "--classes", classes)
+    line = run("init", tmp_path / "numbers", "--items", items, "--classes", classes)
+    assert f"{told}'1' and '01' and '1.0'\n" in line
 
 
 def test_where_all_classes_are_known_nothing_is_left_to_ask(tmp_path):

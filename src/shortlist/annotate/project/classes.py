@@ -72,7 +72,7 @@ def rename_class(project: Project, class_id: int, name: str) -> None:
 
 
 def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
-    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups that hold one of these.
+    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
 
     Spreadsheets write the number of a class with zeros before or behind it.
 
