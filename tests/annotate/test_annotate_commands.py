@@ -35,6 +35,21 @@ def test_an_unknown_format_is_told_every_one(make_project, tmp_path):
     assert all(name in line for name in EXPORTS)
 
 
+def test_a_file_in_the_place_of_a_folder_and_the_other_way_round(make_project, tmp_path):
+    project, file, folder = make_project(items=1).folder, tmp_path / "file", tmp_path / "folder.csv"
+    file.write_text("x")
+    folder.mkdir()
+    for command in ("export", "backup"):
+        assert refused(command, project, file / "out.csv") == f"{file}: a file, expected a folder"
+        assert refused(command, project, folder) == f"{folder}: a folder, expected the name of a file"
+    assert refused("status", file).startswith(f"{file} is a file, expected the folder of a project")
+    assert refused("restore", folder, tmp_path / "new") == f"{folder}: cannot be read: Is a directory"
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text\nx\n")
+    classes.write_text("a\nb\n")
+    assert refused("init", file, "--items", items, "--classes", classes) == f"{file}: cannot be made: File exists"
+
+
 def test_status_prints_slips_misses_and_strays(make_project):
     project = make_project(items=30, classes=8, size=2, gold=30, gold_every=2)
     (ada,) = people(project, "ada")
@@ -54,6 +69,17 @@ def test_status_prints_slips_misses_and_strays(make_project):
     assert f"{30 + counts['gold']} answers, 0 None (without gold)" in text
     misses = f"0 slips, {counts['shown']} misses of {counts['shown']} shown"
     assert f"gold {counts['gold']} ({misses}, {counts['strays']} strays of {counts['strays']} not shown)" in text
+
+
+def test_status_of_the_first_hour_is_in_minutes_and_without_gold_where_there_is_none(make_project):
+    project = make_project(items=5)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for seconds in (50.0, 70.0, 60.0):
+        (held,) = queue.next(ada)
+        queue.answer(ada, held.id, 0, None, seconds)
+    lines = run("status", project.folder).splitlines()
+    assert lines[1:] == ["  time spent: 3 minutes", "  ada: 3 answers, 3 None, 0 skipped"]
 
 
 def test_tasks_for_label_studio_say_that_their_lists_are_random(tmp_path):

@@ -16,7 +16,7 @@ from shortlist.annotate.project.classes import rename_class, tell_alike
 from shortlist.annotate.project.importing import ImportOutcome, Progress
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.people import People, join_link
-from shortlist.annotate.project.project import Project, Settings, unfinished
+from shortlist.annotate.project.project import Project, Settings, check_target, unfinished
 from shortlist.annotate.queue.ways import MOST_LISTED
 from shortlist.annotate.web.serve import Address, opens_here_only, served_at
 from shortlist.errors import InputError
@@ -171,8 +171,7 @@ def export_file(project: Project, out: Path, format_name: str | None = None, *, 
     name = f"{format_name or 'answers'}{out.suffix.lower()}"
     if name not in EXPORTS:
         raise InputError(f"{out}: no such export, expected the format and ending of one of: {', '.join(EXPORTS)}")
-    if not out.parent.is_dir():
-        raise InputError(f"{out.parent}: no such folder")
+    check_target(out)
     before = PSEUDONYMS.set(pseudonyms)
     try:
         with atomic_path(out) as temporary:
