@@ -155,12 +155,15 @@ def make_invitation(
     secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
     if url is not None:
         return join_link(url, secret), ""
-    served, usual, remark = served_at(project), Address().url, ""
-    if served is None:
+    # one that others can open, too, if there is one
+    served, usual, remark = sorted(served_at(project), key=opens_here_only), Address().url, ""
+    if not served:
         remark = f"{project.folder} is not being served: say with --url where it will be, if not at {usual}"
-    elif opens_here_only(served):
+    elif opens_here_only(served[0]):
         remark = "this link opens on this machine only: for others see --host and --public-url of `serve`"
-    return join_link(served or usual, secret), remark
+    if len(served) > 1:
+        remark = f"also served at {' and '.join(served[1:])} (--url gives the link there)" + (remark and f"; {remark}")
+    return join_link(served[0] if served else usual, secret), remark
 
 
 def export_file(project: Project, out: Path, format_name: str | None = None, *, pseudonyms: bool = False) -> int:

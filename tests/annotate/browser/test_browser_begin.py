@@ -23,7 +23,9 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["Ticket ID", "day", "message"])
-        rows.writerows([f"T{i}", "Monday", f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(COUNT))
+        rows.writerows(
+            [f"T{i}", "Monday", f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(COUNT)
+        )
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
         owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
