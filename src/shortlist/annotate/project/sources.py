@@ -151,10 +151,10 @@ def _label_column(table: Mapping[str, Sequence[Any]], text: str, classes: Collec
         if name in table:
             return name
     best, most = "", 0
-    for name, values in table.items():
-        filled = [str(value).strip() for value in values if value not in (None, "")]
+    for name in [name for name in table if name != text and classes]:
+        filled = [str(value).strip() for value in table[name] if value not in (None, "")]
         count = sum(value in classes for value in filled)
-        if name != text and count > most and 2 * count >= len(filled):
+        if count > most and 2 * count >= len(filled):
             best, most = name, count
     return best
 
