@@ -79,7 +79,7 @@ def test_status_of_the_first_hour_is_in_minutes_and_without_gold_where_there_is_
         (held,) = queue.next(ada)
         queue.answer(ada, held.id, 0, None, seconds)
     lines = run("status", project.folder).splitlines()
-    assert lines[1:] == ["  time spent: 3 minutes", "  ada: 3 answers, 3 None, 0 skipped"]
+    assert lines[1:] == ["  time spent: 3 min", "  ada: 3 answers, 3 None, 0 skipped"]
 
 
 def test_tasks_for_label_studio_say_that_their_lists_are_random(tmp_path):

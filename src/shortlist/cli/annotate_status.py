@@ -31,7 +31,7 @@ def _gold(who: dict[str, Any]) -> str:
 
 def _time(hours: float) -> str:
     """The first hour in minutes: 0.0 hours would be said of the first fifty answers."""
-    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} min"
 
 
 def _score(score: dict[str, Any]) -> str:

@@ -21,13 +21,15 @@ FITS = "element => element.scrollWidth <= element.clientWidth"
     ],
 )
 def test_progress_and_pace_are_not_cut_off(run_project, person, language, items, words):
-    ada = come(run_project(items=items), person, locale=language, **PHONE)
+    ada = come(run_project(items=items), person, name="Jörg Müller-Lüdenscheidt", locale=language, **PHONE)
     for _ in range(12):
         ada.decide("0")
     ada.page.wait_for_selector("#saved[data-state=saved]")
     progress = ada.page.locator("#progress")
     assert re.fullmatch(words, progress.inner_text())
     assert progress.evaluate(FITS)
+    beside = ada.page.locator("#saved").bounding_box()
+    assert beside["x"] - progress.bounding_box()["x"] - progress.bounding_box()["width"] < 12, "it has all the room"
 
 
 def test_the_open_tab_is_in_view(run_project, person):

@@ -49,7 +49,7 @@ function showCurve(status) {
   const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure. A model that chooses the lists (see Settings) is scored as answers come in, by a sample of a tenth of the items to ask about: if these are 100 or more.";
+    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure. Where a model chooses the lists (see Settings) and 100 items or more are asked about, it is scored as answers come in.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
