@@ -32,6 +32,17 @@ def test_progress_and_pace_are_not_cut_off(run_project, person, language, items,
     assert beside["x"] - progress.bounding_box()["x"] - progress.bounding_box()["width"] < 12, "it has all the room"
 
 
+@pytest.mark.parametrize(("width", "height"), [(844, 390), (667, 375)])
+def test_longer_words_leave_all_buttons_on_a_phone_on_its_side(run_project, person, width, height):
+    site = run_project(classes=[*NAMES, "a", "b"], size=5, typing=True)
+    ada = come(site, person, **PHONE | {"locale": "de-DE", "viewport": {"width": width, "height": height}})
+    ada.page.locator("#again").evaluate("line => { line.hidden = false; }")  # as after a None, where a model chooses
+    for button in ("#none", "#type", "#undo", "#skip", "#note", "#help"):
+        box = ada.page.locator(button).bounding_box()
+        assert box["y"] + box["height"] <= height, button
+        assert box["x"] + box["width"] <= width, button
+
+
 def test_the_open_tab_is_in_view(run_project, person):
     site = run_project(classes=NAMES, size=2)
     owner = person(**PHONE).go(site.admin_link)
