@@ -35,6 +35,21 @@ def test_an_unknown_format_is_told_every_one(make_project, tmp_path):
     assert all(name in line for name in EXPORTS)
 
 
+def test_a_file_in_the_place_of_a_folder_and_the_other_way_round(make_project, tmp_path):
+    project, file, folder = make_project(items=1).folder, tmp_path / "file", tmp_path / "folder.csv"
+    file.write_text("x")
+    folder.mkdir()
+    for command in ("export", "backup"):
+        assert refused(command, project, file / "out.csv") == f"{file}: a file, expected a folder"
+        assert refused(command, project, folder) == f"{folder}: a folder, expected the name of a file"
+    assert refused("status", file).startswith(f"{file} is a file, expected the folder of a project")
+    assert refused("restore", folder, tmp_path / "new") == f"{folder}: cannot be read: Is a directory"
+    items, classes = tmp_path / "items.csv", tmp_path / "classes.txt"
+    items.write_text("text\nx\n")
+    classes.write_text("a\nb\n")
+    assert refused("init", file, "--items", items, "--classes", classes) == f"{file}: cannot be made: File exists"
+
+
 def test_status_prints_slips_misses_and_strays(make_project):
     project = make_project(items=30, classes=8, size=2, gold=30, gold_every=2)
     (ada,) = people(project, "ada")
@@ -54,6 +69,17 @@ def test_status_prints_slips_misses_and_strays(make_project):
     assert f"{30 + counts['gold']} answers, 0 None (without gold)" in text
     misses = f"0 slips, {counts['shown']} misses of {counts['shown']} shown"
     assert f"gold {counts['gold']} ({misses}, {counts['strays']} strays of {counts['strays']} not shown)" in text
+
+
+def test_status_of_the_first_hour_is_in_minutes_and_without_gold_where_there_is_none(make_project):
+    project = make_project(items=5)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for seconds in (50.0, 70.0, 60.0):
+        (held,) = queue.next(ada)
+        queue.answer(ada, held.id, 0, None, seconds)
+    lines = run("status", project.folder).splitlines()
+    assert lines[1:] == ["  time spent: 3 min", "  ada: 3 answers, 3 None, 0 skipped"]
 
 
 def test_tasks_for_label_studio_say_that_their_lists_are_random(tmp_path):
@@ -107,7 +133,7 @@ def test_classes_that_look_alike_are_said(tmp_path):
     items, classes, project = tmp_path / "items.csv", tmp_path / "classes.txt", tmp_path / "project"
     items.write_text("text\none\ntwo\n")
     classes.write_text("Lost card\nlost card\nother\n")
-    told = "classes that differ by capitals or spaces only: "
+    told = "classes that differ by capitals, spaces or zeros only: "
     said = run("init", project, "--items", items, "--classes", classes, "--size", 2)
     assert f"{told}'Lost card' and 'lost card'\n" in said
     classes.write_text("more\n")
@@ -120,6 +146,9 @@ def test_classes_that_look_alike_are_said(tmp_path):
     line = run("init", tmp_path / "many", "--items", items, "--classes", classes)
     assert "'class 4' and 'Class 4'; and 3 more\n" in line
     assert "class 5" not in line
+    classes.write_text("1\n01\n10\n1.0\n")
+    line = run("init", tmp_path / "numbers", "--items", items, "--classes", classes)
+    assert f"{told}'1' and '01' and '1.0'\n" in line
 
 
 def test_where_all_classes_are_known_nothing_is_left_to_ask(tmp_path):
@@ -188,6 +217,11 @@ def test_labels_in_the_table_of_items_are_told_and_taken_where_wanted(tmp_path):
     with Project.open(tmp_path / "q") as project, project.store.read() as connection:
         known = connection.execute(select(Item.name, Item.known).order_by(Item.id)).all()
     assert [tuple(row) for row in known] == [("0", 0), ("1", None), ("2", 0), ("3", None)]
+    items.write_text(items.read_text().replace("text,label", "message,Kind of case"))  # a column of any name
+    said = run("init", tmp_path / "r", *made, "--text-column", "message")
+    assert f"2 items have a class in {items} already" in said
+    items.write_text("message,status\nmy card is gone,open\nthe rate,closed\nlost card,lost card\nx,new\n")  # by chance
+    assert "have a class" not in run("init", tmp_path / "s", *made, "--text-column", "message")
     more = tmp_path / "more.csv"  # its row 0 is not the project's item 0
     more.write_text("text,label\nthe euro,exchange rate\n")
     assert "has no column 'item'" in refused("add", tmp_path / "q", "--items", more, "--known", more)

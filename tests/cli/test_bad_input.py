@@ -279,6 +279,7 @@ def here(tmp_path, monkeypatch):
         ("simulate rows.csv --size 2 --out folder.csv", "folder.csv: cannot be written: Is a directory"),
         ("label rows.csv --known known.csv", "known.csv: row 1: unknown class 'zebra'"),
         ("label rows.csv --size 3", "size: expected 1 to 2 for 3 classes, got 3"),
+        ("label rows.csv --retrain-every 0", "retrain-every: expected at least 1 question, got 0"),
         ("label rows.csv --out rows.csv", "rows.csv cannot be made a folder: File exists"),
         ("evaluate rows.csv rows.csv", "rows.csv: not a trained model"),
     ],

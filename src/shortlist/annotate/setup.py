@@ -16,7 +16,7 @@ from shortlist.annotate.project.classes import rename_class, tell_alike
 from shortlist.annotate.project.importing import ImportOutcome, Progress
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.people import People, join_link
-from shortlist.annotate.project.project import Project, Settings, unfinished
+from shortlist.annotate.project.project import Project, Settings, check_target, unfinished
 from shortlist.annotate.queue.ways import MOST_LISTED
 from shortlist.annotate.web.serve import Address, opens_here_only, served_at
 from shortlist.errors import InputError
@@ -155,12 +155,15 @@ def make_invitation(
     secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
     if url is not None:
         return join_link(url, secret), ""
-    served, usual, remark = served_at(project), Address().url, ""
-    if served is None:
+    # one that others can open, too, if there is one
+    served, usual, remark = sorted(served_at(project), key=opens_here_only), Address().url, ""
+    if not served:
         remark = f"{project.folder} is not being served: say with --url where it will be, if not at {usual}"
-    elif opens_here_only(served):
+    elif opens_here_only(served[0]):
         remark = "this link opens on this machine only: for others see --host and --public-url of `serve`"
-    return join_link(served or usual, secret), remark
+    if len(served) > 1:
+        remark = f"also served at {' and '.join(served[1:])} (--url gives the link there)" + (remark and f"; {remark}")
+    return join_link(served[0] if served else usual, secret), remark
 
 
 def export_file(project: Project, out: Path, format_name: str | None = None, *, pseudonyms: bool = False) -> int:
@@ -171,8 +174,7 @@ def export_file(project: Project, out: Path, format_name: str | None = None, *, 
     name = f"{format_name or 'answers'}{out.suffix.lower()}"
     if name not in EXPORTS:
         raise InputError(f"{out}: no such export, expected the format and ending of one of: {', '.join(EXPORTS)}")
-    if not out.parent.is_dir():
-        raise InputError(f"{out.parent}: no such folder")
+    check_target(out)
     before = PSEUDONYMS.set(pseudonyms)
     try:
         with atomic_path(out) as temporary:

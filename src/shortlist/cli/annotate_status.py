@@ -11,18 +11,27 @@ def status_lines(title: str, found: dict[str, Any]) -> Iterator[str]:
     done, total = found["progress"]["done"], found["progress"]["total"]
     yield f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items"
     if found["hours"] is not None:
-        yield f"  time spent: {found['hours']:.1f} hours"
+        yield f"  time spent: {_time(found['hours'])}"
     if found["agreement"]["pairs"]:
         yield f"  agreement: {found['agreement']['share']:.1%} of {found['agreement']['pairs']:,} pairs"
     if found["score"] is not None:
         yield f"  model: {_score(found['score'])}"
     yield from map(_way, found["ways"])
     for who in found["annotators"]:
-        yield (
-            f"  {who['name']}: {who['answers']} answers, {who['nones']} None (without gold), {who['skips']} skipped, "
-            f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown, "
-            f"{who['strays']} strays of {who['gold'] - who['gold_shown']} not shown)"
-        )
+        apart, gold = (" (without gold)", f", {_gold(who)}") if who["gold"] else ("", "")
+        yield f"  {who['name']}: {who['answers']} answers, {who['nones']} None{apart}, {who['skips']} skipped{gold}"
+
+
+def _gold(who: dict[str, Any]) -> str:
+    return (
+        f"gold {who['gold']} ({who['slips']} slips, {who['misses']} misses of {who['gold_shown']} shown, "
+        f"{who['strays']} strays of {who['gold'] - who['gold_shown']} not shown)"
+    )
+
+
+def _time(hours: float) -> str:
+    """The first hour in minutes: 0.0 hours would be said of the first fifty answers."""
+    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} min"
 
 
 def _score(score: dict[str, Any]) -> str:

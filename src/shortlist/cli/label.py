@@ -125,6 +125,8 @@ def label(
         raise InputError(f"budget: expected at least 1 read, got {budget}")
     if jobs < 1:
         raise InputError(f"jobs: expected at least 1, got {jobs}")
+    if retrain_every < 1:
+        raise InputError(f"retrain-every: expected at least 1 question, got {retrain_every}")
     dataset = load(
         data,
         test=test,

@@ -15,6 +15,7 @@ from .projects import picture
 from .test_browser_axe import check
 
 pytestmark = pytest.mark.browser
+COUNT = 100  # items: from so many on there is a score
 
 
 def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
@@ -22,13 +23,15 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["Ticket ID", "day", "message"])
-        rows.writerows([f"T{i}", "Monday", f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(24))
+        rows.writerows(
+            [f"T{i}", "Monday", f"{list(WORDS.values())[i % 3]}, please help, case {i}"] for i in range(COUNT)
+        )
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
         owner = person(viewport={"width": 1000, "height": 900}).go(process.stdout.readline().split()[-1])
         check(owner)
         owner.page.set_input_files("#file", path)
-        owner.page.locator("#read", has_text="24 rows").wait_for()
+        owner.page.locator("#read", has_text=f"{COUNT} rows").wait_for()
         assert "#" not in owner.page.url
         assert owner.page.locator("#title").input_value() == "customer messages"
         named = owner.page.locator("#item-column")
@@ -37,6 +40,13 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner.page.locator("#notice", has_text="column 'day' cannot name the rows").wait_for()
         named.select_option("Ticket ID")
         owner.page.locator("#notice").wait_for(state="hidden")
+        (tmp_path / "excel.csv").write_bytes("message;day\nGrüße;Montag\n".encode("cp1252"))
+        owner.page.set_input_files("#file", tmp_path / "excel.csv")
+        owner.page.locator("#notice", has_text="excel.csv is not UTF-8 text").wait_for()
+        assert owner.page.get_by_role("button", name="Make the project").is_hidden(), "of the file before"
+        owner.page.set_input_files("#file", path)
+        owner.page.locator("#wishes").wait_for()
+        assert owner.page.locator("#notice").is_hidden()
         owner.page.fill("#classes", "\n".join(WORDS))
         owner.page.locator("#guesses li").first.wait_for()
         owner.page.locator("#counted", has_text="3 classes").wait_for()
@@ -55,7 +65,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
         page.wait_for_url("**/admin*")
         page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=3 * PATIENCE)
-        assert answered >= 24
+        assert answered >= COUNT
         reply = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/status").json()
         assert reply["score"]["accuracy"] > 0.8
         labels = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/export/labels.csv").text()
@@ -64,7 +74,7 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         process.wait(60)
         process.stdout.close()
     right = list(csv.DictReader(labels.splitlines()))
-    assert len(right) == 24
+    assert len(right) == COUNT
     for row in right:
         assert row["label" if "label" in row else "class"] == list(WORDS)[int(row["item"].removeprefix("T")) % 3]
     assert Path(tmp_path / "customer-messages" / "project.json").is_file()

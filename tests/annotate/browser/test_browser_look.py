@@ -131,6 +131,20 @@ def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, pe
     assert reasons == ["unlisted", "broken"]
 
 
+def test_the_question_why_does_not_lie_over_the_items_after_the_next(run_project, person):
+    ada = come(run_project(items=6, typing=True), person)
+    ada.decide("s")
+    why = ada.page.locator("#why")
+    why.wait_for()
+    ada.press("/")
+    ada.page.wait_for_selector("#typing:not([hidden])")
+    assert why.is_hidden(), "beside the matches the item is small"
+    ada.press("Escape")
+    why.wait_for()
+    ada.decide("0")
+    assert why.is_hidden(), "whoever answers has gone on"
+
+
 def test_what_was_taken_stands_there_for_a_moment_and_a_key_too_early_says_so(run_project, person):
     site = run_project(items=6)
     ada = come(site, person)

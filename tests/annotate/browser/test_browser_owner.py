@@ -159,7 +159,7 @@ def test_files_come_in(run_project, person):
     owner.page.set_input_files("#upload-file", {"name": "c.txt", "mimeType": "text/plain", "buffer": b"Pin Blocked\n"})
     owner.page.get_by_role("button", name="See what will happen").click()
     owner.page.locator(
-        "#upload-said", has_text="by capitals or spaces only: 'pin blocked' and 'Pin Blocked'"
+        "#upload-said", has_text="by capitals, spaces or zeros only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
 
 
@@ -206,7 +206,7 @@ def test_classes_change(run_project, person):
     owner.page.get_by_role("button", name="Rename: lost PIN").wait_for()
     assert owner.page.evaluate("document.activeElement.id") == "class-name", "who types goes on typing"
     owner.press("Enter")
-    alike = "from the next question on. Probably a slip: classes that differ by capitals or spaces only"
+    alike = "from the next question on. Probably a slip: classes that differ by capitals, spaces or zeros only"
     owner.page.locator("#class-said", has_text=alike).wait_for()
     with site.project.store.read() as connection:
         names = dict(connection.execute(select(LabelClass.name, LabelClass.merged_into)).all())

@@ -106,6 +106,25 @@ def test_counts_and_pace_mean_what_they_say(looked_through, person):
     owner.page.locator("#work-now", has_text="1 in the last 5 min; at this pace done in 20 min").wait_for()
 
 
+def test_what_is_to_go_costs_what_was_spent_on_what_is_done(run_project, person):
+    site = bank(run_project, items=20, overlap=1, gold_every=2)
+    queue, ada, answers, done = site.project.queue(), People(site.project).invite("Ada")[0], 0, 0
+    while not 1 < done < answers:  # gold questions take time as well, and bring the end no nearer
+        (held,) = queue.next(ada)
+        queue.answer(ada, held.id, 0, None, 40.0)
+        answers += 1
+        done = site.project.status()["progress"]["done"]
+    owner = person().go(site.admin_link)
+    wanted = f"{20 - done} to go, about {round((20 - done) * 2 * answers / 3 / done)} min of work"
+    owner.page.locator("#to-go", has_text=wanted).wait_for(timeout=10_000)
+    # and another answer is in every figure of the page, not in half of them
+    (held,) = queue.next(ada)
+    owner.page.locator("#work-now", has_text=f"{answers} in the last").wait_for()
+    queue.answer(ada, held.id, 0, None, 1.0)
+    owner.page.locator("#figures > div", has_text=re.compile(rf"Answers in all\s*{answers + 1}")).wait_for()
+    owner.page.locator("#work-now", has_text=f"{answers + 1} in the last").wait_for(timeout=10_000)
+
+
 def test_the_log_names_items_as_the_pages_do(looked_through, person):
     site, *_ = looked_through
     with site.project.store.write() as connection:

@@ -36,6 +36,16 @@ def test_none_undo_and_skip_stay_in_reach_beside_a_list_that_is_longer_than_the_
     assert [row["class_id"] for row in stored(site.project)] == [None, None]
 
 
+def test_what_was_tapped_does_not_look_chosen_for_the_next_question(run_project, person):
+    ada = come(run_project(), person, **PHONE)
+    look = "button => [getComputedStyle(button).backgroundColor, getComputedStyle(button).borderColor]"
+    for button in map(ada.page.locator, ("#none", "#skip")):
+        before, showing = button.evaluate(look), ada.ready()
+        button.tap()
+        ada.ready(showing)
+        assert button.evaluate(look) == before
+
+
 def test_a_double_click_answers_one_question(run_project, person):
     site = run_project()
     ada = come(site, person)

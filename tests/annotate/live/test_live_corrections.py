@@ -39,7 +39,7 @@ def test_a_correction_is_a_full_label_until_it_is_undone(make_project):
 
 
 def test_a_corrected_item_stays_in_the_scored_sample_and_is_not_learned_from(make_project):
-    project = make_project(items=60, size=3)
+    project = make_project(items=100, size=3)
     answer_all(project, lambda question: question.shortlist[0])
     trainer = Trainer(project, LivePlan(size=3))
     assert trainer.step()

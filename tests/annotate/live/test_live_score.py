@@ -145,6 +145,19 @@ def test_without_a_sample_all_is_learned_from(project, plan, monkeypatch):
     assert len(trainer.loop.state.informative) > 0
 
 
+def test_a_project_too_small_for_a_score_learns_from_all_items(make_project):
+    project = make_project(items=0)
+    add_items(project, sources(0, 99))
+    (ada,) = people(project, "ada")
+    trainer = Trainer(project, PLAN)
+    label(project, trainer, ada, 30)
+    assert len(trainer.loop.audit.rows) == 0
+    assert "too early" not in run("status", project.folder), "it would never be late enough"
+    add_items(project, sources(99, 100))
+    train(trainer)
+    assert len(trainer.loop.audit.rows) == FEW
+
+
 def test_the_score_is_on_unless_told_otherwise():
     assert LivePlan.parse({"policy": "adaptive"}).score
     assert live_plan(Settings("t", 4), "adaptive", score=False) == LivePlan("adaptive", 4, score=False)

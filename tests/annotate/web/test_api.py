@@ -158,7 +158,7 @@ def test_what_classes_mean_is_said_and_changed_over_the_api(make_site, database)
 
 def test_classes_that_look_alike_are_taken_and_told(make_site):
     admin = make_site(items=1, classes=3).admin()
-    told = "classes that differ by capitals or spaces only: "
+    told = "classes that differ by capitals, spaces or zeros only: "
     found = admin.post("/api/v1/classes", json={"names": ["Class 1", " lost", "Lo st"]}).json()
     assert found["names"][3:] == ["Class 1", "lost", "Lo st"]
     assert found["remark"] == f"{told}'class 1' and 'Class 1'; 'lost' and 'Lo st'"

@@ -111,7 +111,7 @@ def test_uploads_say_what_they_will_do_and_do_it(make_site):
     assert (done["state"], done["added"], len(done["skipped"])) == ("done", 1, 2)
     assert len(owner.get("/api/v1/items").json()["items"]) == 3
     alike = b"CLASS 2\nnew one\n"
-    remark = "classes that differ by capitals or spaces only: 'class 2' and 'CLASS 2'"
+    remark = "classes that differ by capitals, spaces or zeros only: 'class 2' and 'CLASS 2'"
     assert owner.post("/api/v1/uploads/preview?what=classes&name=c.txt", content=alike).json()["remark"] == remark
     assert finished(owner, owner.post("/api/v1/uploads?what=classes&name=c.txt", content=alike))["remark"] == remark
     known = b"item,class\nitem 0,class 3\n"

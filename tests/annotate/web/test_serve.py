@@ -2,13 +2,15 @@
 
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from shortlist import StochasticLabels
-from shortlist.annotate.web.serve import Address, listen
+from shortlist.annotate.project.project import Project
+from shortlist.annotate.web.serve import Address, announcing_address, listen
 from shortlist.cli.annotate import app
 from shortlist.errors import InputError
 
@@ -124,6 +126,28 @@ def test_an_invitation_leads_to_where_the_project_is_served(files):
         link, words = said("invite", project, "ada")
         assert link.startswith("http://127.0.0.1:8080/join#")
         assert words == f"{project} {idle}"
+
+
+def test_of_several_servers_an_invitation_leads_to_one_that_others_can_open(files):
+    """As PostgreSQL allows; when one ends, the others are still there."""
+    folder = make(files)
+    with Project.open(folder) as project, announcing_address(project, Address(port=8001)):
+        with announcing_address(project, Address(port=8002, public_url="https://label.example")):
+            link, words = said("invite", folder, "ada")
+            assert link.startswith("https://label.example/join#")
+            assert words == "also served at http://127.0.0.1:8001 (--url gives the link there)"
+        assert said("invite", folder, "ada")[0].startswith("http://127.0.0.1:8001/join#")
+        with announcing_address(project, Address(port=8003)):
+            words = said("invite", folder, "ada")[1]
+            assert words.startswith(
+                "also served at http://127.0.0.1:8003 (--url gives the link there); this link opens"
+            )
+        with ExitStack() as later:
+            with announcing_address(project, Address(port=8004)):
+                later.enter_context(announcing_address(project, Address(port=8005)))
+            assert "also served at http://127.0.0.1:8005 (" in said("invite", folder, "ada")[1], (
+                "the one before has ended"
+            )
 
 
 @pytest.mark.parametrize(

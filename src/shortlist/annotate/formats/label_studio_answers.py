@@ -23,6 +23,7 @@ from shortlist.annotate.project.people import find_annotator, insert_annotator
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import check_name
 from shortlist.errors import InputError
+from shortlist.internal.files import separator_of
 
 PREFIX = "label-studio:"  # of the names of people who come from there
 
@@ -120,9 +121,10 @@ def _choice(result: Any) -> Any:
 
 
 def _read_csv(data: bytes) -> Iterator[Found]:
-    csv.field_size_limit(10_000_000)
     try:
-        for place, row in enumerate(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))), start=1):
+        text = data.decode("utf-8-sig")
+        separator = separator_of(text.partition("\n")[0])  # a spreadsheet may have saved it anew
+        for place, row in enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), start=1):
             yield from _flat(f"row {place}", {key: value for key, value in row.items() if key is not None})
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"not a CSV file in UTF-8: {error}") from error

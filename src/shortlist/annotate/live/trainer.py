@@ -166,14 +166,16 @@ class Trainer:
     def _sample(self) -> NDArray[np.int64]:
         """The rows of the items that are not learned from; of those whose class is known there is nothing to ask.
 
-        One that a reviewer has corrected stays where it is: else the sample would lose the items that are hard.
+        One that a reviewer has corrected stays where it is: else the sample would lose the items that are hard. In a
+        project so small that its sample could never say anything, all items are learned from.
         """
         if not self.plan.score or self.plan.test is not None:
             return np.empty(0, np.int64)
         known, corrected = self.start.known, self.start.corrected
         left_out = {item for item, label in known.items() if label == NO_CLASS or item not in corrected}
         asked = [item for item in self.items.ids if item not in left_out]
-        return np.array([self.rows[asked[place]] for place in Loop.draw_sample(asked, self.plan.seed)], np.int64)
+        drawn = Loop.draw_sample(asked, self.plan.seed)
+        return np.array([self.rows[asked[place]] for place in drawn] if len(drawn) >= FEW else [], np.int64)
 
     def _record_sampled(self, sample: NDArray[np.int64], labels: Mapping[int, int]) -> None:
         """Of the sample, what reviewers said: as if somebody had typed it; it is scored by, not learned from."""

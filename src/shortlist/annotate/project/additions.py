@@ -38,9 +38,11 @@ class Additions:
 
     def read(self) -> "Read":
         """What the files hold; one that cannot be read is refused before anything is changed."""
+        classes = {} if self.classes is None else read_classes(self.classes)
+        columns = (self.text_column, self.item_column)
         return Read(
-            [] if self.items is None else list(find_sources(self.items, self.text_column, self.item_column)),
-            {} if self.classes is None else read_classes(self.classes),
+            [] if self.items is None else list(find_sources(self.items, *columns, classes)),
+            classes,
             {} if self.gold is None else read_gold(self.gold),
             None if self.instructions is None else read_instructions(self.instructions),
         )

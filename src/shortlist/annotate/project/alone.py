@@ -3,7 +3,8 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TextIO
 
@@ -25,22 +26,26 @@ def alone(path: Path, otherwise: str) -> Iterator[None]:
 
 @contextmanager
 def announcing(path: Path, words: str) -> Iterator[None]:
-    """Leave `words` in the file `path` for `announced`, unless another process has left its own there."""
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-        if _locked(file):
-            file.truncate(0)
-            file.write(words)
-            file.flush()
-        yield
+    """Leave `words` for `announced`: in the file `path`, or beside it where other processes have left theirs there."""
+    for number in count(1):
+        place = path if number == 1 else path.with_name(f"{path.name}.{number}")
+        with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+            if _locked(file):
+                file.truncate(0)
+                file.write(words)
+                file.flush()
+                yield
+                return
 
 
-def announced(path: Path) -> str | None:
-    """What a process that still runs has left there; None if there is none, as after one was killed."""
-    try:
-        with path.open("r+") as file:
-            return None if _locked(file) else file.read() or None
-    except OSError:
-        return None
+def announced(path: Path) -> list[str]:
+    """What processes that still run have left there; what one has left that was killed is not among it."""
+    found = []
+    for place in sorted(path.parent.glob(f"{path.name}*")):
+        with suppress(OSError), place.open("r+") as file:
+            if not _locked(file) and (words := file.read()):
+                found.append(words)
+    return found
 
 
 def _locked(file: TextIO) -> bool:

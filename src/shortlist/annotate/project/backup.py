@@ -30,6 +30,7 @@ from shortlist.annotate.project.project import (
     SECRET,
     SETTINGS,
     Project,
+    check_target,
     parse_settings,
     private_file,
     remove_files,
@@ -59,8 +60,7 @@ def write_backup(project: Project, out: Path, *, secrets: bool = True) -> Saved:
 
     A file that is gone or cannot be read is left out and named: it is the answers that cannot be replaced.
     """
-    if not out.parent.is_dir():
-        raise InputError(f"{out.parent}: no such folder")
+    check_target(out)
     saved = Saved()
     with private_file(out) as written, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("backup.json", json.dumps(FORMAT))
@@ -108,7 +108,9 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
     made = folder.with_name(f".{folder.name}.restoring")
     try:
         archive = zipfile.ZipFile(source)
-    except (OSError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from error
+    except zipfile.BadZipFile as error:
         raise InputError(f"{source}: not a backup: {error}") from error
     with archive:
         _refuse_bombs(archive, source)

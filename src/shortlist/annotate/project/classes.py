@@ -1,5 +1,6 @@
 """The classes of a project: added, described, renamed; never removed."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import Connection, insert, update
@@ -15,6 +16,7 @@ from shortlist.errors import InputError
 MAX_CLASSES = 100_000
 NONE_NAMES = frozenset({"none of these", "__none__"})  # what the button for None is called, here and in Label Studio
 
+_NUMBER = re.compile(r"0*(\d+)(?:\.0*)?")
 TOLD = 5  # groups of classes that look alike: a remark is one line
 
 Names = Iterable[str] | Mapping[str, str | None]
@@ -70,14 +72,18 @@ def rename_class(project: Project, class_id: int, name: str) -> None:
 
 
 def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
-    """The classes that differ by capitals or spaces only, group by group; with `new`, groups that hold one of these.
+    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
 
-    >>> alike(["Lost card", "top up", "lost  card", "refund"])
-    [['Lost card', 'lost  card']]
+    Spreadsheets write the number of a class with zeros before or behind it.
+
+    >>> alike(["Lost card", "top up", "lost  card", "refund", "1", "01", "1.0", "10"])
+    [['Lost card', 'lost  card'], ['1', '01', '1.0']]
     """
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault("".join(name.casefold().split()), []).append(name)
+        plain = "".join(name.casefold().split())
+        number = _NUMBER.fullmatch(plain)
+        groups.setdefault(number[1] if number else plain, []).append(name)
     return [group for group in groups.values() if len(group) > 1 and (new is None or not {*group}.isdisjoint(new))]
 
 
@@ -85,7 +91,7 @@ def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
     """A remark on these classes, which are probably slips; empty if there are none."""
     found = [" and ".join(map(repr, group)) for group in alike(names, new)]
     more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
-    return f"classes that differ by capitals or spaces only: {'; '.join(found[:TOLD])}{more}" if found else ""
+    return f"classes that differ by capitals, spaces or zeros only: {'; '.join(found[:TOLD])}{more}" if found else ""
 
 
 def _check_class(name: str) -> str:

@@ -203,8 +203,9 @@ def read_settings(folder: Path) -> Settings:
     path = folder / SETTINGS
     try:
         return parse_settings(path.read_text(encoding="utf-8"), path)
-    except FileNotFoundError as error:
-        raise InputError(f"{folder} holds no project: make one with `shortlist annotate init`") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = "is a file, expected the folder of a project" if folder.is_file() else "holds no project"
+        raise InputError(f"{folder} {what}: make one with `shortlist annotate init`") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
 
@@ -249,7 +250,8 @@ def unfinished(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # not empty: it was there before
             folder.rmdir()
         if isinstance(error, OSError | DBAPIError):
-            raise InputError(f"{folder}: cannot be made: {first_line(error)}") from error
+            why = getattr(error, "strerror", None) or first_line(error)
+            raise InputError(f"{folder}: cannot be made: {why}") from error
         raise
 
 
@@ -279,6 +281,15 @@ def _secret(folder: Path) -> bytes:
     if len(value) < 32:
         raise InputError(f"{path} is too short for a secret: remove it and a new one is made")
     return value
+
+
+def check_target(path: Path) -> None:
+    """Refuse what cannot be written as a file, before any work is done."""
+    if not path.parent.is_dir():
+        what = "a file, expected a folder" if path.parent.exists() else "no such folder"
+        raise InputError(f"{path.parent}: {what}")
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, expected the name of a file")
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
 from shortlist.data import TABLE_SUFFIXES, is_table, item_names, read_table
@@ -79,12 +80,17 @@ def read_instructions(path: Path) -> str:
     return text
 
 
-def find_sources(path: Path, text_column: str | None = None, item_column: str | None = None) -> Iterator[Source]:
-    """Every item below a folder or in a table, named as `shortlist train` names them."""
+def find_sources(
+    path: Path, text_column: str | None = None, item_column: str | None = None, classes: Collection[str] = ()
+) -> Iterator[Source]:
+    """Every item below a folder or in a table, named as `shortlist train` names them.
+
+    With `classes`, labels are found in a column of any name that holds these.
+    """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if is_table(path):
-        return _from_table(path, text_column, item_column)
+        return _from_table(path, text_column, item_column, classes)
     if path.is_dir():
         return _from_folder(path)
     raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLE_SUFFIXES)})")
@@ -107,7 +113,9 @@ def _from_folder(folder: Path) -> Iterator[Source]:
         yield Source(name, name, path=path, problem=problem)
 
 
-def _from_table(path: Path, text_column: str | None, item_column: str | None) -> Iterator[Source]:
+def _from_table(
+    path: Path, text_column: str | None, item_column: str | None, classes: Collection[str]
+) -> Iterator[Source]:
     """One item per row: the text, or the image at the path in the column `image`."""
     table = read_table(path)
     column = text_column or ("image" if "image" in table and "text" not in table else "text")
@@ -117,7 +125,7 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
     values = table[column]
     names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
     nothing = [None] * len(values)
-    golds, labels = table.get("gold", nothing), table.get("class", table.get("label", nothing))
+    golds, labels = table.get("gold", nothing), table.get(_label_column(table, column, classes), nothing)
     for number, (value, name, gold, label) in enumerate(zip(values, names, golds, labels, strict=True), start=1):
         if isinstance(value, int | float) and not math.isnan(value):  # so a workbook holds the text 42
             value = str(value)
@@ -133,8 +141,22 @@ def _from_table(path: Path, text_column: str | None, item_column: str | None) ->
             path=path.parent / value if as_path and words else None,
             gold=str(gold) if gold not in (None, "") else None,
             problem=problem,
-            label=label.strip() if isinstance(label, str) else None,
+            label=None if label is None else str(label).strip(),
         )
+
+
+def _label_column(table: Mapping[str, Sequence[Any]], text: str, classes: Collection[str]) -> str:
+    """`class`, `label`, or else the one of whose values most are classes, and at least half; empty if there is none."""
+    for name in ("class", "label"):
+        if name in table:
+            return name
+    best, most = "", 0
+    for name in [name for name in table if name != text and classes]:
+        filled = [str(value).strip() for value in table[name] if value not in (None, "")]
+        count = sum(value in classes for value in filled)
+        if count > most and 2 * count >= len(filled):
+            best, most = name, count
+    return best
 
 
 def read_classes(path: Path) -> dict[str, str | None]:

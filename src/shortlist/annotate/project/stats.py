@@ -26,6 +26,7 @@ POINTS = 250
 DAY, DAYS = 86_400, 30
 KEEP_SECONDS = 2.5  # the admin page asks every 3 s, so what it shows is fresh
 KEEP_AGREEMENT_SECONDS = 60.0
+MANY = 5000  # answers: up to here everything is counted at once
 KEEP_COUNTS_SECONDS = 20.0  # this counts every answer: a second's work if there are a million
 
 
@@ -77,7 +78,8 @@ class Stats:
     def work(self) -> dict[str, Any]:
         """Answers per day and person."""
         kept = self._keep("work", _work, KEEP_AGREEMENT_SECONDS)
-        return kept if kept["days"] else self._keep("work", _work)  # a project that has just begun
+        # beside a number of answers that grows, those of a minute ago would seem wrong
+        return kept if sum(day["answers"] for day in kept["days"]) > MANY else self._keep("work", _work)
 
     def agreement(self) -> dict[str, Any]:
         """How far people agree (`review.agreement`)."""

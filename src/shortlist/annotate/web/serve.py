@@ -206,8 +206,8 @@ def announcing_address(project: Project, address: Address) -> AbstractContextMan
     return announcing(project.folder / ADDRESS, address.url)
 
 
-def served_at(project: Project) -> str | None:
-    """The address at which people open the project while it is served from this machine; None while it is not."""
+def served_at(project: Project) -> list[str]:
+    """Where people open the project while it is served from this machine: on PostgreSQL maybe at several addresses."""
     return announced(project.folder / ADDRESS)
 
 

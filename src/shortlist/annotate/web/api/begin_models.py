@@ -30,7 +30,7 @@ class FirstLook(BaseModel):
 
     `labelled` rows have a class already: they are learned from and not asked about; `to_ask` is what is left. Of
     pictures and sounds each is a row, there is no column of texts, and `folder` is a column where they lie in several.
-    Classes that are `alike` differ by capitals or spaces only.
+    Classes that are `alike` differ by capitals, spaces or zeros only.
     """
 
     kind: Literal["text", "image", "audio", "both"]

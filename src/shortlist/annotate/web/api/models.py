@@ -267,7 +267,7 @@ class ClassesIn(In):
 class ClassesOut(BaseModel):
     """Every class name and its description, if it has one; the index is the class id.
 
-    `remark`: which of the names that were just given differ from another by capitals or spaces only.
+    `remark`: which of the names that were just given differ from another by capitals, spaces or zeros only.
     """
 
     names: list[str]

@@ -262,7 +262,7 @@ class CheckOut(BaseModel):
 class UploadOut(BaseModel):
     """What an upload will do, does or did. `done` of `total` items are read in while `state` is running.
 
-    `remark`: which classes differ by capitals or spaces only.
+    `remark`: which classes differ by capitals, spaces or zeros only.
     """
 
     id: int | None

@@ -109,6 +109,7 @@ function decide(path, body) {
 function answer(choice, name, typed = false) {
   if (shown === null || (choice === null && !shown.shortlist.length)) return; // None of what?
   if (!stopwatch.seen) return showDropped(); // a key that bounced, a double click, or a picture that is still loading
+  hideReasons(); // they lie over the item, and whoever answers has gone on
   mine += 1;
   showTaken(choice === null ? say("took_none") : name);
   pace.add();

@@ -81,6 +81,8 @@ function show(found, anew) {
 async function upload(files) {
   if (uploading || !files.length) return;
   busy(true);
+  notice(null);
+  at("wishes").hidden = true; // it is about the file before: nobody should make a project of that under this one's name
   await attempt(async () => {
     let found = null;
     for (const [place, file] of files.entries()) {

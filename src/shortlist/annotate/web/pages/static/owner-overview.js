@@ -5,9 +5,10 @@ import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
 
 const SLOW_MS = 30_000;
+const MANY = 5000; // answers: fewer are counted anew whenever there is another one
 const FULL_HOUR = 3300; // seconds: what began minutes ago is told by its minutes
 let looked = 0;
-let worked = false;
+let counted = 0;
 
 const figure = (name, value, more = "") => element("div", {}, element("dt", {}, name), element("dd", {}, value), ...(more ? [element("dd", { class: "more" }, more)] : []));
 
@@ -29,14 +30,15 @@ export function start() {
     rows.push(figure("Agreement", percent(agreement.share), agreement.pairs ? `${count(agreement.pairs)} pairs` : "nobody answered the same items"));
     rows.push(figure("Classes", count(status.classes)));
     at("figures").replaceChildren(...rows);
-    const left = status.answers && status.hours !== null ? ((total - done) * status.hours) / status.answers : null;
+    // None that is asked again and gold items take time, too, and bring the end no nearer
+    const left = done && status.hours !== null ? ((total - done) * status.hours) / done : null;
     at("to-go").textContent = total > done ? `${count(total - done)} to go${left === null ? "" : `, about ${hours(left)} of work`}` : total ? "All answers are in." : "";
     showCurve(status);
     at("sizes").hidden = !status.seconds_by_size.length;
     const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
     at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
-    if (Date.now() - looked > SLOW_MS || (status.answers > 0) !== worked) {
-      looked = Date.now();
+    if (Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
+      [looked, counted] = [Date.now(), status.answers];
       await showWork(total - done);
     }
   };
@@ -47,7 +49,7 @@ function showCurve(status) {
   const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. A model that chooses the lists (see Settings) is scored as answers come in.";
+    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure. Where a model chooses the lists (see Settings) and 100 items or more are asked about, it is scored as answers come in.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
@@ -56,7 +58,6 @@ async function showWork(left) {
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
   const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
-  worked = perDay.size > 0;
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(lately)} in the last ${over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600) : "hour"}${eta}` : "Nobody has answered yet.";
