@@ -130,6 +130,8 @@ def test_minutes(shortlist, tmp_path):
         (["table1", "--minutes", "-1"], "minutes: expected more than 0"),
         (["table1", "--recipes", "nowhere"], "nowhere holds no ledger"),
         (["tune", "--datasets", "digits", "--methods", "xyz"], "unknown method 'xyz'"),
+        (["tune", "--datasets", "digits", "--sizes", "5"], "--sizes: tune chooses settings for all of them"),
+        (["search", "--datasets", "fashion", "--trials", "3"], "--trials: search chooses settings for all of them"),
     ],
 )
 def test_bad_input_is_one_line(shortlist, words, complaint):

@@ -29,7 +29,7 @@ def reproduce(
     classes: Annotated[str | None, typer.Option(help="Class subsets of tables 3-5, such as 4-9.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials per cell (5 if not stated).")] = None,
     protocol: Annotated[str, typer.Option(help="What the baselines are fed: paper, fair or both.")] = "both",
-    epochs: Annotated[int | None, typer.Option(help="Instead of the paper's number.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's number.")] = None,
     results: Annotated[Path | None, typer.Option(help="The folder of the ledger (results).")] = None,
     recipes: Annotated[Path | None, typer.Option(help="Read the chosen settings from this folder's ledger.")] = None,
     quick: Annotated[
@@ -90,10 +90,13 @@ def _wanted(
     quick: bool,
 ) -> "Wanted | None":
     """Of the grid; None where settings are to be chosen."""
-    from shortlist.errors import unknown_name
+    from shortlist.errors import InputError, unknown_name
     from shortlist.study import PARTS, Wanted, checked_protocols
 
     if what in CHOOSING:
+        for name, stated in (("sizes", sizes), ("classes", classes), ("trials", trials)):
+            if stated is not None:
+                raise InputError(f"--{name}: {what} chooses settings for all of them, leave it out")
         return None
     if what not in (*PARTS, "all"):
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
