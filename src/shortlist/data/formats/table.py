@@ -91,6 +91,8 @@ def read_table(path: Path) -> Table:
     if is_hugging_face(path):
         return read_hugging_face(path)[0]
     suffix = path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(f"{path} is no table: expected one of {', '.join(TABLE_SUFFIXES)}")
     try:
         if suffix in (".csv", ".tsv"):
             return _read_csv(path, "\t" if suffix == ".tsv" else None)
