@@ -83,8 +83,9 @@ def test_modelled_mistakes_beat_answers_taken_as_right(digits):
     wanted = {"seed": 0, "mistakes": Mistakes(0.15, 0.1), "budget": 6000}
     naive = run_loop(digits, QUICK, way="naive", **wanted).points[-1]
     modelled = run_loop(digits, aware(QUICK), way="aware", gold=300, **wanted).points[-1]
-    assert modelled.correct > naive.correct + 0.03
-    assert modelled.correct > 0.9
+    # by the rounding of a processor 0.87 to 0.97 beside 0.71 to 0.74
+    assert modelled.correct > naive.correct + 0.08
+    assert modelled.correct > 0.8
 
 
 def test_rates_can_be_learned_on_the_way(digits):
