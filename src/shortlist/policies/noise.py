@@ -61,6 +61,10 @@ class Mistakes:
         return max(self.miss, self.slip, self.anchor, self.typed) > 0
 
 
+PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
+"""The rates that are modelled before any are measured."""
+
+
 def answer_table(
     mistakes: Mistakes, sizes: IntArray, answered: NDArray[np.bool_], num_classes: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -294,7 +298,7 @@ def estimate_by_em(
         prior: as in `estimate_from_gold`.
         expected: the same.
     """
-    mistakes = start if start is not None and start else Mistakes(0.05, 0.02, typed=0.02)
+    mistakes = start or PEOPLE
     for _ in range(rounds):
         log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
         each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes, log.typed)
