@@ -4,7 +4,6 @@ A comparison that was interrupted, by Ctrl-C or for good, goes on with the runs 
 since everything that is drawn comes from a seed, they come out as they would have.
 """
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -61,9 +60,9 @@ class Journal:
 
     def point(self, way: str, seed: int, point: Point) -> None:
         """A training has ended."""
-        row = [way, seed, *(round(v, 6) if isinstance(v, float) else v for v in asdict(point).values())]
+        _, row = curves_csv([Curve(way, seed, (point,))]).split("\n", 1)
         with (self.folder / ROWS).open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerow(row)
+            file.write(row)
 
     def run(self, curve: Curve) -> None:
         """A run has ended."""
