@@ -37,7 +37,7 @@ from shortlist.policies.features.loop_data import LoopData, loop_data
 from shortlist.policies.noise import Mistakes
 from shortlist.policies.settings import LoopSettings
 from shortlist.policies.simulation.curves import at_cost, by_way, curves_csv, summarise
-from shortlist.policies.simulation.economy import GOLD, RIVALS, aware
+from shortlist.policies.simulation.economy import GOLD, RIVALS
 from shortlist.policies.simulation.journal import Journal
 from shortlist.policies.simulation.plot import draw_curves
 from shortlist.policies.simulation.processes import Run, play
@@ -68,7 +68,7 @@ def ways(data: LoopData) -> list[tuple[str, LoopSettings, Mistakes, int, int | N
     ]
     if data.name == "banking77":
         budget = int(NOISE_BUDGET * everything)
-        runs.append(("mistakes modelled", aware(chosen), NOISE, GOLD, budget))
+        runs.append(("mistakes modelled", chosen.modelling_mistakes(), NOISE, GOLD, budget))
         runs.append(("mistakes taken as right", chosen, NOISE, 0, budget))
     else:
         runs.append((f"top {size}", replace(chosen, policy=Policy("top", size=size)), clean, 0, None))

@@ -30,7 +30,7 @@ from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation import simulate
 from shortlist.policies.simulation.curves import at_cost, by_way
-from shortlist.policies.simulation.economy import GOLD, aware
+from shortlist.policies.simulation.economy import GOLD
 from shortlist.policies.simulation.journal import Journal
 from shortlist.policies.simulation.processes import Run, play
 from shortlist.policies.simulation.simulate import Curve, Start, Tick, run_loop
@@ -94,7 +94,7 @@ class Player:
         way = self.ways[run.way]
         settings = LoopSettings(Policy("adaptive", max_size=SIZE["banking77"]), l2=L2["banking77"], retrain_every=1000)
         if way.modelled:
-            settings = replace(aware(settings), learn_mistakes=way.learned)
+            settings = replace(settings.modelling_mistakes(), learn_mistakes=way.learned)
             settings = settings if way.trusting is None else replace(settings, trusting=way.trusting)
         gold, budget = way.gold if way.modelled else 0, int(UP_TO * len(data.y) * data.num_classes)
         with _set(way.constants):

@@ -36,7 +36,7 @@ from shortlist.policies.experts import Expert, experts_from_scores
 from shortlist.policies.features.loop_data import LoopData
 from shortlist.policies.names import names_expert
 from shortlist.policies.simulation.curves import at_cost, summarise
-from shortlist.policies.simulation.economy import GOLD, aware
+from shortlist.policies.simulation.economy import GOLD
 from shortlist.policies.simulation.journal import Journal
 from shortlist.policies.simulation.simulate import Curve, Start, full_labels, run_loop
 
@@ -151,7 +151,7 @@ def one_run(data: LoopData, settings: LoopSettings, way: str, seed: int, start: 
         typed = TYPED if "typed" in way else 0.0
         return run_loop(data, settings, way=way, seed=seed, start=start, typed=typed)
     budget, gold = int(BUDGET * len(data.y) * data.num_classes), GOLD if way == MODELLED else 0
-    settings = aware(settings) if way == MODELLED else settings
+    settings = settings.modelling_mistakes() if way == MODELLED else settings
     return run_loop(data, settings, way=way, seed=seed, start=start, mistakes=NOISE, gold=gold, budget=budget)
 
 

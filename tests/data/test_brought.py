@@ -56,6 +56,8 @@ def test_what_is_wrong_is_named(tmp_path):
     refused("'a' is in the data and in the test data, expected an .npz with x and x_test", others=["a"])
     np.savez(tmp_path / "v.npz", x=X, items=["a", "a", "b", "c"])
     refused("item 'a' occurs more than once")
+    np.savez(tmp_path / "v.npz", x=X, items=7)
+    refused("1 item names for 4 rows")
     np.savez(tmp_path / "v.npz", x=X, items=NAMES[:3])
     refused("3 item names for 4 rows")
     refused(r"missing or infinite at row 1", x=np.array([[1.0], [np.nan]]))

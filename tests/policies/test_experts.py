@@ -93,6 +93,12 @@ def test_a_missing_score_speaks_neither_for_nor_against(seed):
 
 
 def test_bad_scores_are_one_line():
+    masked = np.zeros((3, 4), np.float32)
+    masked[0, 1:3], masked[1, 2] = np.finfo(np.float32).min, 5
+    made, favourite = experts_from_scores(masked)
+    assert np.isfinite(made.table).all()
+    assert made.table[0].argsort(kind="stable").tolist() == [1, 2, 0, 3]
+    assert favourite.favourite.tolist() == [0, 2, 0]
     with pytest.raises(InputError, match=r"item 1, class 0 is infinite"):
         experts_from_scores([[0.0, 1.0], [np.inf, 2.0]])
     with pytest.raises(InputError, match="items by classes"):

@@ -99,6 +99,37 @@ def test_an_archive_without_names_is_in_the_order_of_the_data(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.eye(2)}, r"has no array scores \(it holds: x\)"),
+        ({"scores": np.ones(3)}, r"scores of shape \(3,\)"),
+        ({"scores": np.array([["a", "b"]])}, "type <U1, expected items by classes"),
+        ({"scores": np.eye(2), "items": ["a"]}, r"items of shape \(1,\) for scores of shape \(2, 2\)"),
+        ({"scores": np.eye(2), "items": 3}, r"items of shape \(\)"),
+        ({"scores": np.eye(2), "items": ["a", "b"], "classes": ["cat", "dog", "cow"]}, r"classes of shape \(3,\)"),
+    ],
+)
+def test_bad_archives_of_scores_are_one_line(tmp_path, arrays, message):
+    path = tmp_path / "scores.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=message):
+        read_scores(path, ITEMS, CLASSES)
+
+
+def test_damaged_archives_of_scores_are_one_line(tmp_path):
+    path = tmp_path / "scores.npz"
+    np.savez(path, scores=np.eye(3)[:, :2])
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 255
+    np.save(tmp_path / "plain.npy", np.eye(2))
+    for content in (b"", whole[: len(whole) // 2], bytes(flipped), (tmp_path / "plain.npy").read_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"cannot be read as an \.npz archive of plain arrays"):
+            read_scores(path, ITEMS, CLASSES)
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("item,cat\na,much\n", "row 1, column cat: expected a number or nothing, got 'much'"),
@@ -120,6 +151,11 @@ def test_scores_come_as_predict_writes_them(tmp_path):
     path.write_text("item,class,probability,top,top_probabilities\na,dog,0.7,dog|cat,0.7|0.3\nc,dog,0.9,dog,0.9\n")
     table = read_scores(path, ITEMS, CLASSES)
     np.testing.assert_allclose(table, [[0.3, 0.7], [np.nan, np.nan], [np.nan, 0.9]], rtol=1e-6)
+    path.write_text("item,top,top_probabilities\na,dog,0.7\nb,,\n")  # nothing is said of b
+    np.testing.assert_allclose(read_scores(path, ITEMS, CLASSES)[:2], [[np.nan, 0.7], [np.nan] * 2], rtol=1e-6)
+    lines = tmp_path / "predicted.jsonl"
+    lines.write_text('{"item": "a", "top": ["dog"], "top_probabilities": [0.7]}\n{"item": "b"}\n')
+    np.testing.assert_allclose(read_scores(lines, ITEMS, CLASSES)[:2], [[np.nan, 0.7], [np.nan] * 2], rtol=1e-6)
     path.write_text("item,class,probability,top,top_probabilities\na,dog,0.7,dog|cat,0.7\n")
     with pytest.raises(InputError, match=r"row 1: 2 classes in top, 1 probabilities"):
         read_scores(path, ITEMS, CLASSES)

@@ -191,6 +191,6 @@ def test_classes_of_which_nothing_is_known_stay_equal():
     weights[:, :8] = 0  # None after the same list
     weights[:6] = np.eye(77, dtype=np.float32)[:6]
     model = fit(x, weights, l2=0.1 / 50, max_iterations=30)
-    assert np.ptp(model.bias[8:]) < 1e-6
-    assert np.ptp(model.weight[:, 8:], axis=1).max() < 1e-6
-    assert model.bias[8] > model.bias[:8].max()
+    assert np.ptp(model.bias[8:]) < 1e-5
+    assert np.ptp(model.weight[:, 8:], axis=1).max() < 1e-5
+    assert model.bias[8] > model.bias[:8].max() + 0.1

@@ -96,6 +96,14 @@ def test_rates_from_gold_items_and_anchoring_from_lists_without_the_answer():
     assert estimate_from_gold(plain, truth[plain.items], 8).anchor < 0.015
 
 
+def test_gold_of_very_many_classes_takes_the_memory_of_its_answers():
+    """And not that of a table of all classes by all classes: 8 TB."""
+    K = 1_000_000
+    log = Log(np.arange(2), np.array([[5, 9], [K - 1, 3]], np.int32), np.array([2, 2]), np.array([5, NONE]))
+    found = estimate_from_gold(log, np.array([5, K - 1]), K)
+    assert (found.miss, found.slip) == (pytest.approx(1 / 3), 0)
+
+
 def test_rates_from_repeats_without_gold():
     K = 8
     log, truth = _log(2_000, K, Mistakes(0.05, 0.02), 2, repeats=6)

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -164,7 +166,8 @@ def test_a_log_of_names_that_hold_the_separators(tmp_path, ending):
     ("content", "message"),
     [
         ("item,answer\n1,a\n", "no column 'shortlist'"),
-        ("", "no column"),
+        ("", "is empty, expected a line of column names"),
+        ("shortlist,answer,seconds\na|b,a,1,2\n", "line 2: 4 values, the first line names 3"),
         ("shortlist,answer,seconds\na|b,a,soon\n", "row 1: seconds is 'soon'"),
         ("shortlist,answer,seconds\na|b,a,1\n", "at least 10"),
         (
@@ -181,6 +184,25 @@ def test_bad_logs_are_one_line(tmp_path, content, message):
         TimeModel.read(path)
     with pytest.raises(InputError, match="cannot be read"):
         TimeModel.read(tmp_path / "none.csv")
+
+
+def test_a_log_may_be_any_table_that_is_exported(tmp_path):
+    lists = [["a", "b", "c"][: 1 + i % 3] for i in range(30)]
+    rows = [{"shortlist": names, "answer": None, "seconds": 1.5 + 0.4 * len(names)} for names in lists]
+    expected = pytest.approx((1.5, 0.4))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    # a line without a time says nothing
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"shortlist": ["a"]}\n')
+    lines = ["shortlist;answer;seconds", *(f"{'|'.join(row['shortlist'])};;{row['seconds']}" for row in rows)]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    for name in ("log.parquet", "log.jsonl", "log.csv"):
+        found = TimeModel.read(tmp_path / name)
+        assert (found.base, found.per_class) == expected, name
+    (tmp_path / "bad.jsonl").write_text("1\n")
+    (tmp_path / "log.txt").write_text("\n".join(lines))
+    for name, message in (("bad.jsonl", "line 1 must be a JSON object"), ("log.txt", "is no table: expected one of")):
+        with pytest.raises(InputError, match=message):
+            TimeModel.read(tmp_path / name)
 
 
 def test_bad_numbers():

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.formats.npz import read_arrays
 from shortlist.data.formats.table import read_parquet
 from shortlist.errors import InputError
+from shortlist.internal.archives import read_arrays
 
 Matrix = NDArray[np.float32]
 Part = tuple[Matrix, list[str]]
@@ -68,10 +68,10 @@ def _joined(path: Path, part: Part, items: Sequence[str]) -> Matrix:
 def _read_npz(path: Path) -> tuple[Part, Part | None]:
     found = read_arrays(path, ("x", "items", "x_test", "items_test"))
     parts = []
-    for of in ("", "_test"):
-        if f"x{of}" in found:
-            x = _numbers(found[f"x{of}"], path, f"x{of}")
-            names = [str(name) for name in found.get(f"items{of}", np.arange(len(x))).tolist()]
+    for ending in ("", "_test"):
+        if f"x{ending}" in found:
+            x = _numbers(found[f"x{ending}"], path, f"x{ending}")
+            names = [str(name) for name in np.atleast_1d(found.get(f"items{ending}", np.arange(len(x)))).tolist()]
             if len(names) != len(x):
                 raise InputError(f"{path}: {len(names):,} item names for {len(x):,} rows")
             parts.append((x, names))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shortlist.data.dataset import Dataset, Kind
+from shortlist.data.formats.images import ImageSize
 from shortlist.data.formats.load import load_path
 from shortlist.data.formats.table import Columns
 from shortlist.data.source import Source
@@ -52,7 +53,7 @@ def load(
     label_column: str | None = None,
     item_column: str | None = None,
     test: str | os.PathLike[str] | None = None,
-    image_size: int | tuple[int, int] | None = None,
+    image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
     """A known dataset by name, or the user's own by path.

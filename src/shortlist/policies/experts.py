@@ -20,6 +20,8 @@ IntArray = NDArray[np.int64]
 
 LEAST_PROBABILITY = 1e-4
 """A model that is sure of the wrong class must not rule out the right one."""
+HUGE = 1e12
+"""Sums of squares of larger scores have no room in single precision: masked logits are often -3.4e38."""
 
 
 class Expert(Protocol):
@@ -91,14 +93,16 @@ def experts_from_scores(scores: ArrayLike) -> tuple[Expert, Expert]:
         row, column = (int(place[0]) for place in np.nonzero(np.isinf(given)))
         raise InputError(f"scores: item {row}, class {column} is infinite, expected a number or nothing")
     there = ~np.isnan(given)
+    if np.abs(given[there]).max(initial=0) > HUGE:
+        given = given.astype(np.float64)
     sums = np.where(there, given, 0).sum(axis=1)
     if not (given[there] < 0).any() and (sums <= 1 + 1e-3).all():
         given = np.log(np.maximum(given, LEAST_PROBABILITY))
     count = np.maximum(there.sum(axis=1, keepdims=True), 1)
     mean = np.where(there, given, 0).sum(axis=1, keepdims=True) / count
-    table = np.where(there, given - mean, 0).astype(np.float32)
+    table = np.where(there, given - mean, 0).astype(given.dtype)
     spread = float(np.sqrt(np.square(table[there]).mean())) if there.any() else 0.0
-    table /= np.float32(max(spread, 1e-6))
+    table = (table / given.dtype.type(max(spread, 1e-6))).astype(np.float32)
     best = np.where(there, given, -np.inf).argmax(axis=1)
     return TableExpert(table), FavouriteExpert(np.where(there.any(axis=1), best, -1), given.shape[1])
 

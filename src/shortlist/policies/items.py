@@ -22,13 +22,9 @@ class Order:
     """How open items are ranked."""
 
     rank: Callable[[Scores, np.random.Generator], NDArray[np.int64]]
-    """From the (N,) scores to positions."""
+    """From the (N,) scores to positions, the most worth asking first."""
     score: Callable[[Posterior], Scores] | None
     """From (B, K) posteriors to (B,) scores; none: it does not matter what is believed."""
-
-    def __call__(self, posterior: Posterior, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Positions, the most worth asking first."""
-        return self.rank(np.zeros(len(posterior)) if self.score is None else self.score(posterior), rng)
 
 
 def sureness(posterior: Posterior) -> Scores:
@@ -74,12 +70,6 @@ uncertainty: the item whose likeliest class is least likely first."""
 
 DIVERSITY = "diversity"
 """Not a function of beliefs: each batch is the `representatives` of the items still open."""
-
-
-def get_order(name: str) -> Order:
-    """The order of that name."""
-    check_order(name)
-    return ORDERS[name]
 
 
 def check_order(name: str) -> None:

@@ -16,7 +16,7 @@ from shortlist.policies.beliefs import FEW, background, log_chance, posterior, s
 from shortlist.policies.calibration import Calibration, HeldOut, Pool, knowledge
 from shortlist.policies.choose import Questions, choose
 from shortlist.policies.experts import Expert, weighted_scores
-from shortlist.policies.items import DIVERSITY, class_turns, get_order, representatives, sureness
+from shortlist.policies.items import DIVERSITY, ORDERS, class_turns, representatives, sureness
 from shortlist.policies.linear import Linear, chunks, fit
 from shortlist.policies.noise import IntArray, Lists, Log, joined, learn_rates, likelihood
 from shortlist.policies.score.audit import Audit, Score, draw_sample
@@ -188,7 +188,7 @@ class Loop:
         if self.settings.order == DIVERSITY:
             # fewer come back where clusters share an item: the rest of the batch waits for the next training
             return rows[representatives(self.x[rows], count, self.rng, rounds=3)]
-        order = get_order(self.settings.order)
+        order = ORDERS[self.settings.order]
         scores = np.zeros(len(rows)) if order.score is None else self._each(rows, order.score)
         ranked = rows[order.rank(scores, self.rng)]
         if self.settings.worth:

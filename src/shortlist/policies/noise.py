@@ -61,6 +61,10 @@ class Mistakes:
         return max(self.miss, self.slip, self.anchor, self.typed) > 0
 
 
+PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
+"""The rates that are modelled before any are measured."""
+
+
 def answer_table(
     mistakes: Mistakes, sizes: IntArray, answered: NDArray[np.bool_], num_classes: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -247,7 +251,7 @@ def learn_rates(
         ],
         num_classes,
     )
-    beliefs = np.concatenate([believed(latest), np.eye(num_classes, dtype=np.float32)[truth]])
+    beliefs = np.concatenate([believed(latest), _certain(truth, num_classes)])
     found = estimate_by_em(both, beliefs, num_classes, start=start, rounds=5, prior=EXPECTED, expected=expected)
     return found or Mistakes().at_least(RARE)
 
@@ -267,7 +271,7 @@ def estimate_from_gold(
             rate of one half.
         expected: the rates of these; none: they were right.
     """
-    return _rates(log, np.eye(num_classes)[truth], num_classes, prior, expected or Mistakes())
+    return _rates(log, _certain(truth, num_classes), num_classes, prior, expected or Mistakes())
 
 
 def estimate_by_em(
@@ -294,7 +298,7 @@ def estimate_by_em(
         prior: as in `estimate_from_gold`.
         expected: the same.
     """
-    mistakes = start if start is not None and start else Mistakes(0.05, 0.02, typed=0.02)
+    mistakes = start or PEOPLE
     for _ in range(rounds):
         log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
         each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes, log.typed)
@@ -306,7 +310,13 @@ def estimate_by_em(
     return mistakes
 
 
-def _rates(log: Log, posterior: FloatArray, num_classes: int, prior: float, expected: Mistakes) -> Mistakes:
+def _certain(truth: IntArray, num_classes: int) -> NDArray[np.float32]:
+    """(B, K) beliefs that are sure of these classes; rows of an identity would need all K x K of it."""
+    sure: NDArray[np.float32] = (truth[:, None] == np.arange(num_classes)).astype(np.float32)
+    return sure
+
+
+def _rates(log: Log, posterior: NDArray[np.floating], num_classes: int, prior: float, expected: Mistakes) -> Mistakes:
     """Rates from the (B, K) probabilities of the true class of each question's item."""
     padded = np.concatenate([posterior, np.zeros((len(log), 1))], axis=1)
     on_list = np.take_along_axis(padded, log.lists.astype(np.int64), axis=1).sum(axis=1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import item_names, read_images, read_table
 from shortlist.errors import InputError
+from shortlist.internal.archives import read_arrays
 from shortlist.internal.extras import MissingExtraError
 from shortlist.internal.names import split_names
 from shortlist.policies.given import places_of
@@ -105,13 +106,19 @@ def _spread(
 
 
 def _read_top(path: Path, names: Sequence[str], table: Any) -> Iterator[tuple[str, list[str], list[float]]]:
-    """What `shortlist predict` wrote: names joined by | in a CSV, lists elsewhere."""
+    """What `shortlist predict` wrote."""
     for row, (item, top, shares) in enumerate(zip(names, table[TOP], table[TOP_PROBABILITIES], strict=True), 1):
-        classes = split_names(top) if isinstance(top, str) else list(top)
-        texts = shares.split("|") if isinstance(shares, str) else list(shares)
-        if len(classes) != len(texts):
-            raise InputError(f"{path}: row {row}: {len(classes)} classes in {TOP}, {len(texts)} probabilities")
-        yield item, classes, [_number(text, path, row, TOP_PROBABILITIES) for text in texts]
+        classes, numbers = _several(top), _several(shares)
+        if len(classes) != len(numbers):
+            raise InputError(f"{path}: row {row}: {len(classes)} classes in {TOP}, {len(numbers)} probabilities")
+        yield item, classes, [_number(number, path, row, TOP_PROBABILITIES) for number in numbers]
+
+
+def _several(value: Any) -> list[Any]:
+    """The values in one cell: a list, or joined by | as in a CSV (one alone is a number in a workbook), or none."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else split_names(str(value))
 
 
 def _read_label_studio(path: Path) -> Iterator[tuple[str, list[str], list[float]]]:
@@ -177,13 +184,14 @@ def _number(value: object, path: Path, row: int, column: str) -> float:
 
 
 def _read_npz(path: Path) -> tuple[NDArray[np.float32], list[str] | None, list[str] | None]:
-    try:
-        with np.load(path) as content:
-            if "scores" not in content or content["scores"].ndim != 2:
-                raise InputError(f"{path}: expected an array scores of items by classes, found {', '.join(content)}")
-            named = [[str(n) for n in content[key]] if key in content else None for key in ("items", "classes")]
-            return content["scores"].astype(np.float32), named[0], named[1]
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read as .npz: {error}") from error
+    found = read_arrays(path, ("scores", "items", "classes"))
+    scores = found["scores"]
+    if scores.ndim != 2 or scores.dtype.kind not in "buif":
+        raise InputError(f"{path}: scores of shape {scores.shape} and type {scores.dtype}, expected items by classes")
+    named = []
+    for what, count in zip(("items", "classes"), scores.shape, strict=True):
+        names = found.get(what)
+        if names is not None and names.shape != (count,):
+            raise InputError(f"{path}: {what} of shape {names.shape} for scores of shape {scores.shape}")
+        named.append(None if names is None else [str(name) for name in names.tolist()])
+    return scores.astype(np.float32), named[0], named[1]

@@ -1,8 +1,5 @@
 """How long a question takes: a base time, a time for every class name looked at, and one for typing. numpy only."""
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist.data import read_table
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
 from shortlist.internal.names import split_names
@@ -152,32 +150,24 @@ def fit_time(
 
 
 def _read_log(file: Path) -> TimeModel:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    try:
-        if file.suffix.lower() == ".jsonl":
-            records = [json.loads(line) for line in text.split("\n") if line.strip()]
-        else:
-            rows = csv.DictReader(io.StringIO(text, newline=""))
-            records = [{key: plain_cell(value or "") for key, value in row.items()} for row in rows]
-    except (ValueError, csv.Error) as error:
-        raise InputError(f"{file} is not a log of answers: {error}") from error
-    needed = ("shortlist", "answer", "seconds")
-    missing = [name for name in needed if not records or name not in records[0]]
-    if missing:
-        raise InputError(f"{file} has no column {missing[0]!r}: a log has shortlist, answer and seconds")
+    table = read_table(file)
+    columns = []
+    for name in ("shortlist", "answer", "seconds"):
+        if name not in table:
+            raise InputError(f"{file} has no column {name!r}: a log has shortlist, answer and seconds")
+        columns.append(table[name])
+    # our own CSV files guard names against being run by a spreadsheet
+    plain = plain_cell if file.suffix.lower() in (".csv", ".tsv") else str
     lists, answers, seconds, typed = [], [], [], []
-    for number, record in enumerate(records, 1):
-        if record["seconds"] in ("", None):
+    wrote = table.get("typed", [None] * len(columns[0]))
+    for number, (shown, answer, taken, written) in enumerate(zip(*columns, wrote, strict=True), 1):
+        if taken in ("", None):
             continue
         try:
-            seconds.append(float(record["seconds"]))
+            seconds.append(float(taken))
         except (TypeError, ValueError) as error:
-            raise InputError(f"{file}, row {number}: seconds is {record['seconds']!r}, not a number") from error
-        shown = record["shortlist"]
-        lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(str(shown)))
-        answers.append("" if record["answer"] is None else str(record["answer"]))
-        typed.append(bool(record.get("typed")))
+            raise InputError(f"{file}, row {number}: seconds is {taken!r}, not a number") from error
+        lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(plain(shown or "")))
+        answers.append("" if answer is None else plain(str(answer)))
+        typed.append(bool(written))
     return fit_time(lists, answers, seconds, typed=typed)

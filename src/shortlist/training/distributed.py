@@ -43,7 +43,6 @@ class Processes:
 
     rank: int = 0
     world: int = 1
-    local_rank: int = 0
 
     def slice(self, index: Tensor) -> Tensor:
         """This process's part of a batch."""
@@ -94,12 +93,11 @@ def processes(device: str) -> Iterator[Processes]:
     if world == 1 or dist.is_initialized():
         yield Processes()
         return
-    local = int(os.environ.get("LOCAL_RANK", "0"))
     if device.startswith("cuda"):
-        torch.cuda.set_device(local)
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        yield Processes(dist.get_rank(), world, local)
+        yield Processes(dist.get_rank(), world)
         dist.barrier()  # one that leaves earlier would close its connections to the others
     finally:
         gc.collect()  # DistributedDataParallel holds on to the group, whose threads must end before the process does

@@ -65,6 +65,10 @@ def test_npz_of_features_and_texts(tmp_path):
         ({"x": np.eye(2), "y": [0, 1], "x_test": np.eye(3)}, r"x_test is features \(3,\), x is features \(2,\)"),
         ({"x": np.array([{}, []], object)}, "cannot be read as an .npz archive of plain arrays"),
         ({"x": np.zeros((0, 3))}, "holds no items"),
+        ({"x": np.zeros((2, 0)), "y": [0, 1]}, r"x has shape \(2, 0\): its items hold nothing"),
+        ({"x": np.zeros((2, 3, 0), np.uint8), "y": [0, 1]}, "its items hold nothing"),
+        ({"x": np.eye(2), "y": [0, 10**15]}, "y holds 1000000000000000, expected classes counted from 0"),
+        ({"x": np.eye(2), "y": [0, 1], "class_names": 3}, "y is 1 at row 1, expected 0 to 0"),
     ],
 )
 def test_npz_errors(tmp_path, arrays, message):

@@ -149,3 +149,15 @@ def test_without_a_sample_nothing_is_scored(blobs):
     loop = Loop(blobs.x, 12, QUICK, seed=0)
     assert loop.score() is None
     assert loop.questions_for(1) is None
+
+
+def test_a_model_that_takes_the_truth_for_impossible_is_wrong():
+    """Its probability of every class that is left is 0 in single precision: that is no reason for a score of NaN."""
+    state, audit = LabelState(2, 3), Audit(np.array([0, 1]))
+    shown = np.array([[0, 1], [0, 1]], np.int32)
+    state.record(audit.rows, shown, np.array([2, 2]), np.array([0, NONE]))  # the first is 0, the second must be 2
+    audit.past.append((2, np.array([0, 1])))
+    logits = np.array([[300, 0, 0], [0, 300, -300]], np.float32)
+    score = audit.score(state, logits, sure=0.95)
+    assert (score.accuracy, score.undecided) == (0.5, 0)
+    assert score.low < 0.5 < score.high

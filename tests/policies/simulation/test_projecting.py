@@ -34,8 +34,9 @@ def test_the_cost_of_many_is_told_by_few(monkeypatch):
     assert len(ticks) == 2
     count, real = projecting._play(blobs(800, seed=1), TimeModel(), 0)
     assert count == 640
-    # blobs get cheaper faster than `POWER` says, and a loop on few of them varies: up to 30 % too much was seen
-    assert (told.questions, told.reads, told.seconds) == pytest.approx(real, rel=0.4)
+    assert (told.questions, told.seconds) == pytest.approx((real[0], real[2]), rel=0.2)
+    # blobs get cheaper faster than `POWER` says, and reads vary: 1.1 to 1.45 was seen, by the rounding of a processor
+    assert 0.9 < told.reads / real[1] < 1.7
     few = project_cost(blobs(160), 128, TimeModel())
     assert few.reads > 1.3 * told.reads
     assert told.basis == "from 160 of your items"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.formats.classes import RawSplit, assemble
-from shortlist.data.formats.images import IMAGE_SUFFIXES, read_images
+from shortlist.data.formats.images import IMAGE_SUFFIXES, ImageSize, read_splits
 from shortlist.errors import InputError
 
 
 def load_folder(
     path: Path,
     test: Path | None = None,
-    image_size: int | tuple[int, int] | None = None,
+    image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
     """The images under `path`, by class folder, or under its train/ and test/ where it has exactly these.
@@ -34,12 +34,11 @@ def load_folder(
     for root, (files, _) in zip(roots, listed, strict=True):
         if not files:
             raise InputError(f"{root} holds no images (looked for {', '.join(sorted(IMAGE_SUFFIXES))})")
-    x = read_images([file for files, _ in listed for file in files], image_size)
-    raws = []
-    for root, (files, labels) in zip(roots, listed, strict=True):
-        items = [file.relative_to(root).as_posix() for file in files]
-        raws.append(RawSplit(x[: len(files)], labels, items, str(root)))
-        x = x[len(files) :]
+    images = read_splits([files for files, _ in listed], image_size)
+    raws = [
+        RawSplit(x, labels, [file.relative_to(root).as_posix() for file in files], str(root))
+        for root, x, (files, labels) in zip(roots, images, listed, strict=True)
+    ]
     return assemble(path.resolve().name, "image", raws[0], raws[1] if len(raws) > 1 else None, class_names)
 
 

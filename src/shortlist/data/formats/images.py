@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from shortlist.errors import InputError
 if TYPE_CHECKING:
     from PIL import Image
 
+ImageSize: TypeAlias = int | tuple[int, int] | None
+"""The height and width, or one number for both, that images are resized to; None: they stay as they are."""
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 _LOG = logging.getLogger(__name__)
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "F"})
@@ -41,7 +43,7 @@ class StoredImage:
 
 
 def read_images(
-    paths: Sequence[Path | StoredImage], image_size: int | tuple[int, int] | None = None, channels: int | None = None
+    paths: Sequence[Path | StoredImage], image_size: ImageSize = None, channels: int | None = None
 ) -> NDArray[np.uint8]:
     """The images as (N, C, H, W): one channel where all are grey, else three; a mixture is told in the log.
 
@@ -77,6 +79,12 @@ def read_images(
     for i, array in enumerate(arrays):
         out[i] = _as_channels(array, colour)
     return out
+
+
+def read_splits(parts: Sequence[Sequence[Path | StoredImage]], image_size: ImageSize) -> list[NDArray[np.uint8]]:
+    """`read_images` of each part, of all at once: training and test images agree in size and channels."""
+    x = read_images([path for part in parts for path in part], image_size)
+    return np.split(x, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def _as_channels(array: NDArray[np.uint8], colour: bool) -> NDArray[np.uint8]:
@@ -123,7 +131,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return image.convert("L" if image.mode in _GREY_MODES else "RGB")
 
 
-def _checked_size(image_size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+def _checked_size(image_size: ImageSize) -> tuple[int, int] | None:
     if image_size is None:
         return None
     size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)

@@ -9,6 +9,7 @@ from pathlib import Path
 from shortlist.data.dataset import Dataset
 from shortlist.data.formats.folder import load_folder
 from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
+from shortlist.data.formats.images import ImageSize
 from shortlist.data.formats.npz import load_npz
 from shortlist.data.formats.table import TABLE_SUFFIXES, Columns, dataset_of, is_table, load_table, read_table
 from shortlist.errors import InputError
@@ -18,7 +19,7 @@ def load_path(
     path: Path,
     test: Path | None,
     columns: Columns,
-    image_size: int | tuple[int, int] | None,
+    image_size: ImageSize,
     class_names: Sequence[str] | None,
 ) -> Dataset:
     """Read `path` (and `test`, of the same form) by what it is: a folder, a table or an .npz file."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,11 @@ from numpy.typing import NDArray
 from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind
 from shortlist.data.formats.classes import RawSplit, assemble
 from shortlist.errors import InputError
+from shortlist.internal.archives import read_arrays
 
 _KNOWN = ("x", "y", "items", "x_test", "y_test", "items_test", "class_names")
-Arrays = dict[str, NDArray[Any]]
+MOST_COUNTED = 1_000_000
+"""Classes that numbers without names may stand for: larger ones are no classes counted from 0, but names of them."""
 
 
 def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | None = None) -> Dataset:
@@ -33,9 +33,9 @@ def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | 
         arrays |= {f"{name}_test": value for name, value in read_arrays(test, ("x", "y", "items")).items()}
     names = class_names
     if names is None and "class_names" in arrays:
-        names = [str(name) for name in arrays["class_names"].tolist()]
+        names = [str(name) for name in np.atleast_1d(arrays["class_names"]).tolist()]
     if names is None:
-        names = _counted(arrays)
+        names = _counted(arrays, path)
     kind, x = _inputs(arrays["x"], f"{path}: x")
     train = _raw(x, arrays.get("y"), arrays.get("items"), names, str(path))
     if "x_test" not in arrays:
@@ -47,24 +47,9 @@ def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | 
     return assemble(path.stem, kind, train, held, names)
 
 
-def read_arrays(path: Path, wanted: Sequence[str]) -> Arrays:
-    """Those of the arrays wanted that an archive holds; x must be there."""
-    try:
-        with path.open("rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise zipfile.BadZipFile("it is none, or is damaged")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                found, arrays = archive.files, {name: archive[name] for name in wanted if name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {reason}") from error
-    if "x" not in arrays:
-        raise InputError(f"{path} has no array x (it holds: {', '.join(found) or 'nothing'})")
-    return arrays
-
-
 def _inputs(x: NDArray[Any], where: str) -> tuple[Kind, Inputs]:
+    if 0 in x.shape[1:]:
+        raise InputError(f"{where} has shape {x.shape}: its items hold nothing")
     if x.dtype.kind == "U" and x.ndim == 1:
         return "text", [str(text) for text in x]
     if x.dtype == np.uint8 and x.ndim in (3, 4):
@@ -116,7 +101,7 @@ def _whole(y: NDArray[Any], where: str) -> NDArray[np.int64]:
     return y.astype(np.int64)
 
 
-def _counted(arrays: Arrays) -> list[str] | None:
+def _counted(arrays: dict[str, NDArray[Any]], path: Path) -> list[str] | None:
     """Class names "0", "1", ... up to the largest label, where labels are numbers without names."""
     labels = [arrays[name] for name in ("y", "y_test") if name in arrays]
     if not labels or any(y.dtype.kind == "U" for y in labels):
@@ -124,6 +109,8 @@ def _counted(arrays: Arrays) -> list[str] | None:
     largest = max(
         (int(y.max()) for y in labels if y.size and y.dtype.kind in "buif" and np.isfinite(y).all()), default=-1
     )
+    if largest >= MOST_COUNTED:
+        raise InputError(f"{path}: y holds {largest}, expected classes counted from 0; give names of them as text")
     return [str(label) for label in range(largest + 1)]
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.dataset import Dataset
+from shortlist.data.dataset import Dataset, Inputs
 from shortlist.data.formats.classes import MISSING, RawSplit, assemble
 from shortlist.data.formats.excel import read_excel
 from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
-from shortlist.data.formats.images import StoredImage, read_images
+from shortlist.data.formats.images import ImageSize, StoredImage, read_splits
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
 from shortlist.internal.files import allow_long_fields, separator_of
@@ -43,7 +43,7 @@ def load_table(
     path: Path,
     test: Path | None = None,
     columns: Columns | None = None,
-    image_size: int | tuple[int, int] | None = None,
+    image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
     """The rows of a file as a dataset of texts or images."""
@@ -56,7 +56,7 @@ def dataset_of(
     files: list[Path],
     tables: list[Table],
     columns: Columns | None = None,
-    image_size: int | tuple[int, int] | None = None,
+    image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
     """Tables read from files, the second one of test items, as a dataset of texts or images."""
@@ -66,18 +66,17 @@ def dataset_of(
     if len(set(kinds)) > 1:
         raise InputError(f"{test} has the column {kinds[1][1]!r}, {path} has {kinds[0][1]!r}: they must agree")
     kind, column = kinds[0]
+    cells = [table[column] for table in tables]
+    inputs: Sequence[Inputs]
     if kind == "text":
-        raws = [
-            RawSplit(
-                _texts(table[column], file),
-                _labels(table, file, columns),
-                item_names(table, file, columns.item),
-                str(file),
-            )
-            for table, file in zip(tables, files, strict=True)
-        ]
+        inputs = [_texts(values, file) for values, file in zip(cells, files, strict=True)]
     else:
-        raws = _image_splits(tables, files, column, columns, image_size)
+        paths = [_images(values, file) for values, file in zip(cells, files, strict=True)]
+        inputs = read_splits(paths, image_size)
+    raws = [
+        RawSplit(x, _labels(table, file, columns), item_names(table, file, columns.item), str(file))
+        for x, table, file in zip(inputs, tables, files, strict=True)
+    ]
     return assemble(name, kind, raws[0], raws[1] if len(raws) > 1 else None, class_names)  # type: ignore[arg-type]
 
 
@@ -91,6 +90,8 @@ def read_table(path: Path) -> Table:
     if is_hugging_face(path):
         return read_hugging_face(path)[0]
     suffix = path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(f"{path} is no table: expected one of {', '.join(TABLE_SUFFIXES)}")
     try:
         if suffix in (".csv", ".tsv"):
             return _read_csv(path, "\t" if suffix == ".tsv" else None)
@@ -146,7 +147,6 @@ def _read_csv(path: Path, delimiter: str | None) -> Table:
 
 def _read_jsonl(path: Path) -> Table:
     rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
     with path.open(encoding="utf-8-sig") as handle:
         for number, line in enumerate(handle, 1):
             if not line.strip():
@@ -160,10 +160,7 @@ def _read_jsonl(path: Path) -> Table:
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {number} must be a JSON object, got {type(row).__name__}")
             rows.append(row)
-            names.update(dict.fromkeys(row))
-    if not rows:
-        raise InputError(f"{path} holds no items")
-    return {name: [row.get(name) for row in rows] for name in names}
+    return _columns(rows, path)
 
 
 def _read_json(path: Path) -> Table:
@@ -178,6 +175,10 @@ def _read_json(path: Path) -> Table:
         raise InputError(f"{path} cannot be read: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path}: expected a JSON array of objects, one per item")
+    return _columns(rows, path)
+
+
+def _columns(rows: list[dict[str, Any]], path: Path) -> Table:
     if not rows:
         raise InputError(f"{path} holds no items")
     names = dict.fromkeys(name for row in rows for name in row)
@@ -281,6 +282,10 @@ def item_names(table: Table, path: Path, column: str | None = None) -> list[str]
     return [item for item in items if item is not None]
 
 
+def _images(values: list[Any], path: Path) -> list[Path | StoredImage]:
+    return [_image(value, path, row) for row, value in enumerate(values, 1)]
+
+
 def _image(value: Any, path: Path, row: int) -> Path | StoredImage:
     """An image by its path, or its bytes, as Hugging Face's tables hold them: both under their names."""
     if isinstance(value, dict):
@@ -290,27 +295,3 @@ def _image(value: Any, path: Path, row: int) -> Path | StoredImage:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{path}: row {row} has no image, expected the path of one, or its bytes")
     return path.parent / value
-
-
-def _image_splits(
-    tables: list[Table],
-    files: list[Path],
-    column: str,
-    columns: Columns,
-    image_size: int | tuple[int, int] | None,
-) -> list[RawSplit]:
-    # all images at once, so that training and test images agree in size and channels
-    x = read_images(
-        [
-            _image(value, file, row)
-            for table, file in zip(tables, files, strict=True)
-            for row, value in enumerate(table[column], 1)
-        ],
-        image_size,
-    )
-    raws = []
-    for table, file in zip(tables, files, strict=True):
-        n = len(table[column])
-        raws.append(RawSplit(x[:n], _labels(table, file, columns), item_names(table, file, columns.item), str(file)))
-        x = x[n:]
-    return raws

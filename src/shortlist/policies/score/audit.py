@@ -122,6 +122,7 @@ class Audit:
         others = logits[:count].copy()
         np.put_along_axis(others, favourite, -np.inf, axis=1)
         wrong = (softmax(others) * likelihoods).sum(axis=1)
+        wrong[(right == 0) & (wrong == 0)] = 1  # the model takes all that is left for impossible: it is wrong, not NaN
         doubt = np.minimum(right, wrong) / (right + wrong)
         undecided = doubt > (1 - sure if state.mistakes else 0)
         accuracy, low, high = estimate(right, wrong, undecided)

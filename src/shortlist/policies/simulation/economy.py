@@ -140,7 +140,7 @@ class Comparison:
             if self.mistakes:
                 # a gold question costs 4 reads; no more than a fifth of the budget goes there
                 gold = GOLD if self.budget is None else min(GOLD, self.budget // 20)
-                ways[f"{policy.kind}, mistakes modelled"] = aware(settings), gold
+                ways[f"{policy.kind}, mistakes modelled"] = settings.modelling_mistakes(), gold
                 ways[f"{policy.kind}, answers taken as right"] = settings, 0
             else:
                 ways[policy.kind] = settings, 0
@@ -206,19 +206,3 @@ def _scored(curve: Curve) -> dict[str, Any]:
     last = curve.scores[-1]
     found = {"true": curve.points[-1].accuracy, "questions_for_a_point": curve.a_point[-1]}
     return {"way": curve.way, "seed": curve.seed, **found, **({} if last is None else asdict(last))}
-
-
-PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
-"""Rates that are modelled before any are measured."""
-TRUSTING = 20
-"""Items per class (chosen on held-out training data of BANKING77)."""
-
-
-def aware(settings: LoopSettings) -> LoopSettings:
-    """The same loop with mistakes modelled; their rates are learned on the way, best from gold items.
-
-    A model of few answers may be sure of the wrong thing, and then takes what contradicts it for mistakes: until there
-    are `TRUSTING` items per class each training starts from a model that takes answers as right.
-    """
-    policy = replace(settings.policy, deduce=False)
-    return replace(settings, mistakes=PEOPLE, learn_mistakes=True, trusting=TRUSTING, policy=policy)

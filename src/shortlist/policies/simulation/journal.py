@@ -4,7 +4,6 @@ A comparison that was interrupted, by Ctrl-C or for good, goes on with the runs 
 since everything that is drawn comes from a seed, they come out as they would have.
 """
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import InputError
-from shortlist.internal.files import atomic_write
+from shortlist.internal.files import atomic_write, make_folder
 from shortlist.policies.score.audit import Score
 from shortlist.policies.simulation.curves import curves_csv
 from shortlist.policies.simulation.simulate import Curve, Point
@@ -32,47 +31,49 @@ class Journal:
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
         self.folder = folder
+        make_folder(folder)
         self.ended = self._read(json.loads(json.dumps(wanted)))
         """The runs that have ended, in the order in which they did."""
-        lines = [json.dumps(wanted), *(json.dumps(_content(curve)) for curve in self.ended)]
+        lines = [json.dumps(wanted), *(json.dumps(asdict(curve)) for curve in self.ended)]
         atomic_write(folder / RUNS, "".join(line + "\n" for line in lines))
         head = ",".join(("way", "seed", *(field.name for field in fields(Point)))) + "\n"
         atomic_write(folder / ROWS, curves_csv(self.ended) if self.ended else head)
 
     def _read(self, wanted: dict[str, Any]) -> list[Curve]:
+        path = self.folder / RUNS
         try:
-            lines = (self.folder / RUNS).read_text(encoding="utf-8").split("\n")
+            lines = path.read_text(encoding="utf-8").split("\n")
         except FileNotFoundError:
             return []
-        whole = [json.loads(line) for line in lines[:-1]]  # what follows the last line end was cut off
-        if whole and whole[0] != wanted:
-            other = sorted(key for key in {**wanted, **whole[0]} if whole[0].get(key) != wanted.get(key))
+        try:
+            # what follows the last line end was cut off
+            stated, *runs = [json.loads(line) for line in lines[:-1]] or [wanted]
+            ended = [_curve(run) for run in runs]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is damaged or of another version ({error!r}): remove it to begin anew") from error
+        if stated != wanted:
+            other = ", ".join(sorted(key for key in {**wanted, **stated} if stated.get(key) != wanted.get(key)))
             raise InputError(
-                f"{self.folder} holds another comparison (other {', '.join(other)}): give another --out, "
-                f"or remove {self.folder / RUNS}"
+                f"{self.folder} holds another comparison (other {other}): give another --out, or remove {path}"
             )
-        return [_curve(line) for line in whole[1:]]
+        return ended
 
     def point(self, way: str, seed: int, point: Point) -> None:
         """A training has ended."""
-        row = [way, seed, *(round(v, 6) if isinstance(v, float) else v for v in asdict(point).values())]
+        _, row = curves_csv([Curve(way, seed, (point,))]).split("\n", 1)
         with (self.folder / ROWS).open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerow(row)
+            file.write(row)
 
     def run(self, curve: Curve) -> None:
         """A run has ended."""
         with (self.folder / RUNS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(_content(curve)) + "\n")
+            file.write(json.dumps(asdict(curve)) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def of(self, way: str, seed: int) -> Curve | None:
         """A run that had ended before."""
         return next((curve for curve in self.ended if (curve.way, curve.seed) == (way, seed)), None)
-
-
-def _content(curve: Curve) -> dict[str, Any]:
-    return asdict(curve)
 
 
 def _curve(content: dict[str, Any]) -> Curve:

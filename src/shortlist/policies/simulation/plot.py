@@ -7,7 +7,7 @@ from typing import Any
 
 from shortlist.internal.files import atomic_path, atomic_write
 from shortlist.policies.simulation.curves import Axis, band, by_way, curves_csv
-from shortlist.policies.simulation.simulate import Curve
+from shortlist.policies.simulation.simulate import FULL, Curve
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; the line styles differ as well
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -41,8 +41,8 @@ def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str, share:
             colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
             panel.plot(line.cost, line.mean, color=colour, linestyle=style, linewidth=1.8, label=way)
             panel.fill_between(line.cost, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-        if "full labels" in groups:
-            ends = [run.points[-1].accuracy for run in groups["full labels"]]
+        if FULL in groups:
+            ends = [run.points[-1].accuracy for run in groups[FULL]]
             panel.axhline(share * sum(ends) / len(ends), color="0.35", linestyle=":", linewidth=1)
         panel.set(xscale="log", xlabel=label)
         panel.grid(alpha=0.3)
