@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from shortlist import ShortlistClassifier, methods
+from shortlist.data import load
 from shortlist.errors import InputError
 from shortlist.methods import METHODS, Method
 from shortlist.risks import log_candidates
@@ -55,6 +56,29 @@ def test_refused_in_one_line(case, register):
         with pytest.raises(InputError, match=line) as caught:
             train()
         assert "\n" not in str(caught.value)
+
+
+def test_what_is_wrong_with_views_is_told_where_there_are_two(register):
+    for parts, line in (
+        ({"objective_of_views": lambda self, views, batch: views[0].mean(-1)}, r"one number .* gave shape \(2,\)"),
+        ({"objective_of_views": lambda self, views, batch: views[2].sum()}, "failed: IndexError"),
+        (
+            {"refresh": "forward", "confidence_of_views": lambda self, views, batch: torch.cat(list(views))},
+            r"confidences of shape \(2, 10\), got shape \(4, 10\)",
+        ),
+    ):
+        register({"objective": right, **parts})
+        with pytest.raises(InputError, match=line):
+            prepare(load("digits"), RunConfig("mine", model="lenet", size=3, augment=True, strong=True), engine=CPU)
+
+
+def test_a_method_that_asks_for_a_teacher_finds_one(register):
+    def taught(self, logits, batch):
+        return batch.mean((logits - batch.teacher).square().sum(-1))
+
+    for decay in (0.0, 0.9):
+        register({"objective": taught, "teacher": decay})
+        prepare(load("digits"), RunConfig("mine", model="lenet", size=3), engine=CPU)
 
 
 def test_the_trial_changes_nothing(register):

@@ -94,8 +94,8 @@ def _wanted(
     from shortlist.study import PARTS, Wanted, checked_protocols
 
     if what in CHOOSING:
-        for name, stated in (("sizes", sizes), ("classes", classes), ("trials", trials)):
-            if stated is not None:
+        for name, given in (("sizes", sizes), ("classes", classes), ("trials", trials)):
+            if given is not None:
                 raise InputError(f"--{name}: {what} chooses settings for all of them, leave it out")
         return None
     if what not in (*PARTS, "all"):

@@ -54,8 +54,7 @@ class Batch:
     all_sum: AllSum = field(default=single_process, repr=False)
     """How a distributed run adds up sums; `mean` and `risk` see to it."""
     teacher: Tensor | None = None
-    """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient;
-    None in the trial before a training: an objective then takes the network's own."""
+    """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient."""
     progress: Tensor | None = None
     """(...) how much of the training is done, from 0 to 1; None where there is no training."""
     own: Tensor | None = None

@@ -1,5 +1,6 @@
 """A method is tried on two items before the training: what is wrong with it is a clear line, not a traceback."""
 
+from dataclasses import replace
 from typing import get_args
 
 import torch
@@ -7,10 +8,16 @@ from torch import Tensor
 
 from shortlist.errors import InputError, first_line, unknown_name
 from shortlist.methods import Feed, Method, Refresh
+from shortlist.training.views import confidence_of, objective_of
 
 
-def check_method(method: Method, feed: Feed) -> None:
+def check_method(method: Method, feed: Feed, views: int = 1) -> None:
     """Refuse a method whose objective is not one number that can be minimised, or whose confidences are no table.
+
+    Args:
+        method: with its options.
+        feed: what it will be trained on.
+        views: of each item.
 
     Raises:
         InputError: names the method and what it gave.
@@ -21,10 +28,12 @@ def check_method(method: Method, feed: Feed) -> None:
     # where the feed lies, and without a trace in the caller's random numbers
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         batch = feed.batch(torch.arange(min(2, len(feed))))
-        logits = torch.zeros(batch.shown.shape, requires_grad=True)
+        logits = torch.zeros(views * batch.answer.shape[0], batch.shown.shape[1], requires_grad=True)
+        taught = None if method.teacher is None else torch.zeros(batch.shown.shape)
+        batch = replace(batch, teacher=taught, progress=torch.zeros(()))
         try:
-            risk = method.objective(logits, batch)
-            confidence = None if method.refresh == "never" else method.confidence(logits.detach(), batch)
+            risk = objective_of(method, logits, batch)
+            confidence = None if method.refresh == "never" else confidence_of(method, logits.detach(), batch)
         except InputError:
             raise
         except Exception as error:
@@ -33,8 +42,8 @@ def check_method(method: Method, feed: Feed) -> None:
         raise InputError(f"{who} must give one number for a batch, its objective gave {_what(risk)}")
     if not risk.requires_grad:
         raise InputError(f"{who} has an objective that does not depend on the logits: nothing could be learned")
-    if confidence is not None and (not isinstance(confidence, Tensor) or confidence.shape != logits.shape):
-        raise InputError(f"{who} must give confidences of shape {tuple(logits.shape)}, got {_what(confidence)}")
+    if confidence is not None and (not isinstance(confidence, Tensor) or confidence.shape != batch.shown.shape):
+        raise InputError(f"{who} must give confidences of shape {tuple(batch.shown.shape)}, got {_what(confidence)}")
 
 
 def _what(value: object) -> str:

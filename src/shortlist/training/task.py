@@ -90,7 +90,7 @@ def build_task(
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
     feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
-    check_method(method, feed)
+    check_method(method, feed, views=2 if config.strong else 1)
     if config.mix:
         check_mixed(method)
     feed.rows = torch.from_numpy(rows[kept])[feed.rows]  # rows of the data, not of the labels

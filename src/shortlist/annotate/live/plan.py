@@ -6,7 +6,7 @@ from typing import Any
 
 from shortlist.annotate.project.project import Settings
 from shortlist.errors import InputError
-from shortlist.policies import LoopSettings, Mistakes, Policy
+from shortlist.policies import LoopSettings, Policy
 
 HISTORY = "history.jsonl"
 """What the trainer notes after each training, in the project's folder `live`."""
@@ -16,10 +16,6 @@ RETRAIN_EVERY, GROW = 500, 0.05
 """Train when there are a twentieth more answers, at the latest after 500: lists get out of date."""
 CALIBRATE_LEAST = 50
 """Answers after which it is decided anew what names and scores count beside the model; as `shortlist label` does."""
-PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
-"""Rates that are modelled before any are measured."""
-TRUSTING = 20
-"""With modelled mistakes, trainings start from a model that takes answers as right up to so many items per class."""
 RETIRED = {"hit", "floor", "order", "retrain_every", "retrain_least", "seconds", "nice"}
 """Once written to project.json, always with their defaults; read and ignored, so that older projects open."""
 
@@ -84,19 +80,16 @@ class LivePlan:
             hit=HIT,
             max_size=self.size,
             epsilon=self.epsilon,
-            deduce=not self.mistakes,
         )
-        return LoopSettings(
+        settings = LoopSettings(
             policy=policy,
             retrain_every=RETRAIN_EVERY,
             retrain_least=1,  # early on every answer counts, and a training takes no time
             grow=GROW,
             calibrate_least=CALIBRATE_LEAST,
             l2=self.l2,
-            mistakes=PEOPLE if self.mistakes else Mistakes(),
-            learn_mistakes=self.mistakes,
-            trusting=TRUSTING if self.mistakes else 0,
         )
+        return settings.modelling_mistakes() if self.mistakes else settings
 
 
 def live_plan(
