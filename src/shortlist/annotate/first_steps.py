@@ -12,7 +12,6 @@ import numpy as np
 
 from shortlist.annotate.columns import class_column, item_column, names_rows
 from shortlist.annotate.project.additions import Additions
-from shortlist.annotate.project.classes import alike
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import Source, find_sources
@@ -22,6 +21,7 @@ from shortlist.annotate.web.begin import Beginning
 from shortlist.annotate.web.serve import Address, listen, make_server, serve_project
 from shortlist.data import TABLE_SUFFIXES, item_names, read_table
 from shortlist.errors import InputError
+from shortlist.internal.names import alike
 from shortlist.policies import make_features, names_expert
 
 SHOWN = 5

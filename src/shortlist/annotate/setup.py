@@ -12,7 +12,7 @@ from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import live_plan
 from shortlist.annotate.project.additions import Additions, Read, add_read
 from shortlist.annotate.project.audit import CommandLine, audit_alone
-from shortlist.annotate.project.classes import rename_class, tell_alike
+from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.importing import ImportOutcome, Progress
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.people import People, join_link
@@ -21,6 +21,7 @@ from shortlist.annotate.queue.ways import MOST_LISTED
 from shortlist.annotate.web.serve import Address, opens_here_only, served_at
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
+from shortlist.internal.names import tell_alike
 
 USUAL_SIZE = 5
 

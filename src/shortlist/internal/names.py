@@ -1,13 +1,19 @@
-r"""Lists of names as text: joined by `|`, with `\|` and `\\` for those characters inside a name; or for messages."""
+r"""Lists of names as text: joined by `|`, with `\|` and `\\` for those characters inside a name; or for messages.
+
+And names that are probably the same one, written otherwise.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from shortlist.errors import InputError
 
 KNOWN = "known/1"
 """The policy of a row of an export whose class was known, so that nobody was asked."""
+TOLD = 5
+"""Groups of names that look alike in a remark, which is one line."""
 _TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
+_NUMBER = re.compile(r"0*(\d+)(?:\.0*)?")
 
 
 def join_names(names: Iterable[str]) -> str:
@@ -46,3 +52,26 @@ def shown_names(names: Sequence[str], most: int = 5) -> str:
     ("'feb', 'jan'", "'a', 'b', ...")
     """
     return ", ".join([*(repr(name[:80]) for name in names[:most]), *(["..."] if len(names) > most else [])])
+
+
+def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
+    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
+
+    Spreadsheets write the number of a class with zeros before or behind it.
+
+    >>> alike(["Lost card", "top up", "lost  card", "refund", "1", "01", "1.0", "10"])
+    [['Lost card', 'lost  card'], ['1', '01', '1.0']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        plain = "".join(name.casefold().split())
+        number = _NUMBER.fullmatch(plain)
+        groups.setdefault(number[1] if number else plain, []).append(name)
+    return [group for group in groups.values() if len(group) > 1 and (new is None or not {*group}.isdisjoint(new))]
+
+
+def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
+    """A remark on these classes, which are probably slips; empty if there are none."""
+    found = [" and ".join(map(repr, group)) for group in alike(names, new)]
+    more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
+    return f"classes that differ by capitals, spaces or zeros only: {'; '.join(found[:TOLD])}{more}" if found else ""

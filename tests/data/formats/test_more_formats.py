@@ -183,9 +183,14 @@ def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     (tmp_path / "t.csv").write_text("text,label\na b,Card lost\nc,card  lost\n nan,nan\n,x\n")
     data = load(tmp_path / "t.csv")
     assert data.num_classes == 4
-    assert "'Card lost' and 'card  lost' differ by capitals or spaces only" in caplog.text
+    assert "classes that differ by capitals, spaces or zeros only: 'Card lost' and 'card  lost'" in caplog.text
     assert "'nan' is taken for a class: leave the cell empty" in caplog.text
     assert "2 texts are empty or read 'nan', first row 3" in caplog.text
+    caplog.clear()
+    (tmp_path / "numbers.csv").write_text("text,label\na,1\nb,01\nc,1.0\nd,10\n")
+    assert load(tmp_path / "numbers.csv").num_classes == 4
+    assert caplog.text.count("differ by") == 1
+    assert "zeros only: '01' and '1' and '1.0'" in caplog.text
     caplog.clear()
     (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": null}\n{"label": "x"}\n')
     assert load(tmp_path / "t.jsonl").train.x == ["a", "", ""]

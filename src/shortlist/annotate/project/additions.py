@@ -10,7 +10,6 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.db.statements import batches, class_ids, class_names
-from shortlist.annotate.project.classes import tell_alike
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
@@ -19,6 +18,7 @@ from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
+from shortlist.internal.names import tell_alike
 from shortlist.policies import read_known, read_scores
 
 

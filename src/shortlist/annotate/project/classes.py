@@ -1,7 +1,6 @@
 """The classes of a project: added, described, renamed; never removed."""
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.exc import IntegrityError
@@ -16,8 +15,6 @@ from shortlist.errors import InputError
 MAX_CLASSES = 100_000
 NONE_NAMES = frozenset({"none of these", "__none__"})  # what the button for None is called, here and in Label Studio
 
-_NUMBER = re.compile(r"0*(\d+)(?:\.0*)?")
-TOLD = 5  # groups of classes that look alike: a remark is one line
 
 Names = Iterable[str] | Mapping[str, str | None]
 """Class names, or class names with their descriptions."""
@@ -69,29 +66,6 @@ def rename_class(project: Project, class_id: int, name: str) -> None:
         raise Conflict("name_taken", f"the project has the class {name!r} already: two cannot be made one") from error
     if not changed.rowcount:
         raise NotFound("no_class", f"there is no class {class_id}")
-
-
-def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
-    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
-
-    Spreadsheets write the number of a class with zeros before or behind it.
-
-    >>> alike(["Lost card", "top up", "lost  card", "refund", "1", "01", "1.0", "10"])
-    [['Lost card', 'lost  card'], ['1', '01', '1.0']]
-    """
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        plain = "".join(name.casefold().split())
-        number = _NUMBER.fullmatch(plain)
-        groups.setdefault(number[1] if number else plain, []).append(name)
-    return [group for group in groups.values() if len(group) > 1 and (new is None or not {*group}.isdisjoint(new))]
-
-
-def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
-    """A remark on these classes, which are probably slips; empty if there are none."""
-    found = [" and ".join(map(repr, group)) for group in alike(names, new)]
-    more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
-    return f"classes that differ by capitals, spaces or zeros only: {'; '.join(found[:TOLD])}{more}" if found else ""
 
 
 def _check_class(name: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import UNLABELLED, Dataset, Inputs, Kind, Split
 from shortlist.errors import InputError
+from shortlist.internal.names import tell_alike
 
 _LOG = logging.getLogger(__name__)
 MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a"})
@@ -72,11 +73,9 @@ def _once(raw: RawSplit) -> RawSplit:
 
 def _tell_odd_classes(classes: tuple[str, ...], where: str) -> None:
     """Say which classes are probably one, and which are none."""
-    alike: dict[str, str] = {}
+    if remark := tell_alike(classes):
+        _LOG.warning("%s: %s", where, remark)
     for name in classes:
-        other = alike.setdefault(" ".join(name.casefold().split()), name)
-        if other != name:
-            _LOG.warning("%s: the classes %r and %r differ by capitals or spaces only", where, other, name)
         if name.casefold() in MISSING:
             _LOG.warning("%s: %r is taken for a class: leave the cell empty where the class is not known", where, name)
 

@@ -16,7 +16,7 @@ from shortlist.annotate.formats import EXPORTS, media_type
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.formats.label_studio_answers import import_answers
 from shortlist.annotate.problems import Invalid
-from shortlist.annotate.project.classes import add_classes, rename_class, tell_alike
+from shortlist.annotate.project.classes import add_classes, rename_class
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, add_items, store_media
 from shortlist.annotate.project.sources import Source
@@ -36,6 +36,7 @@ from shortlist.annotate.web.api.models import (
     RenameIn,
     SkippedOut,
 )
+from shortlist.internal.names import tell_alike
 
 router = APIRouter(tags=["data"], route_class=OffLoop, responses=refusals(401, 403, 404, 409))
 ExportName = Annotated[str, Path(json_schema_extra={"enum": list(EXPORTS)})]
