@@ -38,7 +38,8 @@ def evaluate_on(trained: Trained, data: str, split: str | None = None, **columns
     if part is None:
         raise InputError(f"{data} has no test split")
     if part.y is None:
-        raise InputError(f"{data}: the classes of its items are not known, so there is nothing to score")
+        how = "give the folder that has one for each class, or the column of a table that has them (--label-column)"
+        raise InputError(f"{data}: the classes of its items are not known, so there is nothing to score: {how}")
     return measure(trained.predict(_inputs(trained, dataset, part)), part.y, trained.class_names), where
 
 
