@@ -18,7 +18,7 @@ def fourier(values: Any, others: Any, size: int, seed: int) -> tuple[Matrix, Mat
     x, x_test = _flat(values), _flat(others)
     rng = np.random.Generator(np.random.PCG64(seed))
     mean, spread = x.mean(axis=0), x.std(axis=0)
-    # pixels that hardly ever change would be blown up to noise; but one column of large numbers must not shrink the rest
+    # pixels that hardly ever change would be blown up to noise; but one column of large ones must not shrink the rest
     usual = np.median(spread[spread > 0]) if spread.any() else 0.0
     spread = np.maximum(spread, max(min(float(spread.mean()), MANY * float(usual)), 1e-6))
     x, x_test = (x - mean) / spread, (x_test - mean) / spread
