@@ -28,7 +28,7 @@ class Teacher(Method):
     Args:
         temperature: below 1 the teacher is sharpened.
         pull: a, the weight of the consistency; above 1 it is stronger than in RC and PRODEN.
-        confident: where the largest q (or w) is below this, a is 0.
+        confident: where the largest q (or w) is below this, a is 0; 0.7 where there are many classes and no views.
         ramp: the share of the training in which a rises to `pull`.
         decay: by step, of the averaged weights; 0: the network is its own teacher, by its pass on the weak view.
         memory: m; 0 for none.
