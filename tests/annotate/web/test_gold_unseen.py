@@ -1,7 +1,9 @@
 """Nothing that a browser is sent tells gold items from others."""
 
 import time
+from collections import Counter
 
+import uvloop
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item, Question
@@ -42,7 +44,7 @@ def test_addresses_and_headers_of_gold_pictures_are_like_others(make_site):
 
 def test_how_long_a_reply_takes_is_left_to_chance(make_site, monkeypatch):
     """Or the little that a gold question takes longer to find would tell."""
-    monkeypatch.setattr(answering, "BLUR_SECONDS", 0.1)
+    monkeypatch.setattr(answering, "BLUR_MS", 100)
     ada = make_site(items=3, classes=4).annotator("ada")
     took = []
     for _ in range(12):
@@ -50,3 +52,21 @@ def test_how_long_a_reply_takes_is_left_to_chance(make_site, monkeypatch):
         assert ada.post("/api/v1/next", json={}).status_code == 200
         took.append(time.perf_counter() - begun)
     assert max(took) - min(took) > 0.02, "all within a fifth of the time by chance: once in 10 million times"
+
+
+def test_and_not_in_whole_milliseconds():
+    """As event loops sleep: the rest would tell what was left to chance from what a reply took."""
+
+    async def waits() -> list[float]:
+        took = []
+        for _ in range(200):
+            begun = time.perf_counter()
+            await answering.blur()
+            took.append(1000 * (time.perf_counter() - begun))
+        return took
+
+    took = uvloop.run(waits())  # the loop that serves
+    assert max(took) > answering.BLUR_MS / 2
+    # evenly spread, each quarter of a millisecond would have 50; a loop's own timer has nearly all of them in one
+    spread = Counter(int(4 * (ms % 1)) for ms in took)
+    assert all(20 < spread[quarter] < 100 for quarter in range(4)), spread
