@@ -72,7 +72,7 @@ class Client(threading.Thread):
             self.send(caller)
             return
         status, reply = caller.post("/next", {"hold": 2})
-        if status >= 500:
+        if later(status):
             self.over.wait(0.05)
         elif status != 200 or not reply["questions"]:
             self.wrong.append((status, reply))
@@ -94,7 +94,7 @@ class Client(threading.Thread):
     def send(self, caller: Caller) -> None:
         path, body = self.memory["waiting"]
         status, reply = caller.post(path, body)
-        if status >= 500:  # the database is away, and the server says so: send again
+        if later(status):
             self.over.wait(0.05)
             return
         if status == 200:
@@ -104,6 +104,11 @@ class Client(threading.Thread):
         elif not (status == 409 and reply["code"] in REFUSALS):
             self.wrong.append((path, body, status, reply))
         self.memory["waiting"] = None
+
+
+def later(status: int) -> bool:
+    """Whether to send it again: the database is away, and the server says so; or one asks faster than people may."""
+    return status >= 500 or status == 429
 
 
 def check(project: Project, memories: list[dict[str, Any]]) -> list[str]:
