@@ -6,6 +6,7 @@ plain loop with 8 workers; 24 ResNet-32s 0.157 s, 318,000 images/s, 21 times.
     python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
     python benchmarks/fleet_speed.py --out results --parts lenet,resnet  # of check, peak, profile, single, reference
     python benchmarks/fleet_speed.py --out results --parts views,general # methods with two views, modules; 3 minutes
+    python benchmarks/fleet_speed.py --out results --parts profile,profile-views # where a step's time goes; a minute
 
 LeNet 20/50/500 on 60,000 images 28x28x1 and ResNet-32 on 50,000 images 32x32x3 (uint8 noise), batch 256, bf16, half of
 the runs `likelihood` and half `sl`, shortlists of 3 to 8 of 10. Epochs are those of `Fleet.train`, the first left
@@ -44,6 +45,8 @@ FLOPS = {"lenet": 3 * 13.1e6 - 0.8e6, "resnet32": 3 * 138e6}
 K = 10
 FEW = 12_800
 """Images of `views` and `general`: 50 steps an epoch, whose time does not depend on how many there are."""
+FLEETS = (("lenet", 30), ("resnet32", 12))
+"""Runs side by side where methods are timed and steps profiled."""
 VIEWS = (("likelihood", False), *((m, True) for m in ("likelihood", "proden", "rc", "crdpll", "dirk", "teacher")))
 """Methods, each with whether it has two views."""
 
@@ -155,7 +158,7 @@ def peak() -> float:
     return 2 * 8192**3 * 10 / seconds(lambda: [a @ b for _ in range(10)]) / 1e12
 
 
-def profile(data: Dataset, runs: int, method: str | None = None) -> None:
+def profile(data: Dataset, runs: int, method: str | None = None) -> list[dict[str, Any]]:
     """Where the time of a step goes, kernel by kernel; with a method, of that one with two views."""
     rows = configs(data.name, runs)
     if method:
@@ -168,8 +171,16 @@ def profile(data: Dataset, runs: int, method: str | None = None) -> None:
         for _ in range(5):
             fleet._step()
         torch.cuda.synchronize()
-    for r in sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)[:22]:
-        print(f"{r.self_device_time_total / 5 / runs:8.2f} us/run-step  {r.count / 5:6.1f}x  {r.key[:90]}", flush=True)
+    kernels = sorted(found.key_averages(), key=lambda r: -r.self_device_time_total)
+    spent = [
+        {"us_per_run_step": round(r.self_device_time_total / 5 / runs, 3), "calls": r.count / 5, "kernel": r.key[:90]}
+        for r in kernels
+    ]
+    for row in spent[:22]:
+        print(f"{row['us_per_run_step']:8.2f} us/run-step  {row['calls']:6.1f}x  {row['kernel']}", flush=True)
+    print(f"{sum(row['us_per_run_step'] for row in spent):8.2f} us/run-step in all", flush=True)
+    del fleet
+    return spent
 
 
 def compare(results: dict[str, Any]) -> None:
@@ -212,8 +223,7 @@ def main() -> None:
         print("peak", results["bf16_peak_tflops"], flush=True)
     data = {model: noise(model) for model in SHAPES}
     if "profile" in parts:
-        profile(data["lenet"], 30)
-        profile(data["resnet32"], 12)
+        save("profile", {model: profile(data[model], runs) for model, runs in FLEETS})
     if "lenet" in parts:
         rows = []
         for count in map(int, args.fleets.split(",")):
@@ -222,11 +232,12 @@ def main() -> None:
     few = {model: noise(model, FEW) for model in SHAPES}
     if "views" in parts:
         rows = []
-        for (model, count), (method, strong) in product((("lenet", 30), ("resnet32", 12)), VIEWS):
+        for (model, count), (method, strong) in product(FLEETS, VIEWS):
             same = [replace(c, method=method, augment=True, strong=strong) for c in configs(model, count)]
             rows.append({"method": method, "views": 1 + strong, **measure_fleet(few[model], same, engine)})
             save("views", rows)
-        profile(few["resnet32"], 12, "teacher")
+    if "profile-views" in parts:
+        save("profile_views", {model: profile(few[model], runs, "teacher") for model, runs in FLEETS})
     if "general" in parts:
         rows, modules = [], Engine(device="cuda", kernels=False).resolve(10**9)
         for model, count in (("lenet", 1), ("lenet", 6), ("lenet", 16), ("resnet32", 1), ("resnet32", 12)):
