@@ -61,6 +61,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         feature_names_in_: names of the columns, where `X` was a DataFrame.
         in_shape_: (D,) or (C, H, W).
         smoothing_: the label smoothing that `predict_proba` undoes.
+        temperature_: what `predict_proba` divides the decisions by, fitted to held-out answers; 1 without a holdout.
 
     Example:
         >>> from sklearn.datasets import load_digits
@@ -149,7 +150,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             except Interrupted as interrupted:
                 raise KeyboardInterrupt from interrupted
             self.history_ = [asdict(row) for row in history]
-            self.smoothing_ = prepared.smoothing
+            self.smoothing_, self.temperature_ = prepared.smoothing, prepared.calibrate()
             self._items = len(labels)
             return self._keep(prepared.run.model, prepared.run.optimiser_state())
 
@@ -181,7 +182,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_, self._seed, self._items = known, self._draw_seed(), 0
             self._optimiser: dict[str, Tensor] = {}
             start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
-            self.history_, self.smoothing_ = [], 0.0
+            self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
         else:
             start = self.network_
         config = self._config(len(labels))
@@ -281,7 +282,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """(N, K) class probabilities: by the method's link, with the smoothing it suffers undone."""
-        logits = self._logits(X)
+        logits = self._logits(X) / self.temperature_
         method = methods.get(self.method, **dict(self.method_options or {}))
         p: FloatArray = method.class_probabilities(logits, self.smoothing_).numpy()
         return p

@@ -42,6 +42,7 @@ def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
         "in_shape": list(classifier.in_shape_),
         "feature_names": getattr(classifier, "feature_names_in_", np.array([])).tolist(),
         "smoothing": classifier.smoothing_,
+        "temperature": classifier.temperature_,
         "history": classifier.history_,
         "seed": classifier._seed,
         "items": classifier._items,
@@ -82,6 +83,7 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
     if content["feature_names"]:
         classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
     classifier.smoothing_ = float(content["smoothing"])
+    classifier.temperature_ = float(content.get("temperature", 1.0))
     classifier.history_ = list(content["history"])
     classifier._seed, classifier._items = int(content["seed"]), int(content["items"])
     classifier._optimiser = _part(tensors, "optimiser.")

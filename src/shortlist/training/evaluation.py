@@ -10,6 +10,7 @@ Both are unbiased. With an error rate of p an answered item has the variance p (
 p ((K - 1) / l - p); `estimate` weighs them by the inverse.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -17,13 +18,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from shortlist.internal.tensors import at_least_float32
 from shortlist.labels import StochasticLabels
+from shortlist.methods import Method
+from shortlist.risks import log_candidates
 from shortlist.training.inputs import Inputs, Normalise
 
 EVALUATION_BATCH = 2000
+TEMPERATURES = (0.05, 20.0)
+"""Where a temperature is looked for."""
+STEADY = 10.0
+"""How hard the log of a temperature is held at 0, in answers: a few of them say little."""
 HIGHEST = 0.9
 """The error rate above which weights no longer follow it: those of answered items would grow without bound."""
 
@@ -222,3 +230,30 @@ def miscalibration(p: Tensor, y: Tensor, bins: int = 15) -> Tensor:
     gap = torch.zeros(bins, dtype=torch.float64, device=p.device)
     gap.index_add_(0, place, (said == y.to(said.device)).double() - confidence)
     return gap.abs().sum() / max(len(y), 1)
+
+
+def fit_temperature(logits: Tensor, candidates: Tensor) -> float:
+    """By which logits are divided where answers surprise a model least (after Guo et al. 2017).
+
+    The likeliest classes stay as they are, only the probabilities change. All that is looked at is the probability of
+    what an answer leaves, so None answers count, too, and lists need not be uniform.
+
+    Args:
+        logits: (N, K) of items that it was not trained on.
+        candidates: (N, K) bool: the classes that their answers leave.
+    """
+    possible = candidates.any(-1)  # None though every class was shown is as unlikely at any temperature
+    z, left = logits[possible].double(), candidates[possible]
+
+    def surprise(log_temperature: float) -> float:
+        found = log_candidates(z / math.exp(log_temperature), left).sum()
+        return STEADY / 2 * log_temperature**2 - float(found)
+
+    low, high = map(math.log, TEMPERATURES)
+    return math.exp(minimize_scalar(surprise, bounds=(low, high), method="bounded", options={"xatol": 1e-3}).x)
+
+
+def is_softmax(method: Method, num_classes: int) -> bool:
+    """Whether a method's probabilities are the softmax of its logits, which a temperature suits."""
+    probe = torch.linspace(-1, 1, num_classes)
+    return torch.allclose(method.probabilities(probe), torch.softmax(probe, -1))

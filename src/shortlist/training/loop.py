@@ -40,7 +40,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
 
 def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
     """(N, K) class probabilities: by the method's link, its smoothing undone."""
-    return prepared.method.class_probabilities(logits, prepared.smoothing)
+    return prepared.method.class_probabilities(logits / prepared.temperature, prepared.smoothing)
 
 
 def fit(

@@ -1,5 +1,6 @@
 """From a dataset and a configuration to a run that is ready to start."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.methods import Method
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.distributed import Processes
+from shortlist.training.evaluation import fit_temperature, is_softmax, predict_logits
 from shortlist.training.fleet.networks import suits_kernels
 from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
@@ -22,6 +24,9 @@ from shortlist.training.run import Run
 from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
 from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
+
+PLENTY = 1 << 23
+"""Numbers (items times classes) that a temperature is fitted to: of more items a part does as well."""
 
 
 @dataclass
@@ -44,6 +49,8 @@ class Prepared:
     """Whether every list is known to be a uniform draw, or to hold all classes."""
     given: Any
     """The inputs of all items as they were given, on the host: an array, a CSR matrix, or texts."""
+    temperature: float = 1.0
+    """By which the logits of the trained model are divided before they become probabilities (`calibrate`)."""
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -51,6 +58,20 @@ class Prepared:
         inputs = self.run.inputs
         labels = labels_checksum(self.labels, self.run.feed, inputs.shape, len(inputs))
         return Fingerprint(labels, inputs_checksum(self.given))
+
+    def calibrate(self) -> float:
+        """Fit the temperature of the trained model to the held-out answers.
+
+        It is 1 where nothing is held out, and for methods whose probabilities are not the softmax of their logits.
+        """
+        if self.held is None or self.smoothing or not is_softmax(self.method, self.labels.num_classes):
+            return self.temperature
+        step = math.ceil(len(self.held) * self.labels.num_classes / PLENTY)
+        part = np.arange(0, len(self.held), step)
+        run = self.run
+        logits = predict_logits(run.model, run.inputs, self.held_rows[part], bool(run.engine.amp)).cpu()
+        self.temperature = fit_temperature(logits, torch.from_numpy(self.held.subset(part).candidates))
+        return self.temperature
 
 
 def prepare(

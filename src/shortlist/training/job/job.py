@@ -134,6 +134,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             on_stop=listeners.on_stop,
             score_every=10 if config.optimiser == "lbfgs" else 1,
         )
+        prepared.calibrate()
         trained = _trained(job, prepared, dataset, answers, features, history)
         measures, measured_on = _measures(prepared, dataset)
         if group.rank == 0:
@@ -228,6 +229,7 @@ def _trained(
         in_shape=dataset.in_shape,
         kind=dataset.kind if features is None else "text",
         smoothing=prepared.smoothing,
+        temperature=prepared.temperature,
         features=features,
         data={
             "name": dataset.name,

@@ -65,6 +65,8 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("smoothing undone", f"{content['smoothing']:.4g}"),
     ]
+    if content["temperature"] != 1:
+        facts.append(("temperature", f"{content['temperature']:.3g}, fitted to the held-out answers"))
     if labels.get("miss") or labels.get("slip"):
         facts.insert(5, ("simulated mistakes", f"miss {labels['miss']:g}, slip {labels['slip']:g}"))
     return facts

@@ -64,6 +64,7 @@ class Trained:
         labels: what the labels were: origin, None share, reads.
         history: scores by epoch.
         device: where it computes.
+        temperature: what `predict` divides logits by (`Prepared.calibrate`).
     """
 
     model: nn.Module
@@ -77,6 +78,7 @@ class Trained:
     labels: dict[str, Any] = field(default_factory=dict)
     history: list[EpochScores] = field(default_factory=list)
     device: str = "cpu"
+    temperature: float = 1.0
 
     @property
     def method(self) -> Method:
@@ -107,7 +109,8 @@ class Trained:
         if not (len(inputs) if isinstance(inputs, list) else inputs.shape[0]):
             return np.zeros((0, self.num_classes))
         p: NDArray[np.float64]
-        p = self.method.class_probabilities(self.logits(inputs), self.smoothing).double().cpu().numpy()
+        logits = self.logits(inputs) / self.temperature
+        p = self.method.class_probabilities(logits, self.smoothing).double().cpu().numpy()
         p /= p.sum(1, keepdims=True)  # rows that sum to 1 as doubles too
         return p
 
@@ -137,6 +140,7 @@ class Trained:
             "in_shape": list(self.in_shape),
             "kind": self.kind,
             "smoothing": self.smoothing,
+            "temperature": self.temperature,
             "data": self.data,
             "labels": self.labels,
         }
@@ -217,6 +221,7 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             in_shape=in_shape,
             kind=content["kind"],
             smoothing=float(content["smoothing"]),
+            temperature=float(content.get("temperature", 1.0)),  # of folders written before it was fitted
             features=features,
             data=content["data"],
             labels=content["labels"],
