@@ -13,7 +13,7 @@ same with three tenths of its words and pairs left out. The teacher sees the who
 it has spent SPENT of the reads that full labels would cost. An item's answers are then a row of weights P(answers | y).
 A linear softmax on the loop's features learns them from nothing, by the likelihood -log sum_y w_y p_y, or with a
 teacher: q is w_y times the averaged weights' p_y, normalised, with the memory of the method's defaults. The same
-settings for both, chosen for neither. Figures: <out>/teacher_beyond.json.
+settings for both, chosen for neither. Figures: <out>/teacher_beyond.json; what it holds is not run again.
 
 `--held-out` scores changes of the teacher's defaults on three tenths of the training items instead, by all answers,
 with seeds that no trial has. `teacher, sure` is what that chose on BANKING77: where its largest w is below 0.7, an item
@@ -22,9 +22,10 @@ learns the likelihood alone.
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +50,23 @@ from shortlist.training.saved.source import with_features
 from shortlist.training.views import confidence_of, objective_of
 
 SIZES = {"letter": 5, "banking77": 8}
+OF_PRODEN = {"temperature": 1.0, "decay": 0.0, "memory": 0.0, "fresh": False}
+"""The teacher's options that make it PRODEN, so that it can be given a mask as well."""
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "likelihood": ("likelihood", {}),
     "teacher": ("teacher", {}),
     "teacher, sure": ("teacher", {"confident": 0.7}),
     "PRODEN": ("proden", {}),
+    "PRODEN, sure": ("teacher", {**OF_PRODEN, "confident": 0.7}),
+    "RC": ("rc", {}),
+    "CRDPLL": ("crdpll", {}),
 }
+LINEAR = ("likelihood", "teacher", "teacher, sure")
+"""Of these, what learns from rows of weights."""
 CHANGES: dict[str, dict[str, Any]] = {
     "likelihood": {},
     "PRODEN": {},
+    **{f"PRODEN, confident={share}": {**OF_PRODEN, "confident": share} for share in (0.5, 0.7, 0.9)},
     "teacher": {},
     **{f"confident={share}": {"confident": share} for share in (0.5, 0.7, 0.9)},
     **{f"ramp={share}": {"ramp": share} for share in (0.3, 1.0)},
@@ -67,6 +76,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "temperature=0.5": {"temperature": 0.5},
 }
 """What `--held-out` tries."""
+WORDS = {"banking77, the same without it": 0.0, "banking77, word dropout": 0.3}
 PEOPLE, SPENT = Mistakes(miss=0.05, slip=0.02), 0.02
 L2 = {"banking77": 0.1, "letter": 0.01}
 """As benchmarks/label_economy.py has them."""
@@ -150,7 +160,7 @@ def train_on_words(name: str, line: str, drop: float, seed: int) -> dict[str, An
             done += 1
     p = torch.softmax((_sparse(data.test.x) @ weight.detach()).double(), 1).numpy()
     right = float((p.argmax(1) == data.test.y).mean())
-    kind = f"{name}, word dropout" if drop else f"{name}, the same without it"
+    kind = next(kind for kind, share in WORDS.items() if share == drop)
     row = {"data": kind, "method": line, "seed": seed, "ece": calibration_error(p, data.test.y), "test_accuracy": right}
     print(row, flush=True)
     return row
@@ -167,8 +177,16 @@ def _without(x: Any, share: float, rng: np.random.Generator) -> Any:
     return kept
 
 
-def answered(data: LoopData, seed: int) -> NDArray[np.float32]:
+@cache
+def asked_of(name: str) -> LoopData:
+    """The data, as the loop sees it."""
+    return loop_data(load(name))
+
+
+@cache
+def answered(name: str, seed: int) -> NDArray[np.float32]:
     """(N, K) P(answers | y) after the loop has spent its reads; items without a question have a row of ones."""
+    data = asked_of(name)
     policy = Policy("adaptive", max_size=SIZES[data.name])
     settings = LoopSettings(policy=policy, l2=L2[data.name], retrain_every=1000)
     settings = replace(settings, mistakes=PEOPLE, policy=replace(policy, deduce=False))
@@ -181,8 +199,9 @@ def answered(data: LoopData, seed: int) -> NDArray[np.float32]:
     return loop.state.answer_likelihood[np.arange(len(data.y))]
 
 
-def learn(data: LoopData, weights: NDArray[np.float32], line: str, seed: int) -> dict[str, Any]:
+def learn(name: str, line: str, seed: int) -> dict[str, Any]:
     """A linear softmax from the rows of weights that say anything."""
+    data, weights = asked_of(name), answered(name, seed)
     method = methods.get(METHODS[line][0], **METHODS[line][1])
     told = np.flatnonzero(weights.min(1) < 1)
     x, test = (torch.from_numpy(_dense(part)) for part in (data.x[told], data.x_test))
@@ -242,6 +261,19 @@ def _mean(values: NDArray[np.float64], form: str = ".2f") -> tuple[str, str]:
     return format(values.mean(), form), f"{values.std(ddof=1) / len(values) ** 0.5:.2f}"
 
 
+@dataclass
+class Stored:
+    """The rows of a file, which grows as they come; what it holds is not run again."""
+
+    path: Path
+    rows: list[dict[str, Any]]
+
+    def add(self, data: str, line: str, seed: int, run: Callable[[], dict[str, Any]]) -> None:
+        if not any((row["data"], row["method"], row["seed"]) == (data, line, seed) for row in self.rows):
+            self.rows.append(run())
+            atomic_write(self.path, json.dumps({"runs": self.rows}, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results"), help="the folder of the JSON")
@@ -254,21 +286,21 @@ def main() -> None:
         for name in args.data:
             held_out(name, range(2000, 2000 + args.trials))
         return
-    rows: list[dict[str, Any]] = []
+    path = args.out / "teacher_beyond.json"
+    stored = Stored(path, json.loads(path.read_text())["runs"] if path.exists() else [])
+    seeds = range(args.trials)
     if "banking77" in args.data:
-        for drop in (0.0, 0.3):
-            rows += [train_on_words("banking77", line, drop, seed) for line in METHODS for seed in range(args.trials)]
-        names = ("banking77, the same without it", "banking77, word dropout")
-        print(*(table(name, rows) for name in names), sep="\n\n", flush=True)
+        for kind, drop in WORDS.items():
+            for line, seed in product(METHODS, seeds):
+                stored.add(kind, line, seed, partial(train_on_words, "banking77", line, drop, seed))
+            print(table(kind, stored.rows), flush=True)
     for name in args.data:
-        for line in METHODS:
-            rows += [train(name, line, seed) for seed in range(args.trials)]
-        data = loop_data(load(name))
-        for seed in range(args.trials):
-            weights = answered(data, seed)
-            rows += [learn(data, weights, line, seed) for line in METHODS if line != "PRODEN"]
-        print(table(name, rows), table(f"{name}, chosen lists", rows), sep="\n\n", flush=True)
-    atomic_write(args.out / "teacher_beyond.json", json.dumps({"runs": rows}, indent=1) + "\n")
+        for line, seed in product(METHODS, seeds):
+            stored.add(name, line, seed, partial(train, name, line, seed))
+        kind = f"{name}, chosen lists"
+        for seed, line in product(seeds, LINEAR):
+            stored.add(kind, line, seed, partial(learn, name, line, seed))
+        print(table(name, stored.rows), table(kind, stored.rows), sep="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -216,7 +216,9 @@ def test_a_card_with_scores(shortlist, tmp_path):
     assert f"{scores['accuracy']:.2%} of 360 items (the test set)" in card
     for name, share in scores["by_class"].items():
         assert re.search(rf"\| {name} \| \d+ \| {share:.1%} \|", card)
-    assert np.trace(saved["confusion"]) == round(scores["accuracy"] * 360)
+    taken = saved["taken_for"]
+    assert sum(counts.get(name, 0) for name, counts in taken.items()) == round(scores["accuracy"] * 360)
+    assert sum(map(sum, map(dict.values, taken.values()))) == 360
     assert (out / "confusion.svg").read_text().startswith("<svg")
     train = json.loads(shortlist("evaluate", out, "digits", "--split", "train", "--json").out)
     assert train["items"] == 1437

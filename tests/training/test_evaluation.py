@@ -75,9 +75,13 @@ def test_measures_by_naive_loop():
     assert got.by_class["c"] is None
     assert got.by_class["a"] == pytest.approx(np.mean([p[i].argmax() == 0 for i in known if y[i] == 0]))
     assert got.log_loss == pytest.approx(-np.mean([np.log(p[i, y[i]]) for i in known]))
+    assert got.items_by_class.tolist() == [sum(y[i] == k for i in known) for k in range(3)]
+    assert sum(map(len, got.taken_for().values())) == len(got.confusion) <= 6  # the last class has no item
+    confusion = {("abc"[i], "abc"[j]): items for i, j, items in got.confusion.tolist()}
+    assert confusion == {(i, j): items for i, of in got.taken_for().items() for j, items in of.items()}
     for a in range(3):
         for b in range(3):
-            assert got.confusion[a, b] == sum(y[i] == a and p[i].argmax() == b for i in known)
+            assert confusion.get(("abc"[a], "abc"[b]), 0) == sum(y[i] == a and p[i].argmax() == b for i in known)
     error = 0.0
     for low in range(15):
         inside = [i for i in known if low / 15 <= p[i].max() < (low + 1) / 15]

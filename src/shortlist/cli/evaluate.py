@@ -61,6 +61,6 @@ def evaluate(
         f"accuracy {measures.accuracy:.2%} on {measures.items:,} items of {data} ({where}), "
         f"calibration error {measures.calibration_error:.2%}, log loss {measures.log_loss:.4f}"
     )
-    counts = measures.confusion.sum(1).tolist()
+    counts = measures.items_by_class.tolist()
     shares = ["none" if share is None else f"{share:.1%}" for share in measures.by_class.values()]
     print_table(("class", "items", "accuracy"), zip(measures.by_class, counts, shares, strict=True))

@@ -27,7 +27,7 @@ def printed(monkeypatch, capsys):
 
 def test_every_figure_of_its_results_is_printed_from_the_ledger(printed):
     page = (ROOT / "docs" / "teacher.md").read_text()
-    results = page[page.index("## Results") : page.index("**What was wanted")]
+    results = page[page.index("## Results") : page.index("**Goals and results")]
     stated = figures(results)
     assert len(stated) > 100
     assert stated <= figures(printed)

@@ -109,7 +109,7 @@ def _quality(history: Sequence[EpochScores], measures: Measures | None, measured
         count = min(LAST, len(history))
         facts.append((f"test accuracy, mean of the last {count} epochs", f"{last:.2%}"))
     rows = [(_cell(name), "none" if share is None else f"{share:.1%}") for name, share in measures.by_class.items()]
-    counts = measures.confusion.sum(1)
+    counts = measures.items_by_class
     by_class = ["| class | items | accuracy |", "|---|---:|---:|"]
     by_class += [f"| {name} | {counts[k]:,} | {share} |" for k, (name, share) in enumerate(rows)]
     fair = [] if measured_on == TEST_SET else [ANSWERED, *([CHOSEN] if chosen else [])]

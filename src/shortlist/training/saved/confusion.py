@@ -16,9 +16,14 @@ LONGEST = 22
 
 
 def confusion_svg(confusion: NDArray[np.int64], class_names: Sequence[str]) -> str:
-    """Rows are true classes, columns what they were taken for, shaded by the share of their row."""
+    """Rows are true classes, columns what they were taken for, shaded by the share of their row.
+
+    Args:
+        confusion: (n, 3) as `Measures` has it.
+        class_names: K names.
+    """
     K = len(class_names)
-    share = confusion / np.maximum(confusion.sum(1, keepdims=True), 1)
+    totals = np.bincount(confusion[:, 0], confusion[:, 2], minlength=K)
     cell, named = SIDE / K, K <= NAMED
     short = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name in class_names]
     margin = 30 + (7 * max(map(len, short), default=0) if named else 0)
@@ -30,8 +35,8 @@ def confusion_svg(confusion: NDArray[np.int64], class_names: Sequence[str]) -> s
         f'<rect width="{size}" height="{size}" fill="#fff"/>',
         f'<rect x="{margin}" y="{margin}" width="{SIDE}" height="{SIDE}" fill="#f6f7f9" stroke="#999"/>',
     ]
-    for i, j in np.argwhere(confusion).tolist():
-        parts.append(_cell(i, j, margin, cell, float(share[i, j]), int(confusion[i, j]), class_names, K <= NUMBERED))
+    for i, j, count in confusion.tolist():
+        parts.append(_cell(i, j, margin, cell, count / float(totals[i]), count, class_names, K <= NUMBERED))
     if named:
         parts += [_names(k, name, margin, cell) for k, name in enumerate(short)]
     middle = margin + SIDE / 2

@@ -4,7 +4,7 @@
     config.json           settings, class names, input shape, data, labels
     features.json         how texts become features (texts only)
     history.json          scores by epoch
-    scores.json           accuracy by class, calibration, confusion (where they could be measured)
+    scores.json           accuracy by class, calibration, what was taken for what (where they could be measured)
     card.md, confusion.svg
     checkpoint.safetensors  only while the run is not finished
 
@@ -161,7 +161,7 @@ def save_folder(folder: Path, trained: Trained, measures: Measures | None = None
         if trained.features is not None:
             trained.features.save(stage / FEATURES)
         if measures is not None:
-            scores = {"measured_on": measured_on, **measures.to_dict(), "confusion": measures.confusion.tolist()}
+            scores = {"measured_on": measured_on, **measures.to_dict(), "taken_for": measures.taken_for()}
             _write_json(stage / SCORES, scores)
             atomic_write(stage / CONFUSION, confusion_svg(measures.confusion, trained.class_names))
         atomic_write(stage / CARD, card_text(trained.to_dict(), trained.history, measures, measured_on))

@@ -23,11 +23,13 @@ class Measures:
     """Mean -log of the probability given to the true class."""
     by_class: dict[str, float | None]
     """Accuracy on the items of each class; None where there is none."""
+    items_by_class: NDArray[np.int64]
+    """(K,)."""
     confusion: NDArray[np.int64]
-    """(K, K) how many items of class i were taken for class j."""
+    """(n, 3) class i, class j, and how many items of i were taken for j, where there are any; by i, then by j."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, fit for JSON; without the confusion matrix."""
+        """As plain values, fit for JSON; without what was taken for what."""
         return {
             "accuracy": self.accuracy,
             "items": self.items,
@@ -35,6 +37,13 @@ class Measures:
             "log_loss": self.log_loss,
             "by_class": self.by_class,
         }
+
+    def taken_for(self) -> dict[str, dict[str, int]]:
+        """Of each class that has items, how many were taken for which: nothing where there are none."""
+        names, found = list(self.by_class), dict[str, dict[str, int]]()
+        for i, j, items in self.confusion.tolist():
+            found.setdefault(names[i], {})[names[j]] = items
+        return found
 
 
 def measure(probabilities: NDArray[np.float64], y: NDArray[np.int64], class_names: Sequence[str]) -> Measures:
@@ -45,16 +54,15 @@ def measure(probabilities: NDArray[np.float64], y: NDArray[np.int64], class_name
         raise InputError("no item has a known class, so there is nothing to score")
     K = len(class_names)
     chosen = probabilities.argmax(1)
-    confusion = np.bincount(y * K + chosen, minlength=K * K).reshape(K, K)
-    totals = confusion.sum(1)
+    pairs, counts = np.unique(y * K + chosen, return_counts=True)  # of K x K pairs nearly all have no item
+    totals, right = np.bincount(y, minlength=K), np.bincount(y[chosen == y], minlength=K)
     share = np.maximum(probabilities[np.arange(len(y)), y], np.finfo(np.float32).tiny)
     return Measures(
         items=len(y),
         accuracy=float(np.mean(chosen == y)),
         calibration_error=calibration_error(probabilities, y),
         log_loss=float(-np.log(share).mean()),
-        by_class={
-            name: float(confusion[k, k] / totals[k]) if totals[k] else None for k, name in enumerate(class_names)
-        },
-        confusion=confusion,
+        by_class={name: float(right[k] / totals[k]) if totals[k] else None for k, name in enumerate(class_names)},
+        items_by_class=totals,
+        confusion=np.column_stack([pairs // K, pairs % K, counts]),
     )
