@@ -1,0 +1,44 @@
+"""Forms of the teacher that held-out answers have not judged yet: `teacher_ablation.py forms cifar10 --only ...`.
+
+They have a file of their own because a stored run of one's own method is known by the whole file that the method is in.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from shortlist.methods import Batch, restricted_softmax
+from shortlist.methods.teacher import Teacher
+
+
+@dataclass(frozen=True)
+class Settling(Teacher):
+    """The memory grows in step with the training, so that beliefs no longer follow a network that learns them by heart.
+
+    Late in a training the network fits its own targets, and targets that follow it lose what doubt they had.
+    """
+
+    title = "teacher, whose memory grows longer"
+    end: float = 0.95
+
+    def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
+        if batch.progress is None:
+            return super().confidence(logits, batch)
+        assert batch.confidence is not None
+        q = restricted_softmax(self._source(logits, batch), batch.candidates)
+        memory = self.memory + (self.end - self.memory) * batch.progress.to(q.dtype)
+        return torch.lerp(q, batch.confidence.to(q.dtype), memory[..., None, None])
+
+
+@dataclass(frozen=True)
+class HeavyAnswers(Teacher):
+    """An answered item counts twice: its class is known, while the targets of None items are beliefs."""
+
+    title = "teacher, answers count twice"
+    heavy: float = 2.0
+
+    def objective(self, logits: Tensor, batch: Batch) -> Tensor:
+        counts = torch.where(batch.answer >= 0, self.heavy, 1.0)
+        weight = counts if batch.weight is None else counts * batch.weight
+        return super().objective(logits, replace(batch, weight=weight))
