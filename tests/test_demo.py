@@ -12,7 +12,7 @@ from shortlist.cli.demo import demo as demo_command
 from shortlist.data import load
 from shortlist.demo import choose, report
 from shortlist.demo.grid import one_thread, prepare_row
-from shortlist.demo.page import labels_of, percent
+from shortlist.demo.page import in_short, labels_of, percent
 from shortlist.demo.report import Demo, run_demo
 from shortlist.demo.rows import CHOSEN, DemoRow, Settings, demo_rows
 from shortlist.errors import InputError
@@ -105,6 +105,17 @@ def test_the_page_is_one_file_with_two_pictures(short: Demo) -> None:
         assert percent(row["last_epoch"]) in page
         assert percent(row["mean_of_last_ten"]) in page
         assert labels_of(row, 10) in page
+    for sentence in in_short(short.figures):
+        assert sentence in page
+
+
+def test_in_short_sets_the_default_beside_ordinary_labels() -> None:
+    recorded = json.loads((ROOT / "results" / "demo.json").read_text())
+    of_three, of_five = in_short(recorded)
+    for size, sentence in ((3, of_three), (5, of_five)):
+        rows = ({"method": "likelihood", "size": size}, {"kind": "all items"}, {"kind": "same reads", "size": size})
+        stated = [float(figure) for figure in re.findall(r"([\d.]+) %", sentence)]
+        assert stated == [round(100 * of(recorded, **row)["last_epoch"]["mean"], 1) for row in rows]
 
 
 def test_every_setting_was_chosen_on_held_out_answers() -> None:

@@ -34,30 +34,30 @@ if TYPE_CHECKING:
 def train(
     data: Data,
     out: Annotated[Path, typer.Option(help="The folder to save the model in.")],
-    size: Annotated[int | None, typer.Option(help="Simulate shortlists of this many classes from the labels.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="A file of collected answers, joined by item.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides shortlists, weights, shuffles, augmentation.")] = 0,
-    method: Annotated[str, typer.Option(help="See `shortlist methods`; your own: module:Class.")] = "likelihood",
+    size: Annotated[int | None, typer.Option(help="Simulate shortlists of this many classes, from the labels.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Collected answers: a file, joined to the data by item.")] = None,
+    seed: Annotated[int, typer.Option(help="Seeds the shortlists, weights, shuffles and augmentation.")] = 0,
+    method: Annotated[str, typer.Option(help="One of `shortlist methods`; your own: module:Class.")] = "likelihood",
     method_option: Annotated[list[str] | None, typer.Option(help="An option of the method: name=value.")] = None,
-    protocol: Annotated[str, typer.Option(help="What baselines are fed: fair (every answer) or paper.")] = "fair",
-    model: Annotated[str | None, typer.Option(help="See `shortlist models`, or package.module:function.")] = None,
+    protocol: Annotated[str, typer.Option(help="What rivals are fed: fair (every answer) or paper.")] = "fair",
+    model: Annotated[str | None, typer.Option(help="One of `shortlist models`; your own: module:function.")] = None,
     model_option: Annotated[list[str] | None, typer.Option(help="An option of the model: name=value.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the items.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Weight decay, as an L2 term.")] = None,
-    momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (0.9 unless stated).")] = None,
-    optimiser: Annotated[str | None, typer.Option(help="sgd or adam; lbfgs for linear models.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (cosine unless stated).")] = None,
-    augment: Annotated[bool | None, typer.Option(help="Random crops, and flips where the dataset allows them.")] = None,
-    strong: Annotated[bool | None, typer.Option(help="Each image twice per step, once strongly changed.")] = None,
-    holdout: Annotated[float | None, typer.Option(help="The share of labelled items held out to score on.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Weight decay, an L2 term.")] = None,
+    momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (default 0.9).")] = None,
+    optimiser: Annotated[str | None, typer.Option(help="sgd or adam; for linear models also lbfgs.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (default).")] = None,
+    augment: Annotated[bool | None, typer.Option(help="Random crops, and flips if the dataset allows them.")] = None,
+    strong: Annotated[bool | None, typer.Option(help="Use each image twice per step, once strongly changed.")] = None,
+    holdout: Annotated[float | None, typer.Option(help="The share of labelled items to hold out and score on.")] = None,
     keep: Annotated[
-        str | None, typer.Option(help="Weights of the last epoch, or of the best on held-out items.")
+        str | None, typer.Option(help="The weights to save: last (epoch) or best (on held-out items).")
     ] = None,
-    tune: Annotated[str | None, typer.Option(help="Choose these settings on held-out items first: lr,wd.")] = None,
+    tune: Annotated[str | None, typer.Option(help="Choose these settings first, on held-out items: lr,wd.")] = None,
     features: Features = None,
-    test: Annotated[Path | None, typer.Option(help="Own data of the same form to score on.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Your test data, of the same form as DATA.")] = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -65,23 +65,25 @@ def train(
     image_size: ImageSize = None,
     miss: Miss = 0.0,
     slip: Slip = 0.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that stopped in --out.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw what a run left in --out away.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stopped in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in --out.")] = False,
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
     """Train a classifier from shortlists and answers.
 
-    It is saved in --out with a model card.
+    It is saved in --out, with a model card (card.md) that says how good it is.
 
-    --size simulates shortlists from the data's own classes, --labels uses collected answers, and without both the
-    ordinary labels are used. Several GPUs or machines: the same command under torchrun.
+    --labels uses collected answers; --size simulates shortlists and answers from the classes of the data. Without
+    either, the classes themselves are learned. For several GPUs or machines, run the same command under torchrun.
 
-    Where nothing is stated: texts get TF-IDF features, a linear model, lbfgs, 20 steps (40 where some answers are None;
-    methods without such an optimum, or with lr, epochs and the like stated: adam, lr 0.03, 15 epochs); grey images up
-    to 32x32 lenet, adam, lr 0.002, 10 epochs; other images resnet32, sgd, lr 0.05, 100 epochs, augmentation; features
-    and images below 16x16 mlp, adam, lr 0.003, 50 epochs; a tenth is held out where there is no test set and there
-    are 100 labels or more. The choice is recorded in config.json.
+    What you do not set depends on the data. Texts: TF-IDF features, model linear, lbfgs, 20 steps (40 if some answers
+    are None); adam, lr 0.03, 15 epochs for methods that lbfgs cannot solve, and if you set lr, epochs and the like.
+
+    Grey images up to 32x32: lenet, adam, lr 0.002, 10 epochs. Other images: resnet32, sgd, lr 0.05, 100 epochs,
+    augmentation. Vectors, and images below 16x16: mlp, adam, lr 0.003, 50 epochs.
+
+    A tenth of the labels is held out if there are 100 or more and no test set. config.json records the settings used.
 
     Example: shortlist train digits --size 5 --seed 0 --epochs 20 --out runs/digits
     """
@@ -132,7 +134,7 @@ def _run(job: "Job", json: bool) -> None:
             finished = run_job(job, _listeners(job, bar, first))
         except Interrupted as stopped:
             if first:
-                saved = f" after epoch {stopped.epoch}, saved in {job.out}. Go on with:\n  {_go_on()}"
+                saved = f" after epoch {stopped.epoch}, saved in {job.out}. Continue with:\n  {_go_on()}"
                 # nothing is saved yet where settings were still being chosen
                 note(f"shortlist: stopped{saved if job.unfinished else ''}")
             raise typer.Exit(130) from None
@@ -150,8 +152,9 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
             bar.look = lambda: run.steps_done
             if first and run.config.model == "resnet32" and "model" not in job.settings:
                 note(
-                    f"shortlist: images in colour or above 32x32 train resnet32, here {run.config.epochs} epochs, "
-                    "slow without a GPU; quicker: --model lenet --epochs 20, or grey images and --image-size 32"
+                    f"shortlist: images in colour or larger than 32x32 train resnet32, here for {run.config.epochs} "
+                    "epochs: slow without a GPU; quicker: --model lenet --epochs 20, or grey images and "
+                    "--image-size 32"
                 )
 
     def on_epoch(scores: EpochScores) -> None:
@@ -170,7 +173,7 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
 
     def on_stop() -> None:
         if first:
-            note("\nshortlist: finishing this epoch, then saving; Ctrl-C again stops at once")
+            note("\nshortlist: finishing this epoch, then saving; press Ctrl-C again to stop at once")
 
     return Listeners(on_start, on_epoch, on_point, on_stop)
 
@@ -205,7 +208,7 @@ def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> Non
         "seconds": finished.seconds,
     }
     if finished.again:
-        note(f"shortlist: {out} was finished already; nothing to do")
+        note(f"shortlist: {out} is finished already; nothing to do")
     if json:
         print_json(result)
         return
@@ -214,6 +217,9 @@ def _report(out: Path, finished: "Finished", collected: bool, json: bool) -> Non
         for name, value in (("test", last.test_accuracy), ("held-out", last.validation_accuracy))
         if value is not None
     ]
-    if finished.on_held_out and collected:
-        scores[-1] += " (of answered items: fair where lists were drawn at random, not where a model chose them)"
-    typer.echo(f"{out}: {', '.join(scores) or finished.why_unmeasured}; {out / 'card.md'} says more")
+    if scores and measures is not None:
+        counted = f"{measures.items:,} {'answered items' if finished.on_held_out else 'items'}"
+        if finished.on_held_out and collected:
+            counted += ": a fair sample if lists were drawn at random, not if a model chose them"
+        scores[0] += f" ({counted})"
+    typer.echo(f"{out}: {', '.join(scores) or finished.why_unmeasured}; more in {out / 'card.md'}")

@@ -11,7 +11,7 @@ def render_page(figures: dict[str, Any], by_epoch: str, by_reads: str) -> str:
     """report.html from the figures of `results.json` and the two pictures (SVG text)."""
     return render(
         "shortlist.demo",
-        {"percent": percent, "labels_of": labels_of, "protocol_of": protocol_of},
+        {"percent": percent, "labels_of": labels_of, "protocol_of": protocol_of, "in_short": in_short},
         figures=figures,
         by_epoch=Markup(by_epoch),
         by_reads=Markup(by_reads),
@@ -34,6 +34,22 @@ def labels_of(row: dict[str, Any], num_classes: int) -> str:
     if row["kind"] == "same reads":
         return f"all, {row['reads_share']:.0%} of items"
     return f"{row['size']} of {num_classes}"
+
+
+def in_short(figures: dict[str, Any]) -> list[str]:
+    """A sentence for each size: the default method beside ordinary labels at full cost and at the same cost."""
+
+    def accuracy(**wanted: object) -> str:
+        (row,) = [row for row in figures["lines"] if all(row[name] == value for name, value in wanted.items())]
+        return f"{100 * row['last_epoch']['mean']:.1f} %"
+
+    return [
+        f"Reading {size} of {figures['dataset']['classes']} names per image trains a classifier (likelihood) that is "
+        f"right on {accuracy(method='likelihood', size=size)} of the test images. Ordinary labels reach "
+        f"{accuracy(kind='all items')} with all names read, and {accuracy(kind='same reads', size=size)} with as few "
+        "reads, spent on fewer images."
+        for size in figures["sizes"]
+    ]
 
 
 def protocol_of(row: dict[str, Any]) -> str:

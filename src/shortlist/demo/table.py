@@ -4,20 +4,22 @@ from typing import Any
 
 from rich.table import Table
 
-from shortlist.demo.page import labels_of, percent, protocol_of
+from shortlist.demo.page import in_short, labels_of, percent, protocol_of
 
-CAPTION = (
-    "shown: classes on each list. reads: class names shown in all, as a share of showing every class for every item. "
-    "OL: ordinary labels. SL: the paper's method. CC, RC: rivals; protocol paper feeds them the None answers only, "
-    "fair every answer."
-)
+LEGEND = """\
+shown     classes on each list, drawn at random; all: ordinary labelling
+method    OL: ordinary labels. SL: the paper's method. CC, RC: its rivals.
+          likelihood: the default of Shortlist
+protocol  what the rivals learn from: paper, the None answers only;
+          fair, every answer; both: no difference
+reads     class names that people read; 100%: every class for every item"""
 
 
 def result_table(figures: dict[str, Any]) -> Table:
     """The figures of `results.json` as a table."""
     table = Table(
-        title="Digits: test accuracy (%), mean ± deviation over the seeds",
-        caption=CAPTION,
+        title=f"Digits: test accuracy (%), mean ± standard deviation of {len(figures['seeds'])} seeds",
+        caption="\n".join((LEGEND, "", *in_short(figures))),
         caption_justify="left",
     )
     for heading in ("shown", "method", "protocol"):
