@@ -192,6 +192,10 @@ def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     assert caplog.text.count("differ by") == 1
     assert "zeros only: '01' and '1' and '1.0'" in caplog.text
     caplog.clear()
+    (tmp_path / "accents.csv").write_text("text,label\na,caf\u00e9\nb,cafe\u0301\n", encoding="utf-8")
+    assert load(tmp_path / "accents.csv").num_classes == 2
+    assert "zeros only: 'cafe\\u0301' and 'caf\u00e9'" in caplog.text, "two codes of one look"
+    caplog.clear()
     (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": null}\n{"label": "x"}\n')
     assert load(tmp_path / "t.jsonl").train.x == ["a", "", ""]
     assert "2 texts are empty or read 'nan', first row 2: they are kept" in caplog.text
