@@ -53,6 +53,8 @@ def test_an_excel_workbook(tmp_path):
     assert data.class_names == ("3",)
     number = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3"><v>42</v></c>')
     assert load(_workbook(tmp_path / "t.xlsx", number)).train.x == ["my card", "42"]
+    yes = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3" t="b"><v>1</v></c>')
+    assert load(_workbook(tmp_path / "t.xlsx", yes)).train.x == ["my card", "True"]
     nowhere = re.sub(r' r="[AC]?\d"', "", SHEET.replace('<c r="C3"/>', "<c/>"))
     assert load(_workbook(tmp_path / "t.xlsx", nowhere)).train.x == ["my card", "lost card"]
     (tmp_path / "bad.xlsx").write_bytes(b"no zip")
