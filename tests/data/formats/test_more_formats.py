@@ -110,6 +110,34 @@ def test_a_folder_of_hugging_faces_datasets(tmp_path):
         load(tmp_path / "both")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("dataset_info.json", {"features": {"label": {"_type": "ClassLabel", "names": ["lost"]}}}, "IndexError"),
+        ("dataset_info.json", {"features": {"label": {"_type": "ClassLabel"}}}, "KeyError: 'names'"),
+        ("dataset_info.json", {"features": [1]}, "does not name the classes of its labels: AttributeError"),
+        ("state.json", {"_data_files": [3]}, "holds no Arrow files that can be read: TypeError"),
+        (
+            "state.json",
+            {"_data_files": [{"filename": "other.arrow"}]},
+            "holds no Arrow files that can be read: FileNot",
+        ),
+    ],
+)
+def test_a_damaged_folder_of_hugging_faces_datasets_is_one_line(tmp_path, name, content, message):
+    _saved(tmp_path / "one", ["a", "b"], [1, 0])
+    (tmp_path / "one" / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "one")
+
+
+def test_days_that_python_does_not_have(tmp_path):
+    days = pa.array([2**62, 3], pa.timestamp("us"))
+    pq.write_table(pa.table({"text": ["a", "b"], "day": days}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="column 'day' cannot be read: OverflowError"):
+        load(tmp_path / "t.parquet")
+
+
 def test_images_inside_a_table(tmp_path):
     """Hugging Face's tables hold the bytes of an image and the name it had, or the name alone."""
     inside = io.BytesIO()

@@ -18,7 +18,7 @@ from typing import Any
 from shortlist.data.dataset import Dataset, Inputs
 from shortlist.data.formats.classes import MISSING, RawSplit, assemble
 from shortlist.data.formats.excel import read_excel
-from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
+from shortlist.data.formats.hugging_face import columns_of, is_hugging_face, read_hugging_face
 from shortlist.data.formats.images import ImageSize, StoredImage, read_splits
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
@@ -103,8 +103,7 @@ def read_table(path: Path) -> Table:
             return _read_json(path)
         if suffix == ".xlsx":
             return read_excel(path)
-        table = read_parquet(path)
-        return {name: table.column(name).to_pylist() for name in table.column_names}
+        return columns_of(read_parquet(path), path)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 text: {error.reason} at byte {error.start} (in Excel: save it as CSV UTF-8)"
