@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
-from shortlist.internal.arguments import integers, whole
+from shortlist.internal.arguments import integers
 from shortlist.labels.checks import (
     NONE,
     IntArray,
@@ -161,7 +161,7 @@ class StochasticLabels:
         items: ArrayLike | None = None,
     ) -> Self:
         """Ordinary labels: every class was shown and the true one picked, at a cost of K reads per item."""
-        num_classes = whole("num_classes", num_classes)
+        num_classes = checked_count(num_classes)
         truth = integers("y", y, (0, num_classes))
         classes = np.tile(np.arange(num_classes, dtype=np.int32), len(truth))
         offsets = np.arange(len(truth) + 1) * num_classes
