@@ -6,6 +6,10 @@ from collections.abc import Iterable
 __all__ = ["InputError", "first_line", "unknown_name"]
 
 
+LISTED = 20
+"""Known names that an error lists at most."""
+
+
 class InputError(ValueError):
     """Something the user gave is wrong; the message is one line, fit to be shown as it is."""
 
@@ -19,7 +23,9 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = sorted(known)
     nearest = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f": did you mean {nearest[0]!r}?" if nearest else ""
-    return InputError(f"unknown {kind} {name!r}{hint} (known: {', '.join(names) or 'none'})")
+    listed = ", ".join(names[:LISTED]) or "none"
+    more = f", and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return InputError(f"unknown {kind} {name!r}{hint} (known: {listed}{more})")
 
 
 def first_line(error: Exception) -> str:

@@ -88,6 +88,8 @@ def test_cross_val_score_with_none_answers(routing):
         test = test[LABELS.answered[test]]
         expected.append(np.mean(model.predict(X[test]) == Y[test]))
     assert scores.tolist() == expected
+    again = cross_val_score(clf, X, LABELS.answer, cv=FOLDS, params={"shown": LABELS}, error_score="raise")
+    assert again.tolist() == expected, "labels are cut into folds as a mask is"
 
 
 class Spy(ShortlistClassifier):

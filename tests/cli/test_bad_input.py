@@ -1,9 +1,11 @@
 """Whatever is wrong: one clear line on stderr, exit code 2, no traceback, nothing left behind."""
 
 import csv
+import io
 import json
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -277,9 +279,11 @@ def here(tmp_path, monkeypatch):
         ("simulate rows.csv --size 4 --out s.csv", "size: expected 1..3 for the 3 classes of rows, got 4"),
         ("simulate rows.csv --size 2 --seed -1 --out s.csv", "seed: expected at least 0, got -1"),
         ("simulate rows.csv --size 2 --out folder.csv", "folder.csv: cannot be written: Is a directory"),
+        ("simulate rows.csv --size 2 --out rows.csv", "rows.csv: is read, and would be written over"),
+        ("predict o rows.csv --out rows.csv", "rows.csv: is read, and would be written over"),
         ("label rows.csv --known known.csv", "known.csv: row 1: unknown class 'zebra'"),
         ("label rows.csv --size 3", "size: expected 1 to 2 for 3 classes, got 3"),
-        ("label rows.csv --retrain-every 0", "retrain-every: expected at least 1 question, got 0"),
+        ("label rows.csv --retrain-every 0", "retrain-every: expected at least 1, got 0"),
         ("label rows.csv --out rows.csv", "rows.csv cannot be made a folder: File exists"),
         ("evaluate rows.csv rows.csv", "rows.csv: not a trained model"),
     ],
@@ -314,3 +318,11 @@ def test_answers_that_no_annotator_could_give(refused, tmp_path):
         csv.writer(file).writerows([("item", "shortlist", "answer"), ("q1", "top up|lost card", "exchange rate")])
     line = refused(ours, "--labels", labels)
     assert "labels.csv: row 2: the answer 'exchange rate' is not on the shortlist" in line
+
+
+def test_a_terminal_that_lacks_a_letter_is_told_so(shortlist, tmp_path, monkeypatch):
+    ours = text_table(tmp_path / "ours.csv", text_rows(12))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "latin-1"))
+    done = shortlist("simulate", ours, "--size", "2", "--out", tmp_path / "Ωmega.csv")
+    assert done.code == 2
+    assert done.err == "shortlist: '\\u03a9' cannot be written as latin-1: try PYTHONUTF8=1\n"

@@ -205,3 +205,8 @@ def test_memory_does_not_grow_with_the_number_of_classes():
     )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert float(out) < 60
+
+
+def test_one_class_is_refused_as_such():
+    with pytest.raises(InputError, match=r"num_classes: expected 2\.\.\d+, got 1"):
+        StochasticLabels.draw([0, 1], num_classes=1, size=1, seed=0)

@@ -89,3 +89,9 @@ def test_labels_of_other_data_are_refused():
         join(asked([[0], [1]], [0, 1], ["a", "q"]), ["a", "b"])
     with pytest.raises(InputError, match="identifier twice"):
         join(asked([[0]], [0], ["a"]), ["a", "a"])
+
+
+def test_an_item_in_another_spelling_of_one_look_is_shown_as_it_is_coded():
+    labels = StochasticLabels.from_lists([[0]], [0], 2, items=["caf\u00e9.png"])
+    with pytest.raises(InputError, match=r"the item 'caf\\xe9.png', the data has 'cafe\\u0301.png'"):
+        join(labels, ["other.png", "cafe\u0301.png"])

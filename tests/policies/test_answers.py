@@ -34,7 +34,7 @@ class DenseState:
         self.mistakes, self.K = mistakes, K
 
     def record(self, log: Log) -> None:
-        each = likelihood(self.mistakes, log.lists, log.sizes, log.answer, self.K, log.typed)
+        each = likelihood(self.mistakes, log, self.K)
         for row, item in enumerate(log.items):
             before = self.table[item]
             if log.typed[row] != NONE:
@@ -80,7 +80,7 @@ def test_many_questions_leave_what_a_dense_table_would_hold(seed, mistakes):
 def test_the_likelihood_of_single_answers_is_the_dense_one(seed, mistakes):
     log = draw_log(np.random.default_rng(seed), 6, 5)
     found = likelihood_of(mistakes, log, 5)
-    expected = likelihood(mistakes, log.lists, log.sizes, log.answer, 5, log.typed)
+    expected = likelihood(mistakes, log, 5)
     np.testing.assert_allclose(found.table(), expected, rtol=1e-6)
     table = np.random.default_rng(seed).choice([0, 1, 0.3], (4, 5)).astype(np.float32)
     np.testing.assert_array_equal(Answers.from_table(table).table(), table)

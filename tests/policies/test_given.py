@@ -21,6 +21,19 @@ def test_known_classes_are_matched_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("known.csv", "item,class\na,3.0\nb,\nc,10.0\n"),
+        ("known.jsonl", '{"item": "a", "kind": 3.0}\n{"item": "b", "kind": NaN}\n{"item": "c", "kind": 10}\n'),
+    ],
+)
+def test_whole_numbers_beside_missing_ones_are_the_classes_that_the_data_has(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    rows, classes = read_known(tmp_path / name, ITEMS, ["3", "10"])
+    assert (rows.tolist(), classes.tolist()) == ([0, 2], [0, 1])
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("item,class\na,cow\n", "row 1: unknown class 'cow'"),

@@ -153,7 +153,7 @@ def test_images_of_a_table_by_any_column_and_of_any_size(tmp_path):
         (("--order", "none"), "unknown order"),
         (("--seeds", "0"), "seeds"),
         (("--budget", "0"), "budget"),
-        (("--score", "-1"), "score: expected a number of items"),
+        (("--score", "-1"), "score: expected at least 0, got -1"),
         (("--score", "121", "--size", "3"), "score: expected at most 120 of 240"),
         (("--miss", "2"), "miss"),
         (("--text-column", "words"), "no column 'words'"),

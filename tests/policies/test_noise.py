@@ -19,6 +19,10 @@ from shortlist.policies.noise import (
 RATES = Mistakes(0.15, 0.1, 0.2)
 
 
+def _table(mistakes, lists, sizes, answer, K, typed=None):
+    return likelihood(mistakes, Log(np.arange(len(answer)), lists, sizes, answer, typed), K)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("mistakes", [Mistakes(), Mistakes(0.05, 0.02), RATES], ids=str)
 def test_the_chances_of_all_answers_add_up_to_one(size, mistakes):
@@ -26,7 +30,7 @@ def test_the_chances_of_all_answers_add_up_to_one(size, mistakes):
     for shortlist in itertools.permutations(range(K), size):
         answers = np.array([*shortlist, NONE])
         lists = np.tile(np.array(shortlist, np.int32), (len(answers), 1))
-        table = likelihood(mistakes, lists, np.full(len(answers), size), answers, K)
+        table = _table(mistakes, lists, np.full(len(answers), size), answers, K)
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
 
 
@@ -39,24 +43,24 @@ def test_likelihood_is_what_is_simulated(size):
     for y in range(K):
         answer = simulate_answers(rng, lists, sizes, np.full(n, y), K, RATES)
         for a in [*range(size), NONE]:
-            chance = likelihood(RATES, lists[:1], sizes[:1], np.array([a]), K)[0, y]
+            chance = _table(RATES, lists[:1], sizes[:1], np.array([a]), K)[0, y]
             assert np.mean(answer == a) == pytest.approx(chance, abs=0.005), (y, a)
 
 
 def test_without_mistakes_the_likelihood_is_the_candidates():
     lists = np.array([[2, 0, -1], [1, 3, 2]], np.int32)
-    table = likelihood(Mistakes(), lists, np.array([2, 3]), np.array([0, NONE]), 5)
+    table = _table(Mistakes(), lists, np.array([2, 3]), np.array([0, NONE]), 5)
     assert table.astype(int).tolist() == [[1, 0, 0, 0, 0], [1, 0, 0, 0, 1]]
 
 
 def test_a_typed_class_is_a_label_whatever_the_list_says():
     lists, sizes = np.array([[2, 0], [2, 0], [2, 0]], np.int32), np.array([2, 2, 2])
     answer, typed = np.array([NONE, 0, NONE]), np.array([3, 0, NONE])
-    table = likelihood(Mistakes(0.1, 0.2, typed=0.3), lists, sizes, answer, 4, typed)
+    table = _table(Mistakes(0.1, 0.2, typed=0.3), lists, sizes, answer, 4, typed)
     assert table[0] == pytest.approx([0.1, 0.1, 0.1, 0.7])
     assert table[1] == pytest.approx([0.7, 0.1, 0.1, 0.1])
     assert table[2] == pytest.approx([0.1, 0.8, 0.1, 0.8]), "nobody typed: None"
-    sure = likelihood(Mistakes(), lists, sizes, answer, 4, typed)
+    sure = _table(Mistakes(), lists, sizes, answer, 4, typed)
     assert sure.tolist() == [[0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 1]]
 
 

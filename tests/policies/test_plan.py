@@ -193,7 +193,10 @@ def test_a_log_may_be_any_table_that_is_exported(tmp_path):
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     # a line without a time says nothing
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"shortlist": ["a"]}\n')
-    lines = ["shortlist;answer;seconds", *(f"{'|'.join(row['shortlist'])};;{row['seconds']}" for row in rows)]
+    lines = [
+        "shortlist;answer;seconds",
+        *(f"{'|'.join(row['shortlist'])};;{row['seconds']:.1f}".replace(".", ",") for row in rows),
+    ]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     for name in ("log.parquet", "log.jsonl", "log.csv"):
         found = TimeModel.read(tmp_path / name)

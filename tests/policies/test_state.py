@@ -5,13 +5,18 @@ from hypothesis import strategies as st
 
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels, join
-from shortlist.policies.noise import Mistakes, likelihood
+from shortlist.policies.noise import Log, Mistakes, likelihood
 from shortlist.policies.state import LabelState
 
 
 def _ask(state: LabelState, item: int, shortlist: list[int], answer: int) -> None:
     lists = np.array([shortlist], np.int32)
     state.record(np.array([item]), lists, np.array([len(shortlist)]), np.array([answer]))
+
+
+def _none(shown: np.ndarray) -> Log:
+    """One list, answered None."""
+    return Log(np.array([0]), shown, np.array([shown.shape[1]]), np.array([NONE]))
 
 
 def _all(state: LabelState) -> np.ndarray:
@@ -76,7 +81,7 @@ def test_under_mistakes_refused_classes_are_only_less_likely_and_rates_can_chang
     naive = np.ones(3)
     for shortlist in ([0, 1], [2, 0]):
         shown = np.array([shortlist], np.int32)
-        naive *= likelihood(rates, shown, np.array([2]), np.array([NONE]), 3)[0]
+        naive *= likelihood(rates, _none(shown), 3)[0]
     np.testing.assert_allclose(_all(state)[0], naive / naive.max(), rtol=1e-6)
     state.remodel(Mistakes(0.4, 0.02))
     naive = np.array([0.4**2, 0.4 * 0.98, 0.4 * 0.98])
@@ -120,6 +125,6 @@ def test_under_mistakes_a_typed_class_is_as_sure_as_those_who_type():
     state = LabelState(1, 5, rates)
     _ask(state, 0, [3, 4], NONE)
     _type(state, 0, [0, 1], 3)
-    none = likelihood(rates, np.array([[3, 4]], np.int32), np.array([2]), np.array([NONE]), 5)[0]
+    none = likelihood(rates, _none(np.array([[3, 4]], np.int32)), 5)[0]
     expected = none * np.array([0.05, 0.05, 0.05, 0.8, 0.05])
     np.testing.assert_allclose(_all(state)[0], expected / expected.max(), rtol=1e-5)

@@ -66,6 +66,10 @@ def main() -> None:
     except BrokenPipeError:  # `shortlist ... | head`: nobody reads on, which is fine
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except UnicodeEncodeError as error:  # a terminal that is not UTF-8, and somebody's names
+        hint = "" if error.encoding == "utf-8" else ": try PYTHONUTF8=1"
+        _complain(f"{error.object[error.start : error.end]!a} cannot be written as {error.encoding}{hint}")
+        code = 2
     except (InputError, OSError) as error:
         _complain(_line(error))
         code = 2

@@ -117,16 +117,10 @@ def label(
     )
     from shortlist.policies.simulation import Comparison, Start
 
-    if seeds < 1:
-        raise InputError(f"seeds: expected at least 1, got {seeds}")
-    if score < 0:
-        raise InputError(f"score: expected a number of items, got {score}")
-    if budget is not None and budget < 1:
-        raise InputError(f"budget: expected at least 1 read, got {budget}")
-    if jobs < 1:
-        raise InputError(f"jobs: expected at least 1, got {jobs}")
-    if retrain_every < 1:
-        raise InputError(f"retrain-every: expected at least 1 question, got {retrain_every}")
+    counts = {"seeds": seeds, "budget": budget, "jobs": jobs, "retrain-every": retrain_every}
+    for name, count, least in (*((name, count, 1) for name, count in counts.items()), ("score", score, 0)):
+        if count is not None and count < least:
+            raise InputError(f"{name}: expected at least {least}, got {count}")
     dataset = load(
         data,
         test=test,

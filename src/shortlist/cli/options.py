@@ -52,11 +52,21 @@ def note(line: str) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    """Columns as wide as their widest cell, in the places that a terminal gives to its letters."""
+    from rich.cells import cell_len
+
+    lines = [[" ".join(str(cell).splitlines()) for cell in row] for row in (header, *rows)]
+    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(header))]
     for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+
+
+def keep_apart(out: Path | None, *read: str | Path | None) -> None:
+    """Refuse to write over a file that is read: it would be the only copy of somebody's data."""
+    for path in read:
+        if out is not None and path is not None and out.exists() and Path(path).exists() and out.samefile(path):
+            raise InputError(f"{out}: is read, and would be written over: give another --out")
 
 
 def key_values(pairs: Iterable[str], what: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli.evaluate import Folder
-from shortlist.cli.options import Device, Features, ImageColumn, ItemColumn, TextColumn, note
+from shortlist.cli.options import Device, Features, ImageColumn, ItemColumn, TextColumn, keep_apart, note
 from shortlist.cli.progress import progress
 
 
@@ -40,6 +40,7 @@ def predict(
     """
     from shortlist.training import load_folder, predict_files
 
+    keep_apart(out, *files, features)
     with progress(None, "predicting", lines=True):
         trained = load_folder(folder, device)
         columns = {"text_column": text_column, "image_column": image_column, "item_column": item_column}

@@ -17,6 +17,7 @@ from shortlist.cli.options import (
     Size,
     Slip,
     TextColumn,
+    keep_apart,
     print_json,
 )
 
@@ -43,6 +44,7 @@ def simulate(
     """
     from shortlist.training import DataSource, draw_labels
 
+    keep_apart(out, data)
     source = DataSource(
         data,
         text_column=text_column,

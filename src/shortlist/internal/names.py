@@ -4,6 +4,7 @@ And names that are probably the same one, written otherwise.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 from shortlist.errors import InputError
@@ -54,6 +55,15 @@ def shown_names(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*(repr(name[:80]) for name in names[:most]), *(["..."] if len(names) > most else [])])
 
 
+def plain_name(name: str) -> str:
+    """Without what is easily mistyped, or not seen: capitals, spaces, and the two codes of an accented letter.
+
+    >>> plain_name("Cafe\N{COMBINING ACUTE ACCENT}  Noir") == plain_name("caf\N{LATIN SMALL LETTER E WITH ACUTE}noir")
+    True
+    """
+    return "".join(unicodedata.normalize("NFC", name.casefold()).split())
+
+
 def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
     """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
 
@@ -64,7 +74,7 @@ def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list
     """
     groups: dict[str, list[str]] = {}
     for name in names:
-        plain = "".join(name.casefold().split())
+        plain = plain_name(name)
         number = _NUMBER.fullmatch(plain)
         groups.setdefault(number[1] if number else plain, []).append(name)
     return [group for group in groups.values() if len(group) > 1 and (new is None or not {*group}.isdisjoint(new))]
@@ -72,6 +82,11 @@ def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list
 
 def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
     """A remark on these classes, which are probably slips; empty if there are none."""
-    found = [" and ".join(map(repr, group)) for group in alike(names, new)]
+    found = [" and ".join(map(_spelled, group)) for group in alike(names, new)]
     more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
     return f"classes that differ by capitals, spaces or zeros only: {'; '.join(found[:TOLD])}{more}" if found else ""
+
+
+def _spelled(name: str) -> str:
+    """With what an editor would not show: a letter and its accent in two signs, as macOS writes the names of files."""
+    return repr(name) if unicodedata.is_normalized("NFC", name) else ascii(name)

@@ -24,7 +24,7 @@ import numpy as np
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
-from shortlist.internal.names import join_names, shown_names
+from shortlist.internal.names import join_names, plain_name, shown_names
 from shortlist.labels.batches import Columns, UnusualError, read_columns
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of, split_at
@@ -284,13 +284,8 @@ def _look_up(index: dict[str, int], name: str, where: str) -> int:
     except KeyError:
         if isinstance(index, _Indices):
             raise InputError(f"{where}: class {name!r} is out of range, expected 0..{index.count - 1}") from None
-        alike = [known for known in index if _plain(known) == _plain(name)]
+        alike = [known for known in index if plain_name(known) == plain_name(name)]
         hint = f": did you mean {alike[0]!r}?" if alike else f" ({shown_names(list(index))})"
         raise InputError(
             f"{where}: class {name!r} is out of range, expected one of the {len(index)} classes{hint}"
         ) from None
-
-
-def _plain(name: str) -> str:
-    """Without what is easily mistyped: capitals and spaces."""
-    return "".join(name.casefold().split())

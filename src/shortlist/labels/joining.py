@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
+from shortlist.internal.names import plain_name
 from shortlist.labels.checks import NONE
 from shortlist.labels.stochastic import StochasticLabels
 
@@ -36,6 +37,9 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
         raise InputError("the data has an item identifier twice, so labels cannot be joined to it")
     unknown = [item for item in labels.item_ids.tolist() if item not in position]
     if unknown:
+        alike = next((item for item in position if plain_name(item) == plain_name(unknown[0])), None)
+        if alike is not None:  # on a screen they may look the same, as the names of files from macOS do
+            raise InputError(f"a label is for the item {unknown[0]!a}, the data has {alike!a}: give both one spelling")
         raise InputError(
             f"{len(unknown)} of {len(labels)} labels are for items the data does not have, first {unknown[0]!r} "
             f"(the data's first is {next(iter(position), None)!r}): another dataset's labels, or another --item-column?"

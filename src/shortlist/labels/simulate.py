@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from shortlist.errors import InputError
 from shortlist.internal.arguments import integers, whole
-from shortlist.labels.checks import NONE, LabelArrays
+from shortlist.labels.checks import NONE, LabelArrays, checked_count
 from shortlist.labels.draw import answer_shortlists, draw_shortlists
 
 
@@ -13,7 +13,7 @@ def draw_labels(
     y: ArrayLike, num_classes: int, size: int | ArrayLike, seed: int, miss: float, slip: float
 ) -> LabelArrays:
     """Uniform shortlists, answered from the true classes; see `StochasticLabels.draw`."""
-    num_classes = whole("num_classes", num_classes)
+    num_classes = checked_count(num_classes)
     truth = integers("y", y, (0, num_classes))
     if truth.ndim != 1:
         raise InputError(f"y: expected one class per item, got shape {truth.shape}")

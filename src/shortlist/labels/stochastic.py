@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
-from shortlist.internal.arguments import integers, whole
+from shortlist.internal.arguments import integers
 from shortlist.labels.checks import (
     NONE,
     IntArray,
@@ -161,7 +161,7 @@ class StochasticLabels:
         items: ArrayLike | None = None,
     ) -> Self:
         """Ordinary labels: every class was shown and the true one picked, at a cost of K reads per item."""
-        num_classes = whole("num_classes", num_classes)
+        num_classes = checked_count(num_classes)
         truth = integers("y", y, (0, num_classes))
         classes = np.tile(np.arange(num_classes, dtype=np.int32), len(truth))
         offsets = np.arange(len(truth) + 1) * num_classes
@@ -197,6 +197,15 @@ class StochasticLabels:
         labels = self._take(rows)
         labels.items = self.item_ids[self._index(rows)]
         return labels
+
+    def __getitem__(self, rows: Any) -> Self:
+        """`labels[rows]`, the `subset`: with `shape` scikit-learn cuts labels into folds as it cuts items."""
+        return self.subset(np.arange(len(self))[rows])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)."""
+        return len(self), self.num_classes
 
     def _index(self, rows: ArrayLike) -> IntArray:
         chosen = np.atleast_1d(np.asarray(rows))
@@ -286,7 +295,7 @@ class StochasticLabels:
         """(N, K) mask of the classes still possible: the answer alone, or all that were not shown."""
         possible: BoolArray = ~self.mask()
         possible[self.answered] = False
-        possible[np.nonzero(self.answered)[0], self.answer[self.answered]] = True
+        possible[self.answered, self.answer[self.answered]] = True
         return possible
 
     @property
@@ -297,9 +306,8 @@ class StochasticLabels:
     @property
     def one_hot(self) -> NDArray[np.float32]:
         """(N, K) the answers one-hot; a row of zeros for None."""
-        rows = np.nonzero(self.answered)[0]
-        encoded = np.zeros((len(self), self.num_classes), np.float32)
-        encoded[rows, self.answer[rows]] = 1
+        encoded = np.zeros(self.shape, np.float32)
+        encoded[self.answered, self.answer[self.answered]] = 1
         return encoded
 
     @cached_property
@@ -331,10 +339,8 @@ class StochasticLabels:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write .csv, .jsonl or .parquet (columns item, shortlist, answer), whole or not at all."""
-        labels = LabelArrays(
-            self.classes, self.offsets, self.answer, self.num_classes, self.class_names, self.item_ids, self.inclusion
-        )
-        write_labels(labels, path)
+        K, names, items = self.num_classes, self.class_names, self.item_ids
+        write_labels(LabelArrays(self.classes, self.offsets, self.answer, K, names, items, self.inclusion), path)
 
     @classmethod
     def read(

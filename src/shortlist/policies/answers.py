@@ -11,8 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.labels import NONE
-from shortlist.policies.noise import IntArray, Log, Mistakes, answer_table
+from shortlist.policies.noise import IntArray, Log, Mistakes, answer_chances
 
 Matrix = NDArray[np.float32]
 LEAST = 1e-30
@@ -136,19 +135,9 @@ class Answers:
 
 def likelihood_of(mistakes: Mistakes, log: Log, num_classes: int) -> Answers:
     """`noise.likelihood` of every question in the log, one by one."""
-    picked, other, rest = answer_table(mistakes, log.sizes, log.answer != NONE, num_classes)
-    shown = (log.lists >= 0) & (log.lists < num_classes)  # what fills up short rows is no class
-    typed = log.all_typed
-    wrote, answered = np.nonzero(typed != NONE)[0], np.nonzero((log.answer != NONE) & (typed == NONE))[0]
-    shown[wrote] = False
-    rows = np.nonzero(shown)[0]
-    # later entries count: what was picked stands over what was shown
-    keys = np.concatenate([rows * num_classes + log.lists[shown], answered * num_classes + log.answer[answered]])
-    keys = np.concatenate([keys, wrote * num_classes + typed[wrote]])
-    values = np.concatenate([other[rows], picked[answered], np.full(len(wrote), 1 - mistakes.typed)])
-    keys, last = np.unique(keys[::-1], return_index=True)
+    rest, rows, classes, values = answer_chances(mistakes, log, num_classes)
+    keys, last = np.unique((rows * num_classes + classes)[::-1], return_index=True)
     rows, classes = np.divmod(keys, num_classes)
-    rest = np.where(typed != NONE, mistakes.typed / (num_classes - 1), rest)
     return Answers(rest, _offsets(rows, len(log)), classes.astype(np.int32), values[::-1][last], num_classes)
 
 

@@ -1,7 +1,7 @@
 """What one has before anybody answers: labels from a file, matched to items and classes by name."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import item_names, read_table
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import is_missing
 
 _LOG = logging.getLogger(__name__)
 IntArray = NDArray[np.int64]
@@ -48,7 +49,7 @@ def read_known(
     known: dict[int, int] = {}
     elsewhere = []
     for line, (item, value) in enumerate(zip(names, table[column], strict=True), 1):
-        label = "" if value is None else str(value).strip()
+        label = _as_class(value, classes)
         if not label:
             continue
         if label not in classes:
@@ -82,7 +83,7 @@ def _class_column(table: Mapping[str, Sequence[Any]], path: Path, class_names: S
         if name in table:
             return name
     classes = {*class_names, ""}
-    held = {name: {"" if value is None else str(value).strip() for value in values} for name, values in table.items()}
+    held = {name: {_as_class(value, classes) for value in values} for name, values in table.items()}
     found = [name for name, values in held.items() if {""} != values <= classes]
     if len(found) > 1:
         raise InputError(f"{path} has several columns of classes ({', '.join(found)}): call one of them 'class'")
@@ -90,3 +91,9 @@ def _class_column(table: Mapping[str, Sequence[Any]], path: Path, class_names: S
         columns = f"its columns: {', '.join(table)}"
         raise InputError(f"{path} has no column 'class' or 'label', nor another of nothing but classes ({columns})")
     return found[0]
+
+
+def _as_class(value: Any, classes: Collection[str]) -> str:
+    """The class in a cell; whole numbers beside missing ones are written as 3.0 by pandas."""
+    text = "" if is_missing(value) else str(value).strip()
+    return text if text in classes else text.removesuffix(".0")

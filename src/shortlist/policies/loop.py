@@ -239,7 +239,7 @@ class Loop:
     def _hold_out(self, new: Log) -> None:
         """Keep what was believed before these answers."""
         rows, state = new.items, self.state
-        each = likelihood(state.mistakes, new.lists, new.sizes, new.answer, state.num_classes, new.typed)
+        each = likelihood(state.mistakes, new, state.num_classes)
         logits, before = self.model.logits(self.x[rows]), state.before(rows, new.typed)
         scores = tuple(expert.scores(rows) for expert in self.experts)
         self.log_model[rows] += log_chance(update(self._prior(rows, logits), before), each)

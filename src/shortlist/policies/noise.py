@@ -65,51 +65,41 @@ PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
 """The rates that are modelled before any are measured."""
 
 
-def answer_table(
-    mistakes: Mistakes, sizes: IntArray, answered: NDArray[np.bool_], num_classes: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(B,) the likelihood of each answer for three kinds of true class: the one picked, another shown, one not shown.
+def answer_chances(
+    mistakes: Mistakes, log: "Log", num_classes: int
+) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
+    """P(answer | y, shown) of the B questions of a log, in the size of their lists.
 
-    For None there is no class picked; the first entry is then that of a class shown.
+    Returns:
+        (B,) the chance for every class but the exceptions; of these the rows, classes and chances. Where a class is an
+        exception twice, the later one counts.
     """
-    lone, full = sizes == 1, sizes == num_classes
+    sizes, answered, typed = log.sizes, log.answer != NONE, log.all_typed
+    full = sizes == num_classes
     miss = np.where(full, 0.0, mistakes.miss)
-    slip = np.where(lone, 0.0, mistakes.slip)
-    picked = np.where(answered, 1 - miss - slip, miss)
-    other = np.where(answered, slip / np.maximum(sizes - 1, 1), miss)
+    slip = np.where(sizes == 1, 0.0, mistakes.slip)
     stray = mistakes.slip + mistakes.anchor
-    hidden = np.where(answered, stray / np.maximum(sizes, 1), 1 - stray)
-    return picked, other, np.where(full, 0.0, hidden)
+    hidden = np.where(full, 0.0, np.where(answered, stray / np.maximum(sizes, 1), 1 - stray))
+    shown = np.where(answered, slip / np.maximum(sizes - 1, 1), miss)
+    on_list = (log.lists >= 0) & (log.lists < num_classes)  # what fills up short rows is no class
+    on_list[typed != NONE] = False
+    rows = np.nonzero(on_list)[0]
+    picked, wrote = np.nonzero(answered & (typed == NONE))[0], np.nonzero(typed != NONE)[0]
+    hidden[wrote] = mistakes.typed / (num_classes - 1)
+    return (
+        hidden,
+        np.concatenate([rows, picked, wrote]),
+        np.concatenate([log.lists[on_list], log.answer[picked], typed[wrote]]),
+        np.concatenate([shown[rows], (1 - miss - slip)[picked], np.full(len(wrote), 1 - mistakes.typed)]),
+    )
 
 
-def likelihood(
-    mistakes: Mistakes,
-    lists: Lists,
-    sizes: IntArray,
-    answer: IntArray,
-    num_classes: int,
-    typed: IntArray | None = None,
-) -> FloatArray:
-    """(B, K) P(answer | y, shown) for every class y.
-
-    Args:
-        mistakes: the rates; all zero: the answers are right, and the rows are the candidates.
-        lists: (B, width) the classes shown, short rows filled up with K.
-        sizes: (B,).
-        answer: (B,) a class or NONE.
-        num_classes: K.
-        typed: (B,) the class typed, or NONE; none: nobody typed.
-    """
-    picked, other, hidden = answer_table(mistakes, sizes, answer != NONE, num_classes)
-    table = np.repeat(hidden[:, None], num_classes + 1, axis=1)  # the extra column takes the filling
-    np.put_along_axis(table, lists.astype(np.int64), other[:, None], axis=1)
-    rows = np.nonzero(answer != NONE)[0]
-    table[rows, answer[rows]] = picked[rows]
-    if typed is not None:
-        rows = np.nonzero(typed != NONE)[0]
-        table[rows] = mistakes.typed / (num_classes - 1)
-        table[rows, typed[rows]] = 1 - mistakes.typed
-    return table[:, :num_classes]
+def likelihood(mistakes: Mistakes, log: "Log", num_classes: int) -> FloatArray:
+    """(B, K) P(answer | y, shown) of each question for every class y; without mistakes the rows are the candidates."""
+    rest, rows, classes, chances = answer_chances(mistakes, log, num_classes)
+    table = np.repeat(rest[:, None], num_classes, axis=1)
+    table[rows, classes] = chances
+    return table
 
 
 def simulate_answers(
@@ -301,7 +291,7 @@ def estimate_by_em(
     mistakes = start or PEOPLE
     for _ in range(rounds):
         log_posterior = np.log(np.maximum(beliefs, 1e-12)).astype(np.float64)
-        each = likelihood(mistakes, log.lists, log.sizes, log.answer, num_classes, log.typed)
+        each = likelihood(mistakes, log, num_classes)
         np.add.at(log_posterior, log.items, np.log(np.maximum(each, 1e-12)))
         log_posterior -= log_posterior.max(axis=1, keepdims=True)
         posterior = np.exp(log_posterior)

@@ -164,7 +164,7 @@ def _read_log(file: Path) -> TimeModel:
         if taken in ("", None):
             continue
         try:
-            seconds.append(float(taken))
+            seconds.append(float(taken.replace(",", ".") if isinstance(taken, str) else taken))  # as spreadsheets write
         except (TypeError, ValueError) as error:
             raise InputError(f"{file}, row {number}: seconds is {taken!r}, not a number") from error
         lists.append([str(name) for name in shown] if isinstance(shown, list) else split_names(plain(shown or "")))

@@ -113,6 +113,12 @@ def test_channels_keep_their_order(tmp_path):
 def test_transparency_is_white_and_photographs_are_turned(tmp_path):
     Image.new("RGBA", (6, 4), (0, 0, 0, 0)).save(tmp_path / "clear.png")
     assert (read_images([tmp_path / "clear.png"]) == 255).all()
+    Image.new("LA", (6, 4), (0, 0)).save(tmp_path / "grey.png")  # black beneath, as drawing programs save it
+    Image.new("L", (6, 4), 9).save(tmp_path / "mark.png", transparency=9)
+    Image.new("RGB", (6, 4), (1, 2, 3)).save(tmp_path / "key.png", transparency=(1, 2, 3))
+    assert [read_images([tmp_path / f"{name}.png"]).tolist() for name in ("grey", "mark", "key")] == [
+        np.full((1, channels, 4, 6), 255).tolist() for channels in (1, 1, 3)
+    ]
     exif = Image.Exif()
     exif[0x0112] = 6  # held upright
     picture(tmp_path / "turned.jpg", exif=exif)

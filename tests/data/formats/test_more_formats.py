@@ -53,6 +53,8 @@ def test_an_excel_workbook(tmp_path):
     assert data.class_names == ("3",)
     number = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3"><v>42</v></c>')
     assert load(_workbook(tmp_path / "t.xlsx", number)).train.x == ["my card", "42"]
+    yes = SHEET.replace('<c r="A3" t="s"><v>2</v></c>', '<c r="A3" t="b"><v>1</v></c>')
+    assert load(_workbook(tmp_path / "t.xlsx", yes)).train.x == ["my card", "True"]
     nowhere = re.sub(r' r="[AC]?\d"', "", SHEET.replace('<c r="C3"/>', "<c/>"))
     assert load(_workbook(tmp_path / "t.xlsx", nowhere)).train.x == ["my card", "lost card"]
     (tmp_path / "bad.xlsx").write_bytes(b"no zip")
@@ -106,6 +108,34 @@ def test_a_folder_of_hugging_faces_datasets(tmp_path):
     (tmp_path / "both" / "dataset_dict.json").write_text(json.dumps({"splits": ["validation"]}))
     with pytest.raises(InputError, match="has the parts validation, expected one named train"):
         load(tmp_path / "both")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("dataset_info.json", {"features": {"label": {"_type": "ClassLabel", "names": ["lost"]}}}, "IndexError"),
+        ("dataset_info.json", {"features": {"label": {"_type": "ClassLabel"}}}, "KeyError: 'names'"),
+        ("dataset_info.json", {"features": [1]}, "does not name the classes of its labels: AttributeError"),
+        ("state.json", {"_data_files": [3]}, "holds no Arrow files that can be read: TypeError"),
+        (
+            "state.json",
+            {"_data_files": [{"filename": "other.arrow"}]},
+            "holds no Arrow files that can be read: FileNot",
+        ),
+    ],
+)
+def test_a_damaged_folder_of_hugging_faces_datasets_is_one_line(tmp_path, name, content, message):
+    _saved(tmp_path / "one", ["a", "b"], [1, 0])
+    (tmp_path / "one" / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "one")
+
+
+def test_days_that_python_does_not_have(tmp_path):
+    days = pa.array([2**62, 3], pa.timestamp("us"))
+    pq.write_table(pa.table({"text": ["a", "b"], "day": days}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="column 'day' cannot be read: OverflowError"):
+        load(tmp_path / "t.parquet")
 
 
 def test_images_inside_a_table(tmp_path):
@@ -191,6 +221,10 @@ def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     assert load(tmp_path / "numbers.csv").num_classes == 4
     assert caplog.text.count("differ by") == 1
     assert "zeros only: '01' and '1' and '1.0'" in caplog.text
+    caplog.clear()
+    (tmp_path / "accents.csv").write_text("text,label\na,caf\u00e9\nb,cafe\u0301\n", encoding="utf-8")
+    assert load(tmp_path / "accents.csv").num_classes == 2
+    assert "zeros only: 'cafe\\u0301' and 'caf\u00e9'" in caplog.text, "two codes of one look"
     caplog.clear()
     (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": null}\n{"label": "x"}\n')
     assert load(tmp_path / "t.jsonl").train.x == ["a", "", ""]

@@ -1,8 +1,10 @@
 """The user's own data: tables."""
 
 import csv
+import datetime
 import json
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -64,6 +66,19 @@ def test_other_columns_numbers_and_missing_labels(tmp_path, suffix):
     assert dataset.class_names == ("9", "10")
     assert dataset.train.y.tolist() == [1, UNLABELLED, 0]
     assert dataset.train.items.tolist() == ["7", "8", "9"]
+
+
+def test_names_that_a_database_holds_as_dates_and_decimals(tmp_path):
+    rows = [
+        {"text": "one", "label": datetime.date(2024, 3, 31), "item": Decimal(10**18)},
+        {"text": "two", "label": datetime.date(2024, 1, 31), "item": Decimal(7)},
+    ]
+    dataset = data.load(write(tmp_path / "t.parquet", rows))
+    assert dataset.class_names == ("2024-01-31", "2024-03-31")
+    assert dataset.train.items.tolist() == ["1000000000000000000", "7"]
+    path = write(tmp_path / "t.jsonl", [{"text": "one", "item": 1}, {"text": "two", "item": [1]}])
+    with pytest.raises(InputError, match=r"row 2 has the item \[1\], expected a name or a number"):
+        data.load(path)
 
 
 def test_no_label_column_at_all(tmp_path):

@@ -53,4 +53,5 @@ def test_files(tmp_path):
     first = written[0].read_bytes()
     assert b"<svg" in first
     draw_curves(FULL + CHOSEN, tmp_path / "curve", title="test")
+    draw_curves(FULL + CHOSEN, tmp_path / "odd", title="a file named $^^$")  # no formula
     assert written[0].read_bytes() == first  # the same figures, the same file

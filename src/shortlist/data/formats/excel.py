@@ -93,6 +93,8 @@ def _value(cell: ElementTree.Element, texts: list[str]) -> Any:
         return "".join(t.text or "" for t in cell.iter(f"{MAIN}t"))
     if content is None or content.text is None:
         return None
+    if kind == "b":
+        return content.text == "1"
     if kind == "s":
         return texts[int(content.text)]
     if kind == "n":

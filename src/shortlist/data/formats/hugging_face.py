@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shortlist.errors import InputError
+from shortlist.errors import InputError, first_line
 
 SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 
@@ -29,20 +29,33 @@ def read_hugging_face(path: Path) -> tuple[dict[str, list[Any]], dict[str, list[
 def _columns(folder: Path) -> dict[str, list[Any]]:
     import pyarrow
 
-    files = [folder / str(part.get("filename")) for part in _json(folder / STATE).get("_data_files", [])]
+    state, info = _json(folder / STATE), _json(folder / INFO)
     try:
         parts = []
-        for file in files:
-            with pyarrow.memory_map(str(file)) as source:
+        for part in state.get("_data_files", []):
+            with pyarrow.memory_map(str(folder / part["filename"])) as source:
                 parts.append(pyarrow.ipc.open_stream(source).read_all())
-        table = pyarrow.concat_tables(parts)
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{folder} holds no Arrow files that can be read: {str(error).splitlines()[0]}") from error
-    for name, kind in _json(folder / INFO).get("features", {}).items():
-        if isinstance(kind, dict) and kind.get("_type") == "ClassLabel" and name in columns:
-            names = kind["names"]
-            columns[name] = [None if value is None or value < 0 else names[value] for value in columns[name]]
+        columns = columns_of(pyarrow.concat_tables(parts), folder)
+    except (pyarrow.ArrowException, OSError, LookupError, TypeError) as error:
+        raise InputError(f"{folder} holds no Arrow files that can be read: {first_line(error)}") from error
+    try:
+        for name, kind in info.get("features", {}).items():
+            if isinstance(kind, dict) and kind.get("_type") == "ClassLabel" and name in columns:
+                names = kind["names"]
+                columns[name] = [None if value is None or value < 0 else names[value] for value in columns[name]]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder / INFO} does not name the classes of its labels: {first_line(error)}") from error
+    return columns
+
+
+def columns_of(table: Any, path: Path) -> dict[str, list[Any]]:
+    """The columns of a table of Arrow as Python has them."""
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = table.column(name).to_pylist()
+        except (ValueError, OverflowError) as error:  # a day that Python's calendar does not have, text that is none
+            raise InputError(f"{path}: column {name!r} cannot be read: {first_line(error)}") from error
     return columns
 
 

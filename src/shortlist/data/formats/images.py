@@ -124,11 +124,11 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         # 16 bits of grey: the upper 8; decimal numbers: from 0 to 1, where none is larger
         scale = 1 / 256 if most > 255 else 255 if image.mode == "F" and most <= 1 else 1
         return Image.fromarray(np.clip(values * scale, 0, 255).astype(np.uint8))
-    if image.mode in ("RGBA", "PA") or (image.mode == "P" and "transparency" in image.info):
+    mode = "L" if image.mode in _GREY_MODES else "RGB"
+    if image.has_transparency_data:  # what lies behind it is white, as on a page; it is stored as black or anything
         layered = image.convert("RGBA")
-        ground = Image.new("RGBA", layered.size, "white")
-        return Image.alpha_composite(ground, layered).convert("RGB")
-    return image.convert("L" if image.mode in _GREY_MODES else "RGB")
+        image = Image.alpha_composite(Image.new("RGBA", layered.size, "white"), layered)
+    return image.convert(mode)
 
 
 def _checked_size(image_size: ImageSize) -> tuple[int, int] | None:

@@ -10,13 +10,15 @@ import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from shortlist.data.dataset import Dataset, Inputs
 from shortlist.data.formats.classes import MISSING, RawSplit, assemble
 from shortlist.data.formats.excel import read_excel
-from shortlist.data.formats.hugging_face import is_hugging_face, read_hugging_face
+from shortlist.data.formats.hugging_face import columns_of, is_hugging_face, read_hugging_face
 from shortlist.data.formats.images import ImageSize, StoredImage, read_splits
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
@@ -101,8 +103,7 @@ def read_table(path: Path) -> Table:
             return _read_json(path)
         if suffix == ".xlsx":
             return read_excel(path)
-        table = read_parquet(path)
-        return {name: table.column(name).to_pylist() for name in table.column_names}
+        return columns_of(read_parquet(path), path)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 text: {error.reason} at byte {error.start} (in Excel: save it as CSV UTF-8)"
@@ -249,23 +250,23 @@ def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
     if name not in table:
         _tell_alike(table, path, name)
         return [None] * len(next(iter(table.values()), []))
-    labels = [_label(value, path, row) for row, value in enumerate(table[name], 1)]
+    labels = [_name(value, path, row, "label") for row, value in enumerate(table[name], 1)]
     # pandas writes whole numbers beside missing ones as 3.0 to a CSV: the class is 3 all the same
     if all(label is None or re.fullmatch(r"-?[0-9]+\.0", label) for label in labels):
         return [label and label.removesuffix(".0") for label in labels]
     return labels
 
 
-def _label(value: Any, path: Path, row: int) -> str | None:
+def _name(value: Any, path: Path, row: int, what: str) -> str | None:
     if isinstance(value, str):
         return value.strip() or None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Decimal | date):
         return str(value)
-    raise InputError(f"{path}: row {row} has the label {value!r}, expected a class name or number")
+    raise InputError(f"{path}: row {row} has the {what} {reprlib.repr(value)}, expected a name or a number")
 
 
 def item_names(table: Table, path: Path, column: str | None = None) -> list[str] | None:
@@ -276,7 +277,7 @@ def item_names(table: Table, path: Path, column: str | None = None) -> list[str]
     if values is None:
         _tell_alike(table, path, "item")
         return None
-    items = [_label(value, path, row) for row, value in enumerate(values, 1)]
+    items = [_name(value, path, row, "item") for row, value in enumerate(values, 1)]
     if None in items:
         raise InputError(f"{path}: row {items.index(None) + 1} has no item name")
     return [item for item in items if item is not None]

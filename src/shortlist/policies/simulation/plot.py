@@ -50,7 +50,7 @@ def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str, share:
     panels[0].legend(loc="lower right", fontsize=8)
     seeds = max(len(runs) for runs in groups.values())
     noun = "seed" if seeds == 1 else "seeds (band: lowest to highest)"
-    figure.suptitle(f"{title}, {seeds} {noun}", fontsize=11)
+    figure.suptitle(f"{title}, {seeds} {noun}", fontsize=11, parse_math=False)
     written = []
     for suffix in (".svg", ".png"):
         target = Path(path).with_suffix(suffix)
