@@ -16,8 +16,8 @@ from shortlist.internal.extras import named_extra
 __all__ = ["main"]
 
 app = typer.Typer(
-    help="Cheap multi-class labelling: show a short list of classes, collect an answer or None, train from that.\n\n"
-    "Example: shortlist train mnist --size 3 --epochs 1 --out runs/mnist",
+    help="Label items with many classes by showing people a few of them, and train classifiers from their answers.\n\n"
+    "Example: shortlist annotate demo, or shortlist train digits --size 3 --out runs/digits",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

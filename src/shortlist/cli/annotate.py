@@ -19,11 +19,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 @app.callback(invoke_without_command=True)
 def begin(
     context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Without a command: where the page listens.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of that page.")] = 8080,
 ) -> None:
     """Let people answer shortlists in a browser.
 
-    Without a command: a page on this machine that makes a project from a table of texts, and then serves it.
+    Without a command it serves a page on this machine that makes a project from texts, pictures or sounds.
 
     Example: shortlist annotate init birds --items images/ --classes classes.txt --size 5; shortlist annotate serve
     birds
@@ -88,7 +88,7 @@ def serve(
 
     At the first start it prints a link for an owner, which works once.
 
-    With a policy, a model that is trained alongside chooses the shortlists, and after None other classes are shown.
+    With a policy, a model that is trained alongside chooses the shortlists; after a None it asks again with others.
 
     Example: shortlist annotate serve birds --policy adaptive
     """
@@ -172,7 +172,7 @@ def export(
         ),
     ] = None,
     pseudonyms: Annotated[
-        bool, typer.Option("--pseudonyms", help="Call people by numbers that only the project can tell.")
+        bool, typer.Option("--pseudonyms", help="Write numbers for people, which only the project can resolve.")
     ] = False,
 ) -> None:
     """Write the answers, the labels or tasks for other tools.
@@ -204,11 +204,11 @@ def demo(
     size: Annotated[int, typer.Option(min=1, max=10, help="Classes on a shortlist.")] = 5,
     think: Annotated[float, typer.Option(min=0.0, help="Seconds that a robot thinks, on average.")] = 2.5,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8080,
-    folder: Annotated[Path | None, typer.Option(help="Keep the project here; if not given, it is thrown away.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Keep the project here (by default it is deleted).")] = None,
 ) -> None:
     """Answer handwritten digits in a browser.
 
-    The admin page draws the accuracy as it grows.
+    With --robots, simulated people answer beside you, and the owner's page draws the accuracy as it grows.
 
     Example: shortlist annotate demo --robots 20
     """

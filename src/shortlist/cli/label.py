@@ -39,7 +39,7 @@ def label(
         list[str] | None, typer.Option(help="adaptive (if not stated), uniform, top, information; may be repeated.")
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Class names to show at most; none: until all is resolved.")
+        int | None, typer.Option(help="Stop after this many class names shown (default: when all items are resolved).")
     ] = None,
     size: Annotated[
         int | None,
@@ -49,7 +49,7 @@ def label(
     epsilon: Annotated[float, typer.Option(help="Share of uniform lists mixed in.")] = 0.0,
     floor: Annotated[float, typer.Option(help="Least chance of each class still possible to be shown.")] = 0.0,
     order: Annotated[str, typer.Option(help="Items: mixed, random, savings, uncertainty, diversity.")] = "mixed",
-    seeds: Annotated[int, typer.Option(help="Runs, for the bands.")] = 3,
+    seeds: Annotated[int, typer.Option(help="How many runs, each with its own seed (for the bands).")] = 3,
     miss: Miss = 0.0,
     slip: Slip = 0.0,
     typed: Annotated[
@@ -62,7 +62,7 @@ def label(
         Path | None,
         typer.Option(help="A folder for curve.csv (as it grows), .json, .svg, .png; goes on where it was interrupted."),
     ] = None,
-    rivals: Annotated[bool, typer.Option(help="Run random shortlists beside it.")] = True,
+    rivals: Annotated[bool, typer.Option(help="Also run random shortlists, to compare.")] = True,
     jobs: Annotated[int, typer.Option(help="Runs at a time, each in a process of its own.")] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
@@ -83,7 +83,7 @@ def label(
     score: Annotated[
         int, typer.Option(help="Items drawn to score the model without test data: asked about, not learned from.")
     ] = 0,
-    test: Annotated[Path | None, typer.Option(help="Own data to score on.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Your test data, to score on.")] = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,

@@ -19,24 +19,24 @@ Data = Annotated[
         "or an .npz file.",
     ),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table ('text' unless stated).")]
-ImageColumn = Annotated[str | None, typer.Option(help="The column of image paths in a table ('image' unless stated).")]
-LabelColumn = Annotated[str | None, typer.Option(help="The column of classes in a table ('label' unless stated).")]
+TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table (default 'text').")]
+ImageColumn = Annotated[str | None, typer.Option(help="The column of image paths in a table (default 'image').")]
+LabelColumn = Annotated[str | None, typer.Option(help="The column of classes in a table (default 'label').")]
 ItemColumn = Annotated[
-    str | None, typer.Option(help="The column that names the items ('item' unless stated; else row numbers).")
+    str | None, typer.Option(help="The column that names the items (default 'item', or else row numbers).")
 ]
-ImageSize = Annotated[int | None, typer.Option(help="Resize own images to this height and width.")]
+ImageSize = Annotated[int | None, typer.Option(help="Resize your images to this height and width.")]
 Features = Annotated[
     str | None,
     typer.Option(
-        help="What a model sees: of texts tfidf, embeddings or the folder of a sentence encoder; of images patches or "
-        "pixels (label and the live app); of anything an .npz or .parquet of features by item."
+        help="What the model sees. Texts: tfidf, embeddings or the folder of a sentence encoder. Images: patches or "
+        "pixels (only in label and annotate). Anything: an .npz or .parquet file of vectors by item."
     ),
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto takes the GPU where there is one.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto uses the GPU if there is one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Size = Annotated[int, typer.Option(help="Classes on a shortlist.")]
-Seed = Annotated[int, typer.Option(help="Decides everything that is drawn.")]
+Seed = Annotated[int, typer.Option(help="Seeds everything that is drawn.")]
 Miss = Annotated[float, typer.Option(help="How often a simulated annotator misses the right class and says None.")]
 Slip = Annotated[float, typer.Option(help="How often a simulated annotator picks a wrong class of those shown.")]
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def plan(
-    classes: Annotated[int | None, typer.Option(help="K.")] = None,
-    items: Annotated[int | None, typer.Option(help="Items to label.")] = None,
+    classes: Annotated[int | None, typer.Option(help="The number of classes.")] = None,
+    items: Annotated[int | None, typer.Option(help="The number of items to label.")] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="The items themselves: those with a class are played through, and names of classes tried."),
+        typer.Option(help="Your items. Labelling is simulated on those with a class; class names are tried."),
     ] = None,
     names: Annotated[Path | None, typer.Option(help="The class names, one per line, where --data has none.")] = None,
     text_column: TextColumn = None,
@@ -44,8 +44,8 @@ def plan(
 
     With full labels, with random shortlists and with model-chosen ones.
 
-    With --data of which a hundred items or more have a class, the model-chosen rows come from these: the loop is
-    played on them, and what an item cost is carried on to all --items.
+    If a hundred items or more of --data have a class, the model-chosen rows come from these: labelling is simulated on
+    them, and the cost per item is extrapolated to all --items.
 
     Example: shortlist plan --classes 77 --items 10000, or shortlist plan --data mine.csv --items 50000
     """
@@ -85,7 +85,7 @@ def plan(
     for row in rows:
         figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", _hours(row.hours), f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
-    print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", ""), lines)
+    print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", "basis"), lines)
     typer.echo(
         f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at, "
         f"{time.typing:.2f} s to type a class."
