@@ -15,6 +15,7 @@ that of the items before them.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -103,6 +104,14 @@ def mean_greys(images: Tensor) -> Tensor:
 def views_of(logits: Tensor, batch: Batch) -> tuple[Tensor, ...]:
     """The logits (..., B, K) of each view from those of all, (..., views B, K); the weak one first."""
     return logits.chunk(logits.shape[-2] // batch.answer.shape[-1], -2)
+
+
+def in_fleet(batch: Batch, runs: int = 1) -> Batch:
+    """The same items for each of some runs that step together."""
+    tensors: dict[str, Any] = {
+        name: value.expand(runs, *value.shape) for name, value in vars(batch).items() if isinstance(value, Tensor)
+    }
+    return replace(batch, **tensors)
 
 
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
