@@ -79,7 +79,7 @@ def mix_strong(x: Tensor, own: Tensor) -> None:
 
 def check_mixed(method: Method) -> None:
     """Refuse a method that looks at its views side by side: a mixed one is of no single item."""
-    if type(method).objective_of_views is not Method.objective_of_views:
+    if method.compares_views():
         raise InputError(f"mix: method {method.name!r} compares the views of an item, which cannot be mixed ones")
 
 
