@@ -1,6 +1,7 @@
 """What a method is fed, and the confidences it keeps for every item."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -202,3 +203,20 @@ def test_a_feed_moves_with_all_its_parts():
         assert getattr(feed, name).device.type == "cpu"
     moved = methods.get("rc").feed(some_labels(), weight=np.ones(40)).to("meta")
     assert all(getattr(moved, name).is_meta for name in ("rows", "shortlist", "answer", "prior", "weight", "table"))
+
+
+def test_the_items_before_are_the_items_one_place_on():
+    """With all that is known of them: what a mixed view is of is one more item, not one with another's weight."""
+    items = {"weight": torch.rand(4), "inclusion": torch.rand(4), "confidence": torch.rand(4, 5)}
+    batch = replace(methods.get("sl").feed(some_labels()).batch(torch.arange(4)), **items, teacher=torch.randn(4, 5))
+    before = batch.before()
+    for name in ("shown", "answer", "teacher", *items):
+        got, want = getattr(before, name), getattr(batch, name)
+        assert torch.equal(got, torch.stack([want[i - 1] for i in range(4)])), name
+
+
+@pytest.mark.parametrize("name", ["rc", "proden", "lw"])
+def test_confidences_come_from_the_weak_view(name):
+    method, (weak, strong) = methods.get(name), torch.randn(2, 40, 5)
+    batch = method.feed(some_labels()).batch(torch.arange(40))
+    assert torch.equal(method.confidence_of_views([weak, strong], batch), method.confidence(weak, batch))

@@ -132,6 +132,8 @@ def test_minutes(shortlist, tmp_path):
         (["tune", "--datasets", "digits", "--methods", "xyz"], "unknown method 'xyz'"),
         (["tune", "--datasets", "digits", "--sizes", "5"], "--sizes: tune chooses settings for all of them"),
         (["search", "--datasets", "fashion", "--trials", "3"], "--trials: search chooses settings for all of them"),
+        (["search", "--datasets", "digits", "--methods", "rc"], "--methods: search is for SL alone"),
+        (["search", "--datasets", "digits", "--protocol", "paper"], "--protocol: search is for SL alone"),
     ],
 )
 def test_bad_input_is_one_line(shortlist, words, complaint):

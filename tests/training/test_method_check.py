@@ -9,6 +9,7 @@ from shortlist.errors import InputError
 from shortlist.methods import METHODS, Method
 from shortlist.risks import log_candidates
 from shortlist.training.config import RunConfig
+from shortlist.training.fleet.packs import build_tasks, fleet_of
 from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
@@ -79,6 +80,38 @@ def test_a_method_that_asks_for_a_teacher_finds_one(register):
     for decay in (0.0, 0.9):
         register({"objective": taught, "teacher": decay})
         prepare(load("digits"), RunConfig("mine", model="lenet", size=3), engine=CPU)
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1, 1.5, "0.9", lambda self: 0.9])
+def test_a_teacher_is_a_decay(register, decay):
+    """Not a method either, where `@property` was forgotten."""
+    register({"objective": right, "teacher": decay})
+    with pytest.raises(InputError, match="method 'mine': its teacher is a decay, expected None or a number from 0"):
+        prepare(blobs(), RunConfig("mine", size=2), engine=CPU)
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        (
+            {"objective": lambda self, z, batch: -log_candidates(z, batch.candidates).mean()},
+            r"its objective gave shape \(\)",
+        ),
+        ({"objective": lambda self, z, batch: z.mean() * float(batch.progress)}, "failed with a dimension of runs"),
+        (
+            {"objective": right, "refresh": "after", "confidence": lambda self, z, batch: z.view(-1, 4)},
+            "confidences of",
+        ),
+    ],
+)
+def test_a_fleet_tells_what_is_wrong_with_its_methods(register, parts, line):
+    """The single loop of a CPU never shows it a second run."""
+    register(parts)
+    configs = [RunConfig("mine", size=2, epochs=1, seed=seed) for seed in range(2)]
+    prepare(blobs(), configs[0], engine=CPU).run.train_epoch()
+    with pytest.raises(InputError, match=line) as caught:
+        fleet_of(build_tasks(blobs(), configs), CPU)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_trial_changes_nothing(register):

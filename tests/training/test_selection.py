@@ -1,6 +1,7 @@
 """Model selection sees held-out answers only, the same for every point, and says how ties are broken."""
 
-from dataclasses import replace
+import signal
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import torch
 from shortlist import NONE, StochasticLabels
 from shortlist.data import Dataset, Split, load
 from shortlist.errors import InputError
+from shortlist.methods import METHODS
+from shortlist.methods.likelihood import Likelihood
 from shortlist.training import loop, selection
 from shortlist.training.answers import draw_labels
 from shortlist.training.config import RunConfig
@@ -188,6 +191,43 @@ def test_a_wrong_grid_is_one_line(digits, grid, kwargs, line):
     with pytest.raises(InputError, match=line) as caught:
         tune(digits, CONFIG, grid, **kwargs)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("optimisers", "grid", "named"),
+    [
+        (["lbfgs"], {"lr": [0.1, 0.2]}, "lr cannot be tuned: optimiser lbfgs has no use for it"),
+        (["lbfgs"], {"weight_decay": [0.0], "batch_size": [8, 16]}, "batch_size cannot be tuned: optimiser lbfgs"),
+        (["adam", "lbfgs"], {"momentum": [0.0, 0.9]}, "momentum cannot be tuned: optimiser adam and lbfgs"),
+    ],
+)
+def test_a_setting_without_effect_is_not_tuned(digits, optimisers, grid, named):
+    """Every point would be the same run, and the choice among them none."""
+    linear = replace(CONFIG, model="linear", epochs=1)
+    with pytest.raises(InputError, match=named):
+        tune(digits, linear, {**grid, "optimiser": optimisers})
+    tune(digits, linear, {"lr": [0.1], "optimiser": ["lbfgs", "sgd"]})  # of use to one of them
+
+
+@dataclass(frozen=True)
+class Pressed(Likelihood):
+    """Presses Ctrl-C in the second step of its training."""
+
+    name = "pressed"
+
+    def objective(self, logits, batch):
+        if batch.progress > 0:
+            signal.raise_signal(signal.SIGINT)
+        return super().objective(logits, batch)
+
+
+def test_ctrl_c_in_the_last_epoch_of_a_point_ends_the_tuning(digits, monkeypatch):
+    monkeypatch.setitem(METHODS, "pressed", Pressed)
+    points: list[TuneRow] = []
+    few = replace(CONFIG, method="pressed", epochs=1, batch_size=270)  # an epoch of two steps
+    with pytest.raises(loop.Interrupted):
+        tune(digits, few, {"lr": [0.1, 0.2]}, on_point=points.append)
+    assert not points
 
 
 def test_too_few_items_to_hold_out(digits):

@@ -17,7 +17,7 @@ from shortlist.training.augment import PADDING, STAY, draw_moves, move_images
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.prepared import prepare
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import change_images, draw_changes, draw_shares, objective_of, two_views
+from shortlist.training.views import change_images, confidence_of, draw_changes, draw_shares, objective_of, two_views
 
 CPU = Engine(device="cpu").resolve(1)
 
@@ -67,8 +67,10 @@ def test_what_is_drawn():
     assert set(changes[:, 8].tolist()) == set(range(7, 15))  # a quarter to a half of the shorter side
 
 
-def test_a_weak_view_is_the_move_alone_to_the_last_bit():
-    images, strong = torch.randint(0, 256, (5, 3, 8, 8), dtype=torch.uint8), draws(5, 8, 8)
+@pytest.mark.parametrize("side", [8, 160])
+def test_a_weak_view_is_the_move_alone_to_the_last_bit(side):
+    """Of a large image as well, where a square of any size would show."""
+    images, strong = torch.randint(0, 256, (5, 3, side, side), dtype=torch.uint8), draws(5, side, side)
     moves = draw_moves(5, True, torch.Generator().manual_seed(1))
     both = change_images(torch.cat([images, images]), two_views(moves, strong))
     assert torch.equal(both[:5], move_images(images, moves).float())
@@ -87,6 +89,39 @@ def test_the_objective_is_the_mean_over_the_views(name):
     want = (method.objective(views[0], batch) + method.objective(views[1], batch)) / 2
     torch.testing.assert_close(objective_of(method, views.flatten(0, 1), batch), want)
     assert torch.equal(objective_of(method, views[0], batch), method.objective(views[0], batch))
+
+
+class Seen(methods.Method):
+    """Hands over what it is given."""
+
+    name = title = "seen"
+    teacher = 0.0
+
+    def objective(self, logits, batch):
+        return (logits * batch.teacher).sum((-1, -2))
+
+    def confidence_of_views(self, views, batch):
+        return torch.stack(list(views))
+
+
+@pytest.mark.parametrize("own", [None, 0.3])
+def test_a_network_that_is_its_own_teacher_is_so_by_its_weak_view_and_without_a_gradient(own):
+    batch = Batch(torch.zeros(4, 3, dtype=torch.bool), torch.full((4,), -1), torch.full((4,), 0.25))
+    batch = replace(batch, own=None if own is None else torch.tensor(own))
+    weak, strong = (torch.randn(4, 3, requires_grad=True) for _ in range(2))
+    objective_of(Seen(), torch.cat([weak, strong]), batch).backward()
+    said = weak.detach()
+    mixed = said if own is None else own * said + (1 - own) * said.roll(1, 0)
+    torch.testing.assert_close(weak.grad, said / 2)
+    torch.testing.assert_close(strong.grad, mixed / 2)
+
+
+def test_mixed_views_say_nothing_of_an_items_confidences():
+    batch = Batch(torch.zeros(4, 3, dtype=torch.bool), torch.full((4,), -1), torch.full((4,), 0.25))
+    views = torch.randn(2, 4, 3)
+    assert torch.equal(confidence_of(Seen(), views.flatten(0, 1), batch), views)
+    mixed = replace(batch, own=torch.tensor(0.5))
+    assert torch.equal(confidence_of(Seen(), views.flatten(0, 1), mixed), views[:1])
 
 
 @pytest.fixture(scope="module")

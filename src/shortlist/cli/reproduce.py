@@ -97,6 +97,9 @@ def _wanted(
         for name, given in (("sizes", sizes), ("classes", classes), ("trials", trials)):
             if given is not None:
                 raise InputError(f"--{name}: {what} chooses settings for all of them, leave it out")
+        for name, asked in (("methods", methods is not None), ("protocol", protocol != "both")):
+            if what == "search" and asked:
+                raise InputError(f"--{name}: search is for SL alone, leave it out")
         return None
     if what not in (*PARTS, "all"):
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])

@@ -130,6 +130,11 @@ class Method(ABC):
         risks = [self.objective(view, batch) for view in views]
         return torch.stack(risks).mean(0) if len(risks) > 1 else risks[0]
 
+    @classmethod
+    def compares_views(cls) -> bool:
+        """Whether it looks at the views of an item side by side, so that none may be mixed with another item's."""
+        return cls.objective_of_views is not Method.objective_of_views
+
     def start(self, batch: Batch) -> Tensor:
         """(..., B, K) the confidences before training; only asked where `refresh` is not `never`."""
         return uniform(batch.candidates)

@@ -1,6 +1,7 @@
 """A method is tried on two items before the training: what is wrong with it is a clear line, not a traceback."""
 
 from dataclasses import replace
+from numbers import Real
 from typing import get_args
 
 import torch
@@ -8,16 +9,17 @@ from torch import Tensor
 
 from shortlist.errors import InputError, first_line, unknown_name
 from shortlist.methods import Feed, Method, Refresh
-from shortlist.training.views import confidence_of, objective_of
+from shortlist.training.views import confidence_of, in_fleet, objective_of
 
 
-def check_method(method: Method, feed: Feed, views: int = 1) -> None:
+def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = None) -> None:
     """Refuse a method whose objective is not one number that can be minimised, or whose confidences are no table.
 
     Args:
         method: with its options.
         feed: what it will be trained on.
         views: of each item.
+        runs: how many step together in a fleet, where everything has one more dimension in front; None: a single one.
 
     Raises:
         InputError: names the method and what it gave.
@@ -25,21 +27,27 @@ def check_method(method: Method, feed: Feed, views: int = 1) -> None:
     who = f"method {method.name!r}"
     if method.refresh not in get_args(Refresh):
         raise unknown_name(f"refresh of {who}", method.refresh, get_args(Refresh))
+    decay = method.teacher
+    if decay is not None and not (isinstance(decay, Real) and 0 <= decay < 1):
+        raise InputError(f"{who}: its teacher is a decay, expected None or a number from 0 to below 1, got {decay!r}")
+    lead = () if runs is None else (runs,)
+    where = "" if runs is None else f" with a dimension of runs in front, as fleets on a GPU have it ({runs} here)"
     # where the feed lies, and without a trace in the caller's random numbers
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         batch = feed.batch(torch.arange(min(2, len(feed))))
-        logits = torch.zeros(views * batch.answer.shape[0], batch.shown.shape[1], requires_grad=True)
-        taught = None if method.teacher is None else torch.zeros(batch.shown.shape)
+        logits = torch.zeros(*lead, views * batch.answer.shape[0], batch.shown.shape[1], requires_grad=True)
+        taught = None if decay is None else torch.zeros(batch.shown.shape)
         batch = replace(batch, teacher=taught, progress=torch.zeros(()))
+        batch = batch if runs is None else in_fleet(batch, runs)
         try:
             risk = objective_of(method, logits, batch)
             confidence = None if method.refresh == "never" else confidence_of(method, logits.detach(), batch)
         except InputError:
             raise
         except Exception as error:
-            raise InputError(f"{who} failed: {first_line(error)}") from error
-    if not isinstance(risk, Tensor) or risk.shape:
-        raise InputError(f"{who} must give one number for a batch, its objective gave {_what(risk)}")
+            raise InputError(f"{who} failed{where}: {first_line(error)}") from error
+    if not isinstance(risk, Tensor) or risk.shape != lead:
+        raise InputError(f"{who} must give one number for a batch{where}, its objective gave {_what(risk)}")
     if not risk.requires_grad:
         raise InputError(f"{who} has an objective that does not depend on the logits: nothing could be learned")
     if confidence is not None and (not isinstance(confidence, Tensor) or confidence.shape != batch.shown.shape):

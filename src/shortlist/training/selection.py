@@ -11,6 +11,7 @@ likelihood.
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
@@ -38,6 +39,8 @@ GRID: dict[str, tuple[Any, ...]] = {"lr": (0.01, 0.03, 0.1, 0.3), "weight_decay"
 ALIASES = {"wd": "weight_decay"}
 FIXED = ("seed", "size", "classes", "holdout")
 """Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
+UNUSED: dict[str, tuple[str, ...]] = {"lbfgs": ("lr", "momentum", "batch_size", "schedule"), "adam": ("momentum",)}
+"""Settings that an optimiser has no use for: every point would be the same run."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def tune(
 
     Raises:
         InputError: the grid is wrong, nothing can be held out, or every point failed.
+        Interrupted: on Ctrl-C, at the end of the epoch.
     """
     if score not in get_args(Score):
         raise unknown_name("score", score, get_args(Score))
@@ -158,7 +162,12 @@ def _points(config: RunConfig, grid: Mapping[str, Sequence[Any]]) -> list[tuple[
         if not values[name]:
             raise InputError(f"the grid has no values for {name}")
     combinations = [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
-    return [(settings, replace(config, **settings)) for settings in combinations]
+    points = [(settings, replace(config, **settings)) for settings in combinations]
+    optimisers = {point.optimiser for _, point in points}
+    for name in values:
+        if all(name in UNUSED.get(optimiser, ()) for optimiser in optimisers):
+            raise InputError(f"{name} cannot be tuned: optimiser {' and '.join(sorted(optimisers))} has no use for it")
+    return points
 
 
 def _held(labels: StochasticLabels, share: float, seed: int, score: Score) -> NDArray[np.int64]:
@@ -181,12 +190,14 @@ def _held_weight(weight: ArrayLike | None, count: int, held: NDArray[np.int64]) 
 
 
 def _train(prepared: Prepared, settings: dict[str, Any], weight: torch.Tensor | None) -> TuneRow:
+    run, held, stopped = prepared.run, prepared.held, threading.Event()
     try:
         # early epochs need no score: the one that counts is made below, with the weights
-        history = loop.fit(prepared, score_every=prepared.run.config.epochs + 1)
+        history = loop.fit(prepared, on_stop=stopped.set, score_every=run.config.epochs + 1)
     except InputError as error:  # the risk was no longer finite
         return TuneRow(settings, math.nan, math.nan, math.nan, str(error))
-    run, held = prepared.run, prepared.held
+    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the points after it must not begin
+        raise loop.Interrupted(run.config.epochs)
     assert held is not None  # `_held` saw to it
     logits = predict_logits(run.model, run.inputs, prepared.held_rows, bool(run.engine.amp))
     scores: Scores = score_answers(logits, held, lambda z: loop.probabilities(prepared, z), weight)

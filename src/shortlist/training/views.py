@@ -15,6 +15,7 @@ that of the items before them.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,7 +79,7 @@ def mix_strong(x: Tensor, own: Tensor) -> None:
 
 def check_mixed(method: Method) -> None:
     """Refuse a method that looks at its views side by side: a mixed one is of no single item."""
-    if type(method).objective_of_views is not Method.objective_of_views:
+    if method.compares_views():
         raise InputError(f"mix: method {method.name!r} compares the views of an item, which cannot be mixed ones")
 
 
@@ -103,6 +104,14 @@ def mean_greys(images: Tensor) -> Tensor:
 def views_of(logits: Tensor, batch: Batch) -> tuple[Tensor, ...]:
     """The logits (..., B, K) of each view from those of all, (..., views B, K); the weak one first."""
     return logits.chunk(logits.shape[-2] // batch.answer.shape[-1], -2)
+
+
+def in_fleet(batch: Batch, runs: int = 1) -> Batch:
+    """The same items for each of some runs that step together."""
+    tensors: dict[str, Any] = {
+        name: value.expand(runs, *value.shape) for name, value in vars(batch).items() if isinstance(value, Tensor)
+    }
+    return replace(batch, **tensors)
 
 
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:

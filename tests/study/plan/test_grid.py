@@ -244,6 +244,7 @@ def test_recipes_of_the_ledger():
         ({"tables": ("table9",)}, "unknown table 'table9'"),
         ({"datasets": ("fashon",)}, "unknown dataset of the study 'fashon': did you mean 'fashion'"),
         ({"methods": ("slx",)}, "unknown method 'slx'"),
+        ({"methods": ("rc+strong+mix", "crdpll+strong+mix")}, r"crdpll\+strong\+mix: the method compares the views"),
         ({"classes": ("9-4",)}, "classes '9-4': expected a range such as 4-9"),
         ({"classes": ("all",)}, "expected a range such as 4-9"),
         ({"sizes": (10,)}, "size: expected 1..9 of 10 classes, got 10"),
@@ -259,6 +260,8 @@ def test_bad_wishes(stated, complaint):
 def test_a_wish_that_fits_nothing():
     with pytest.raises(InputError, match="no cell of the grid"):
         cells(Wanted(("table3",), ("mnist",), methods=("ol",)))
+    with pytest.raises(InputError, match=r"no cell of the grid .* --protocol"):  # beyond the paper's feed, too
+        cells(Wanted(("beyond",), ("mnist",), protocols=("paper",)))
     with pytest.raises(InputError, match="protocol: expected both, paper or fair, got 'pape'"):
         variants.checked_protocols("pape")
 

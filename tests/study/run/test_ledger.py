@@ -133,6 +133,26 @@ def test_a_bad_line_in_the_middle_is_an_error_that_names_it(tmp_path, bad):
         Ledger(path)
 
 
+@pytest.mark.parametrize(
+    ("row", "lacking"),
+    [
+        (
+            {"key": "x", "kind": "choice", "line": "sl", "protocol": "fair"},
+            "a choice without dataset, settings, source",
+        ),
+        ({"key": "x", "kind": "run"}, "a run without accuracy, classes, commit, config, dataset, date,"),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_row_that_lacks_what_its_readers_need_is_named_and_not_cut_off(tmp_path, row, lacking, end):
+    path = tmp_path / "l.jsonl"
+    path.write_bytes(b'{"key":"a"}\n' + json.dumps(row).encode() + end)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=rf"l\.jsonl: line 2 is no row of a ledger: {lacking}"):
+        Ledger(path)
+    assert path.read_bytes() == before
+
+
 def test_a_merge_that_repeats_a_line_is_said(tmp_path):
     path = tmp_path / "l.jsonl"
     path.write_bytes(b'{"key":"a","n":1}\n{"key":"a","n":2}\n')

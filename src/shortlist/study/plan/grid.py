@@ -138,7 +138,9 @@ def cells(wanted: Wanted) -> list[Cell]:
             for cell in _cells_of(table, dataset, wanted):
                 found[cell] = None
     if not found:
-        raise InputError("no cell of the grid is asked for: check --methods, --sizes and --classes against the table")
+        raise InputError(
+            "no cell of the grid is asked for: check --methods, --sizes, --classes and --protocol against the table"
+        )
     return list(found)
 
 
@@ -146,9 +148,9 @@ def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
     found = []
     for classes, size in _places(table, wanted):
         for text in _methods(table, size, wanted.methods):
-            for protocol in ("fair",) if table == BEYOND else wanted.protocols:
+            for protocol in wanted.protocols:
                 variant = MethodVariant.parse(text, protocol)
-                if variant.ordinary == (size is None):
+                if variant.ordinary == (size is None) and (table != BEYOND or protocol == "fair"):
                     found.append(Cell(dataset, classes, size, variant))
     return found
 

@@ -59,7 +59,10 @@ class MethodVariant:
             raise InputError(f"method {name!r}: name your own module:Class, so that a change of its file is seen")
         if "mix" in extras and "strong" not in extras:
             raise InputError(f"{text}: mix needs strong, whose views it mixes")
-        return cls(name, protocol, **{ADDITIONS[extra]: True for extra in extras})
+        found = cls(name, protocol, **{ADDITIONS[extra]: True for extra in extras})
+        if found.mix and found.kind.compares_views():
+            raise InputError(f"{text}: the method compares the views of an item, which cannot be mixed ones")
+        return found
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:

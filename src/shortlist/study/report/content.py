@@ -22,7 +22,7 @@ from shortlist.study.report.paper_claims import paper_checks
 from shortlist.study.report.results import Results
 from shortlist.study.report.size_curves import by_size
 from shortlist.study.report.tables import Table, build_table, problem
-from shortlist.study.run.ledger import FOLDER, SEARCH, TUNING, Ledgers, Row
+from shortlist.study.run.ledger import FOLDER, RUN, SEARCH, TUNING, Ledgers, Row
 
 REASONS = "not-run.json"
 """Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
@@ -66,7 +66,7 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
     if not ledgers.folder.is_dir():
         raise InputError(f"{folder} holds no folder {FOLDER}: run `shortlist reproduce ... --results {folder}` first")
     tuned = ledgers.of(TUNING).rows()
-    rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows()]
+    rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows() if row.get("kind") == RUN]
     recipes = Recipes(tuned)
     results = Results(rows, recipes)
     for dataset in results.datasets():
@@ -88,8 +88,8 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
         sizes=_pictures("sizes", by_size, results),
         curves=_pictures("figure2", figure2, results),
         settings=settings_rows(rows, results),
-        choices=[row for row in tuned if row["kind"] == CHOICE],
-        tried={row["key"]: row for row in tuned if row["kind"] == TRIED},
+        choices=[row for row in tuned if row.get("kind") == CHOICE],
+        tried={row["key"]: row for row in tuned if row.get("kind") == TRIED},
         searched=bool(len(ledgers.of(SEARCH))),
         facts=provenance_text(rows),
     )

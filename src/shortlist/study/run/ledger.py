@@ -23,6 +23,11 @@ FOLDER = "ledger"
 TUNING, SEARCH = "tuning", "search"
 RUN = "run"
 """The kind of the rows that hold a trial of a cell; what was tried while choosing settings is of another."""
+_PLACE = frozenset(("dataset", "line", "protocol"))
+_RAN = frozenset(("last", "mean_of_last_ten", "failed", "seconds", "recipe", "config", "accuracy"))
+_WHERE = frozenset(("hardware", "versions", "commit", "date"))
+NEEDED = {RUN: _PLACE | {"classes", "size", "trial"} | _RAN | _WHERE, "choice": _PLACE | {"settings", "source"}}
+"""What the rows of these kinds have, choices of settings (`plan.recipes`, which needs torch) among them."""
 
 
 class Ledger:
@@ -112,11 +117,18 @@ class Ledger:
             row = _row_of(line)
             if row is None:
                 raise InputError(f"{self.path}: line {self._lines} is no row of a ledger: {line[:40]!r}")
+            self._check(row, self._lines)
             if row["key"] in self._rows:
                 self.say(f"{self.path}: line {self._lines} repeats the run {row['key']} and is passed over")
             self._rows.setdefault(row["key"], row)
         self._read_to += end
         return content[end:]
+
+    def _check(self, row: Row, line: int) -> None:
+        """Refuse a row that its readers would stumble over."""
+        kind = str(row.get("kind"))
+        if lacking := sorted(NEEDED.get(kind, frozenset()) - row.keys()):
+            raise InputError(f"{self.path}: line {line} is no row of a ledger: a {kind} without {', '.join(lacking)}")
 
     def _repair(self, file: int, rest: bytes) -> None:
         """Make the file end with a whole line again."""
@@ -124,6 +136,7 @@ class Ledger:
             return
         row = _row_of(rest)
         if row is not None:  # only the end of the line is missing
+            self._check(row, self._lines + 1)
             _write_whole(file, b"\n", self.path)
             self._rows.setdefault(row["key"], row)
             self._read_to += len(rest) + 1

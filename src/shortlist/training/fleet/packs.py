@@ -15,7 +15,9 @@ from shortlist.training.fleet.fleet import Fleet, FleetResult
 from shortlist.training.fleet.modules import STREAMS
 from shortlist.training.fleet.network import FleetNet
 from shortlist.training.fleet.networks import kernel_net, module_net, suits_kernels
+from shortlist.training.fleet.objectives import groups_of
 from shortlist.training.inputs import Inputs
+from shortlist.training.method_check import check_method
 from shortlist.training.task import Task, build_task
 
 RUN_BYTES = {"lenet": 120 << 20, "resnet32": 1600 << 20}
@@ -94,6 +96,8 @@ def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
     """A fleet on the networks that suit its model."""
     first, sets = tasks[0], Sets(tasks)
+    for runs, method in groups_of([task.method for task in tasks]):
+        check_method(method, tasks[runs.start].feed, views=2 if first.config.strong else 1, runs=2)
     decay = torch.tensor([task.config.weight_decay for task in tasks])
     test_y = sets.test_y()
     test_inputs: Any = None

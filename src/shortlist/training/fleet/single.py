@@ -2,19 +2,18 @@
 
 import copy
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from shortlist.methods import Batch
 from shortlist.training.config import Engine
 from shortlist.training.fleet.networks import kernel_net
 from shortlist.training.fleet.objectives import compiled_slopes, risks_and_slopes
 from shortlist.training.inputs import Inputs
+from shortlist.training.method_check import check_method
 from shortlist.training.run import Run
 from shortlist.training.task import Task
-from shortlist.training.views import confidence_of, two_views
+from shortlist.training.views import confidence_of, in_fleet, two_views
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
 """Where the fleets keep parameters -> where they keep what is moving them."""
@@ -28,6 +27,7 @@ class KernelRun(Run):
 
     def __init__(self, task: Task, inputs: Inputs, engine: Engine) -> None:
         super().__init__(task.config, task.model, task.method, task.feed, inputs, engine, flips=task.dataset.flips)
+        check_method(task.method, task.feed, views=2 if task.config.strong else 1, runs=1)
         self.net = kernel_net([task], torch.tensor([task.config.weight_decay]), engine)
         self._active = torch.ones(1, device=self.device)
         self._teach = self.net.teachers(slice(0, 1)) if task.method.teacher else None
@@ -50,7 +50,7 @@ class KernelRun(Run):
         taught = None if self._teach is None else self._teach(items, teacher_moves)
         own = self._own()
         own = None if own is None else own.view(1)
-        seen = replace(_fleet_of_one(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
+        seen = replace(in_fleet(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
         batch = replace(seen, own=own)
         if self.config.strong:
             changes = two_views(self._moves[index], self._changes[index]).unsqueeze(0)
@@ -89,10 +89,3 @@ class KernelRun(Run):
             "step": self._step_number,
             "risk": self._risk,
         }
-
-
-def _fleet_of_one(batch: Batch) -> Batch:
-    tensors: dict[str, Any] = {
-        name: value.unsqueeze(0) for name, value in vars(batch).items() if isinstance(value, Tensor)
-    }
-    return replace(batch, **tensors)
