@@ -153,7 +153,7 @@ _ON_GOLD = (
     )
     .join(Slot, Slot.id == Question.slot_id)
     .join(Answer, Answer.question_id == Question.id)
-    .where(Slot.gold == true(), Slot.state == "done", *STANDING)
+    .where(Slot.gold == true(), *STANDING)
     .group_by(Question.annotator_id)
 )
 _PICKED = (
