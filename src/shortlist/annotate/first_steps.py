@@ -26,6 +26,7 @@ from shortlist.policies import make_features, names_expert
 
 SHOWN = 5
 LOOKED_AT = 2000  # texts: a first look is quick
+LONGEST = 300  # characters of a text that is shown
 POLICY = "adaptive"
 FOLDER = "folder"
 Column = list[str]
@@ -129,9 +130,13 @@ def _guesses(texts: Column, classes: list[str]) -> list[Guess]:
     scores = names_expert(some, classes, x).scores(rows)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :3]
     return [
-        Guess(text=some[row][:300], classes=[classes[k] for k in found if np.ptp(scores[place]) > 0])
+        Guess(text=_shortened(some[row]), classes=[classes[k] for k in found if np.ptp(scores[place]) > 0])
         for place, (row, found) in enumerate(zip(rows.tolist(), best.tolist(), strict=True))
     ]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()} …"
 
 
 def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:

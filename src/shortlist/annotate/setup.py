@@ -10,7 +10,7 @@ from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.live.items import check_live
 from shortlist.annotate.live.plan import live_plan
-from shortlist.annotate.project.additions import Additions, Read, add_read
+from shortlist.annotate.project.additions import Additions, Read, add_read, remark
 from shortlist.annotate.project.audit import CommandLine, audit_alone
 from shortlist.annotate.project.classes import rename_class
 from shortlist.annotate.project.importing import ImportOutcome, Progress
@@ -78,23 +78,12 @@ def init_project(
                 raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
             check_live(project, live)
             given.store(project, outcome)
-            outcome.remark = "\n".join(filter(None, (tell_alike(read.classes), _tell_labelled(additions, read))))
+            outcome.remark = remark(additions, read, list(read.classes))
         except BaseException:
             project.discard()
             raise
         project.close()
     return chosen, outcome
-
-
-def _tell_labelled(additions: Additions, read: Read) -> str:
-    """A remark on labels that the table of items has and nobody asked for."""
-    count = sum(source.label in read.classes for source in read.items)
-    if not count or additions.known is not None:
-        return ""
-    return (
-        f"{count} items have a class in {additions.items} already and will be asked about all the same: with --known "
-        f"{additions.items} they are learned from and not asked about"
-    )
 
 
 def _check(additions: Additions, read: Read, size: int | None, compare: bool) -> None:

@@ -43,6 +43,67 @@ def test_longer_words_leave_all_buttons_on_a_phone_on_its_side(run_project, pers
         assert box["x"] + box["width"] <= width, button
 
 
+SMALL = {"viewport": {"width": 320, "height": 568}, "has_touch": True, "is_mobile": True, "locale": "de-DE"}
+UNCUT = "buttons => buttons.every((one) => one.scrollHeight <= one.clientHeight + 1)"
+
+
+def test_answers_below_the_screen_are_pointed_at_and_none_is_squeezed(run_project, person):
+    """Or somebody who sees three of five says None."""
+    names = [f"eine Klasse, deren Name mehr als eine Zeile braucht: die Nummer {k}" for k in range(5)]
+    ada = come(run_project(classes=names, size=5, typing=True), person, **SMALL)
+    last, dock = ada.page.locator("#choices button").last, ada.page.locator("#dock").bounding_box()
+    assert last.bounding_box()["y"] > dock["y"], "out of sight"
+    assert ada.page.locator("#choices button").evaluate_all(UNCUT)
+    ada.page.locator("#choices.more").wait_for()
+    assert "↓" in ada.page.evaluate("getComputedStyle(document.getElementById('dock'), '::before').content")
+    last.scroll_into_view_if_needed()
+    ada.page.locator("#choices:not(.more)").wait_for()
+    last.tap()
+    ada.page.locator("#choices.more").wait_for()
+    assert ada.page.locator("#none").bounding_box()["y"] == ada.page.locator("#type").bounding_box()["y"], "one line"
+
+
+def test_where_all_answers_are_in_view_nothing_points_at_more(run_project, person):
+    ada = come(run_project(classes=["a", "b", "c"], size=3), person, **SMALL)
+    ada.settle()
+    assert ada.page.locator("#choices.more").count() == 0
+
+
+def test_the_reasons_for_a_skip_leave_the_next_item_in_view(run_project, person):
+    ada = come(run_project(), person, **SMALL)
+    ada.page.locator("#skip").tap()
+    ada.page.locator("#why").wait_for()
+    reasons, item = ada.page.locator("#why").bounding_box(), ada.page.locator("#stage").bounding_box()
+    assert reasons["height"] < 0.4 * item["height"]
+    ada.page.locator("#why button").last.tap()
+    ada.page.locator("#toast", has_text="Danke").wait_for()
+
+
+def test_what_the_server_refuses_is_said_in_the_language_of_the_page(run_project, person):
+    site = run_project()
+    ada = person(**SMALL).go(f"{site.url}/join#nobody.knows.this")
+    ada.page.locator("#status", has_text="Er ist ungültig oder abgelaufen. Bitten Sie um einen neuen").wait_for()
+    come(site, person)  # nobody's answers are hers
+    ada = come(site, person, name="bo", **SMALL)
+    ada.page.locator("#undo").tap()
+    ada.page.locator("#notice", has_text="Nicht angenommen: es gibt keine Antwort").wait_for()
+
+
+def test_an_owner_reads_charts_and_ends_sessions_on_a_phone(run_project, person):
+    site = run_project(items=9, classes=NAMES, size=2)
+    come(site, person).decide("1")
+    owner = person(**PHONE).go(site.admin_link)
+    letters = owner.page.locator("#work text").first
+    letters.wait_for()
+    assert letters.evaluate("text => text.getBoundingClientRect().height") > 9
+    owner.tab("people")
+    end = owner.page.locator("#sessions button", has_text="End").first
+    end.wait_for()
+    box = end.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
 def test_the_open_tab_is_in_view(run_project, person):
     site = run_project(classes=NAMES, size=2)
     owner = person(**PHONE).go(site.admin_link)

@@ -1,4 +1,5 @@
 import errno
+import os
 import stat
 import subprocess
 import threading
@@ -15,6 +16,7 @@ from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import find_sources
+from shortlist.annotate.setup import export_file
 from shortlist.annotate.web.auth import Auth
 from shortlist.errors import InputError
 
@@ -214,3 +216,13 @@ def test_a_restore_that_cannot_end_leaves_nothing(make_project, tmp_path, monkey
     with pytest.raises(InputError, match="cannot be made: busy; nothing was restored"):
         restore_backup(tmp_path / "backup.zip", tmp_path / "again")
     assert not (tmp_path / ".again.restoring").exists()
+
+
+def test_neither_a_backup_nor_an_export_takes_the_place_of_a_pipe_or_a_device(make_project, tmp_path):
+    """Files are written beside their place and renamed: root lost /dev/full to a backup."""
+    project = make_project()
+    os.mkfifo(tmp_path / "pipe.csv")
+    for act in (write_backup, export_file):
+        with pytest.raises(InputError, match="a device or a pipe, expected the name of a file"):
+            act(project, tmp_path / "pipe.csv")
+    assert (tmp_path / "pipe.csv").is_fifo()

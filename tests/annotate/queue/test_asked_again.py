@@ -1,5 +1,7 @@
 """Items that are asked about again: after a None, where the policy wants it, and where answers are taken back."""
 
+from itertools import count
+
 import pytest
 from sqlalchemy import func, select
 
@@ -162,3 +164,35 @@ def test_a_none_of_theirs_that_others_went_on_from_is_taken_back_as_well(make_pr
     assert queue.take_back(sly) == 2
     _, (again,) = queue.answer(bob, q.id, 0, None, 1.0, hold=1)
     assert again.shortlist == [0, 1], "nobody has refused these"
+
+
+def test_a_gold_item_is_asked_about_again_as_any_other(make_project, database):
+    """Else whoever sees another item after None knows that it was gold, takes None back and looks again."""
+    project = make_project(database, items=9, classes=8, gold=1, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, AskAgain(), gold_every=2, seeds=count(0, 2).__next__)  # every question may be gold
+    (first,) = queue.next(ada)
+    gold = scalar(project, select(Item.id).where(Item.gold.is_not(None)))
+    assert first.item_id == gold
+    seen, question = [first.shortlist], first
+    while len({k for shown in seen for k in shown}) < 8:
+        _, (question,) = queue.answer(ada, question.id, 0, None, 1.0, hold=1)
+        assert (question.item_id, question.turn) == (gold, len(seen))
+        seen.append(question.shortlist)
+    assert sum(map(len, seen)) == 8, "nothing that was refused comes again, the gold class no more than others"
+    _, (again,) = queue.undo(ada, question.id - 1, 0, hold=1)
+    assert (again.item_id, again.attempt) == (gold, 1)
+    _, (question,) = queue.answer(ada, again.id, 1, again.shortlist[0], 1.0, hold=1)
+    assert question.item_id != gold
+    row = Stats(project.store).status()["annotators"][0]
+    assert (row["answers"], row["gold"], row["nones"]) == (len(seen) - 1, len(seen) - 1, 0)
+    assert project.store.check() == []
+
+
+def test_where_nothing_is_asked_again_gold_is_not(make_project, database):
+    project = make_project(database, items=9, classes=8, gold=1, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = project.queue(seeds=count(0, 2).__next__)
+    (first,) = queue.next(ada)
+    _, (second,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
+    assert second.item_id != first.item_id

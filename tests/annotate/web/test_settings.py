@@ -2,8 +2,10 @@
 
 import io
 import json
+import threading
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from shortlist.annotate.project.backup import restore_backup
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import SECRET, Project, read_settings
 from shortlist.annotate.queue.chooser import UniformChooser
-from shortlist.annotate.web.tuning import Follower, Tuning
+from shortlist.annotate.web.tuning import Follower, Tuning, watching
 
 from ..conftest import new_database
 from ..running import Server, free_port
@@ -198,3 +200,13 @@ def test_damage_is_found_by_the_api(make_site):
     with site.project.store.write() as connection:
         connection.exec_driver_sql("UPDATE items SET pending = pending + 1 WHERE id = 1")
     assert len(owner.get("/api/v1/check").json()["problems"]) == 1
+
+
+def test_what_cannot_be_read_is_told_once_and_not_while_we_stop(caplog):
+    looked = threading.Event()
+    with caplog.at_level("ERROR"):
+        with watching(lambda: looked.set() or Path("gone").stat(), seconds=0.01):
+            assert looked.wait(10)
+            looked.clear()
+            assert looked.wait(10), "a second time, a second later"
+        assert [record.message for record in caplog.records] == ["something could not be read"]

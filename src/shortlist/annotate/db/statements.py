@@ -231,11 +231,13 @@ def set_slot(
 def free_slot(connection: Runs, slot: Row, turn: int) -> None:
     """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
-    A gold slot belongs to one annotator and is not passed on; one of an item whose class became known is closed.
+    A gold slot belongs to one annotator and is not passed on: it waits for them if its next turn has come, else it is
+    closed. So is one of an item whose class became known.
     """
     last = next_rank(connection)  # looked up for both, as the time would tell
     if slot["gold"]:
-        set_slot(connection, slot["slot_id"], "closed", turn, slot["annotator_id"])
+        state = "free" if turn > slot["turn"] else "closed"
+        set_slot(connection, slot["slot_id"], state, turn, slot["annotator_id"])
         return
     values = {"slot": slot["slot_id"], "to_turn": turn, "holder": None, "until": None}
     connection.execute(_FREE_SLOT, values | {"to_rank": last})

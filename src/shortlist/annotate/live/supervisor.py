@@ -105,7 +105,8 @@ class Supervisor:
             history = self.folder / HISTORY
             self._read_up_to = history.stat().st_size if history.exists() else 0
             return
-        print("live: another server trains this project's model; this one takes in what it publishes", file=sys.stderr)
+        why = "another server trains this project's model, or the database was away"
+        print(f"live: {why}; this one takes in what is published", file=sys.stderr)
         self._end_trainer()
 
     def _end_trainer(self) -> None:

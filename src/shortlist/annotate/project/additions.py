@@ -1,6 +1,6 @@
 """What is added to a project from files: items, classes, gold answers, instructions, known classes, scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,12 +36,15 @@ class Additions:
     item_column: str | None = None
     strict: bool = False
 
-    def read(self) -> "Read":
-        """What the files hold; one that cannot be read is refused before anything is changed."""
+    def read(self, there: Collection[str] = ()) -> "Read":
+        """What the files hold; one that cannot be read is refused before anything is changed.
+
+        `there` are the classes of the project, if it is there already.
+        """
         classes = {} if self.classes is None else read_classes(self.classes)
         columns = (self.text_column, self.item_column)
         return Read(
-            [] if self.items is None else list(find_sources(self.items, *columns, classes)),
+            [] if self.items is None else list(find_sources(self.items, *columns, {*there, *classes})),
             classes,
             {} if self.gold is None else read_gold(self.gold),
             None if self.instructions is None else read_instructions(self.instructions),
@@ -98,7 +101,8 @@ def add_to_project(
     wanted = ("items", "classes", "gold", "instructions", "known", "scores")
     if all(getattr(additions, name) is None for name in wanted):
         raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
-    read = additions.read()
+    with project.store.read() as connection:
+        read = additions.read(class_names(connection))
     if additions.classes is not None and not read.classes:
         raise InputError(f"{additions.classes}: no classes found")
     check_kinds(project, kinds(read.items))
@@ -109,12 +113,28 @@ def add_to_project(
     else:
         outcome = add_read(project, read, additions.strict, progress)
     given.store(project, outcome)
-    if read.classes:
-        with project.store.read() as connection:
-            outcome.remark = tell_alike(class_names(connection), read.classes)
+    with project.store.read() as connection:
+        outcome.remark = remark(additions, read, class_names(connection))
     if read.instructions is not None:
         set_instructions(project, read.instructions)
     return outcome
+
+
+def remark(additions: Additions, read: Read, classes: Collection[str]) -> str:
+    """On what looks like a slip: classes that are hardly two, labels of the items that nobody asked for."""
+    found = [tell_alike(classes, read.classes)] if read.classes else []
+    count = sum(source.label in classes for source in read.items)
+    if count and additions.known is None:
+        found.append(
+            f"{count} items have a class in {_where(read.items)} already and will be asked about all the same: in a "
+            "table of known labels (--known) they are learned from and not asked about"
+        )
+    return "\n".join(filter(None, found))
+
+
+def _where(sources: Sequence[Source]) -> str:
+    """Of pictures and sounds, their folders' names may be their classes."""
+    return "their table" if any(source.path is None for source in sources) else "the name of their folder"
 
 
 def _names(project: Project, read: Read) -> tuple[list[str], list[str], list[str | Path]]:
@@ -137,12 +157,13 @@ def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> 
 
 def preview(project: Project, additions: Additions) -> ImportOutcome:
     """What `add_to_project` would do, without doing it; files of pictures are not opened."""
-    read, outcome = additions.read(), ImportOutcome()
-    check_kinds(project, kinds(read.items))
+    outcome = ImportOutcome()
     with project.store.read() as connection:
         known = class_ids(connection)
+        read = additions.read(known)
+        check_kinds(project, kinds(read.items))
         outcome.classes = len(known.keys() | read.classes.keys())
-        outcome.remark = tell_alike(dict.fromkeys([*known, *read.classes]), read.classes)
+        outcome.remark = remark(additions, read, list(dict.fromkeys([*known, *read.classes])))
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:

@@ -290,6 +290,8 @@ def check_target(path: Path) -> None:
         raise InputError(f"{path.parent}: {what}")
     if path.is_dir():
         raise InputError(f"{path}: a folder, expected the name of a file")
+    if path.exists() and not path.is_file():  # a new file would take its place: root would lose /dev/null
+        raise InputError(f"{path}: a device or a pipe, expected the name of a file")
 
 
 @contextmanager

@@ -110,7 +110,8 @@ def _from_folder(folder: Path) -> Iterator[Source]:
             problem = "a link: links are not followed"
         elif path.suffix.lower() not in endings:
             problem = "not an image or a sound of a known type"
-        yield Source(name, name, path=path, problem=problem)
+        folder_of = inside.parts[0] if len(inside.parts) > 1 else None
+        yield Source(name, name, path=path, problem=problem, label=folder_of)
 
 
 def _from_table(

@@ -144,7 +144,7 @@ _NO_GOLD = {"gold": 0, "gold_shown": 0, "slips": 0, "misses": 0, "strays": 0, "g
 _ANNOTATORS = select(
     *(Annotator.id, Annotator.name, Annotator.active, Annotator.answers, Annotator.nones, Annotator.skips)
 ).order_by(Annotator.id)
-# everybody is asked about a gold item once, so these stay few
+# everybody is asked about a gold item once, or until they find a class, so these stay few
 _ON_GOLD = (
     select(
         Question.annotator_id,
@@ -153,7 +153,7 @@ _ON_GOLD = (
     )
     .join(Slot, Slot.id == Question.slot_id)
     .join(Answer, Answer.question_id == Question.id)
-    .where(Slot.gold == true(), Slot.state == "done", *STANDING)
+    .where(Slot.gold == true(), *STANDING)
     .group_by(Question.annotator_id)
 )
 _PICKED = (

@@ -28,7 +28,7 @@ def gold_like(choice: Choice, truth: int, num_classes: int, ended: Sequence[int]
 def choose_gold(truth: int, size: int, num_classes: int, seed: int, ended: Sequence[int] = ()) -> Choice:
     """A list that holds the right class half of the time (more often where a uniform list of this size does).
 
-    Classes that have `ended` are on no list.
+    Classes that have `ended`, or were refused, are on no list.
 
     A miss can be seen only where the class is shown, and a uniform list of 5 of 150 classes shows it once in 30 times.
     All lists that hold it are equally likely, and so are all that do not. Rates counted on each kind separately, as
@@ -40,7 +40,7 @@ def choose_gold(truth: int, size: int, num_classes: int, seed: int, ended: Seque
     (2, 'gold')
     """
     others = np.delete(np.arange(num_classes), [truth, *ended])
-    holds = max(HOLDS, size / (len(others) + 1))
+    holds = 0.0 if truth in ended else max(HOLDS, size / (len(others) + 1))
     rng = np.random.Generator(np.random.PCG64(seed))
     if rng.random() < holds:
         drawn = rng.permutation([truth, *rng.choice(others, size - 1, replace=False)])

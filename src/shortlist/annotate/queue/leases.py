@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import BigInteger, Float, bindparam, cast, exists, false, func, or_, select, union_all, update
+from sqlalchemy import BigInteger, Float, bindparam, cast, exists, false, func, or_, select, true, union_all, update
 
 from shortlist.annotate.db.class_map import ended_classes
 from shortlist.annotate.db.quick import Quick, Row, Rows, Runs
@@ -20,6 +20,7 @@ from shortlist.annotate.db.statements import (
     free_slot,
     next_rank,
     refused_classes,
+    set_slot,
     shown_classes,
 )
 from shortlist.annotate.db.steps import Steps
@@ -106,6 +107,14 @@ _NEXT_GOLD = (
     .order_by(_I.id % PRIME * bindparam("factor", type_=BigInteger) % PRIME)
     .limit(1)
 )
+# gold items that this annotator is asked about again, after None, as they would be about any other
+_AGAIN = (
+    select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.gold, _I.gold.label("truth"), *_SHOWN)
+    .join(items, _I.id == _S.item_id)
+    .where(_S.gold == true(), _S.state == "free", _S.annotator_id == bindparam("annotator"))
+    .order_by(_S.id)
+    .limit(1)
+)
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,7 @@ class Leases:
         self._held = store.locked(_HELD, of=[slots, questions])
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
+        self._find_again = store.locked(_AGAIN, of=slots, skip=True)
         self._find_expired = store.locked(_EXPIRED, of=slots, skip=True)
         # Below this rank there is nothing for this annotator: a freed slot goes to the end, and of an item's free slots
         # the one with the lowest rank is taken first. A hint only, forgotten after a minute, because on PostgreSQL a
@@ -195,26 +205,34 @@ class Leases:
     def _lease(self, ask: Ask) -> Row | None:
         while True:
             freed, seed = self._reclaim(ask), ask.seeds()
-            golden = self._find_gold(ask, seed)
+            golden, waiting = self._find_gold(ask, seed), self._look_again(ask)
             wanted = self._find_wanted(ask)
             slot = wanted or self._find(ask)
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
                     return None
                 continue
-            refused = refused_classes(ask.connection, slot["slot_id"]) if slot["turn"] else []
-            choice = self.chooser.choose(slot["item_id"], ask.num_classes, [*refused, *ask.ended], seed)
+            gold, again = golden.first(), waiting.first()
+            # a gold item that is asked about again takes this slot's place, as if its refused classes were the slot's
+            asked = again or slot
+            refused = refused_classes(ask.connection, asked["slot_id"]) if asked["turn"] else []
+            left_out = [*refused, *ask.ended]
+            choice = self.chooser.choose(slot["item_id"], ask.num_classes, left_out, seed)
             if choice is None:
-                self._close(ask.connection, slot["item_id"])
+                self._close(ask, asked)
                 continue
-            gold = golden.first()
             # drawn for every question as well
             other = None if gold is None else gold_like(choice, gold["truth"], ask.num_classes, ask.ended, seed)
-            if gold is None or other is None or seed % self.gold_every != 0:
+            if again is not None:
+                made = self._ask(ask, again, gold_like(choice, again["truth"], ask.num_classes, left_out, seed), seed)
+            # nothing comes between None and the same item again, gold or not
+            elif gold is not None and other is not None and not slot["turn"] and seed % self.gold_every == 0:
+                made = self._ask_gold(ask, gold, other, seed)
+            else:
                 return self._ask(ask, slot, choice, seed)
             if wanted is not None:
                 self.chooser.front.put(wanted["item_id"])
-            return self._ask_gold(ask, gold, other, seed)
+            return made
 
     def _find_wanted(self, ask: Ask) -> Row | None:
         """A slot of the first item at the policy's front that this annotator may have."""
@@ -283,6 +301,10 @@ class Leases:
         drawn = {"annotator": ask.annotator_id, "place": dice.random(), "factor": dice.randrange(1, PRIME)}
         return ask.connection.execute(_NEXT_GOLD, drawn)
 
+    def _look_again(self, ask: Ask) -> Rows:
+        """A gold item that waits to be asked about again. Looked for at every question, too."""
+        return ask.connection.execute(self._find_again, {"annotator": ask.annotator_id})
+
     def _ask(self, ask: Ask, slot: Row, choice: Choice, seed: int) -> Row:
         """Lease the slot."""
         values = _question(ask, slot, choice, seed)
@@ -298,10 +320,13 @@ class Leases:
         given = {**_with("slot_", slot), **_with("new_", values)}
         return {**item, **values, "id": LEASE_GOLD.run(ask.connection, given)}
 
-    def _close(self, connection: Runs, item_id: int) -> None:
+    def _close(self, ask: Ask, slot: Row) -> None:
         """The policy does not ask about this item any more: its free slots leave the queue."""
+        if slot["gold"]:
+            set_slot(ask.connection, slot["slot_id"], "closed", slot["turn"], ask.annotator_id)
+            return
         for statement in _CLOSE:
-            connection.execute(statement, {"item": item_id})
+            ask.connection.execute(statement, {"item": slot["item_id"]})
 
 
 def _with(before: str, values: Row) -> dict[str, Any]:

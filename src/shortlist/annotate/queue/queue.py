@@ -252,7 +252,7 @@ class Queue:
         count_answer(connection, question["annotator_id"], given.kind, given.answer, +1)
         again = given.kind == "answer"
         free_slot(connection, question, turn=question["turn"] + again)
-        if again:
+        if again and not question["gold"]:
             self.chooser.front.put(question["item_id"])
         return partial(_same, stored)
 
@@ -271,10 +271,13 @@ class Queue:
         return lambda: as_stored(made(), question, given, now)
 
     def _may_ask_again(self, connection: Runs, question: Row) -> bool:
-        """Whether the item is asked again with other classes, now that these are refused as well; gold never is."""
+        """Whether the item is asked again with other classes, now that these are refused as well.
+
+        Gold items as well: whoever is not asked again would know that it was one, and could take their None back.
+        """
         before = refused_classes(connection, question["slot_id"]) if question["turn"] else []
         refused = {*before, *question["shortlist"], *ended_classes(connection)}
-        return self.chooser.asks_again(count_classes(connection), sorted(refused)) and not question["gold"]
+        return self.chooser.asks_again(count_classes(connection), sorted(refused))
 
     # -- undo --------------------------------------------------------------------------------------------------------
 

@@ -105,13 +105,18 @@ def watching(*look: Any, seconds: float = LOOK_SECONDS) -> Iterator[None]:
     stop = threading.Event()
 
     def watch() -> None:
+        told = ""  # once, not every second for as long as it lasts
         while not stop.wait(seconds):
+            problem = ""
             for one in look:
                 try:
                     one()
                 except Exception as error:  # a disk that is away for a while must not end the thread
-                    LOGGER.error("something could not be read", extra={"fields": {"error": str(error)[:300]}})
+                    problem = str(error)[:300]
+                    if problem != told and not stop.is_set():  # what is removed while we stop is nobody's business
+                        LOGGER.error("something could not be read", extra={"fields": {"error": problem}})
                     stop.wait(1.0)
+            told = problem
 
     threading.Thread(target=watch, name="watch", daemon=True).start()
     try:

@@ -16,8 +16,8 @@ import { DECISIONS, openQuestions, sameShowing } from "./questions.js";
 import { keysAnswer, loadShortcuts, saveShortcuts } from "./shortcuts.js";
 import { Stopwatch } from "./stopwatch.js";
 import { Typing } from "./typing.js";
-import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage, toast, toTop } from "./view.js";
-import { say } from "./words.js";
+import { showBroken, showDropped, showProgress, showQuestion, showSignedOut, showState, showTaken, stage, toast, toTop, watchMore } from "./view.js";
+import { reason, say } from "./words.js";
 import { watchZoom, zoomKey } from "./zoom.js";
 
 const HOLD = 3; // the shown question and two prefetched ones
@@ -157,7 +157,7 @@ async function undoLatest() {
     take(await call("POST", "/undos", { hold: HOLD }));
     notice(null);
   } catch (error) {
-    notice(error instanceof ApiError ? error.message : say("not_taken_back"));
+    notice(error instanceof ApiError ? say("not_accepted", { why: reason(error) }) : say("not_taken_back"));
   } finally {
     running = false;
     saved();
@@ -233,7 +233,7 @@ async function submit(entry) {
     if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
     connected();
     history.forget(entry.body.question);
-    notice(say("not_accepted", { why: error.message }));
+    notice(say("not_accepted", { why: reason(error) }));
     wanted = true;
   }
   await outbox.remove(entry);
@@ -359,6 +359,7 @@ async function start() {
   }
 }
 loadShortcuts();
+watchMore();
 watchZoom();
 watchReasons((entry) => {
   send(entry);

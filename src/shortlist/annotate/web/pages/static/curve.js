@@ -2,7 +2,8 @@
 import { count } from "./figures.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [600, 240, 48, 28, 12, 12];
+// on a phone as wide as that: letters that shrink with the picture could not be read
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [innerWidth < 640 ? 320 : 600, 240, 48, 28, 12, 12];
 
 function node(tag, attributes, text) {
   const made = document.createElementNS(SVG, tag);
@@ -43,7 +44,7 @@ export function bars(rows) {
   rows.forEach(([name, value], place) => {
     const high = (value / most) * (HEIGHT - TOP - BOTTOM);
     svg.append(node("rect", { x: LEFT + place * wide + 2, y: HEIGHT - BOTTOM - high, width: Math.max(wide - 4, 1), height: high, rx: 3, class: "dot" }));
-    const every = Math.ceil(rows.length / 8);
+    const every = Math.ceil(48 / wide); // names beside each other
     if (place % every === 0) svg.append(node("text", { x: LEFT + place * wide + wide / 2, y: HEIGHT - 8, "text-anchor": "middle" }, name));
   });
   return svg;

@@ -3,6 +3,7 @@ import { at, element } from "./dom.js";
 import { say } from "./words.js";
 
 const LINK = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]])/u; // a full stop after an address is not part of it
+const EXAMPLE = 80; // characters of a text
 
 export const reading = () => at("instructions").open;
 
@@ -24,15 +25,17 @@ function open() {
   return new Promise((read) => dialog.addEventListener("close", read, { once: true }));
 }
 
+const shortened = (text) => (text.length > EXAMPLE ? `${text.slice(0, EXAMPLE).trimEnd()} …` : text);
+
 // What the classes of the list mean, with the latest items that were taken for each.
 function describe(shortlist, history) {
   return shortlist.flatMap((choice) => {
     const mine = history.taken(choice.class).map((item) =>
-      item.media && item.kind === "image" ? element("img", { src: item.media, alt: "" }) : element("span", { dir: "auto" }, `“${(item.text ?? "").slice(0, 80)}” `),
+      item.media && item.kind === "image" ? element("img", { src: item.media, alt: "" }) : element("q", { dir: "auto" }, shortened(item.text ?? "")),
     );
-    const words = element("dd", { dir: "auto" }, choice.description || say("no_words"));
-    const examples = mine.length ? [element("dd", {}, `${say("your_last")} `, ...mine)] : [];
-    return [element("dt", { dir: "auto" }, choice.name), words, ...examples];
+    const words = choice.description ? [element("dd", { dir: "auto" }, choice.description)] : [];
+    const examples = mine.length ? [element("dd", {}, `${say("your_last")} `, ...mine.flatMap((one) => [one, " "]))] : [];
+    return [element("dt", { dir: "auto" }, choice.name), ...words, ...examples];
   });
 }
 

@@ -1,7 +1,7 @@
 // The secret follows the #: it never reaches a log, and it leaves the address bar before anything else happens.
 import { ApiError, call } from "./api.js";
 import { at, element } from "./dom.js";
-import { say } from "./words.js";
+import { reason, say } from "./words.js";
 
 const secret = location.hash.slice(1);
 history.replaceState(null, "", "/join");
@@ -19,7 +19,7 @@ async function join(instead = false) {
       ask(error.message);
     } else {
       title(say("bad_link"));
-      at("status").textContent = `${error.message}. ${say("bad_link_next")}`;
+      at("status").textContent = `${reason(error)}. ${say("bad_link_next")}`;
       at("paste").hidden = false;
     }
   }

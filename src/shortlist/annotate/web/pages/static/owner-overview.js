@@ -12,6 +12,7 @@ let counted = 0;
 
 const figure = (name, value, more = "") => element("div", {}, element("dt", {}, name), element("dd", {}, value), ...(more ? [element("dd", { class: "more" }, more)] : []));
 
+const lately = (over) => (over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600).replace(/^1 min$/u, "minute") : "hour");
 const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
 export function start() {
@@ -49,18 +50,18 @@ function showCurve(status) {
   const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
   at("accuracy-now").textContent = points.length
     ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure. Where a model chooses the lists (see Settings) and 100 items or more are asked about, it is scored as answers come in.";
+    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. It comes with the answers, where a model chooses the lists and is scored (see Settings) and 100 items or more are asked about.";
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
 async function showWork(left) {
-  const [{ days, last_hour: lately, over, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
+  const [{ days, last_hour: answers, over, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
   const label = (day) => new Date(day * 86_400_000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" });
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
-  at("work-now").textContent = perDay.size ? `${count(lately)} in the last ${over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600) : "hour"}${eta}` : "Nobody has answered yet.";
+  at("work-now").textContent = perDay.size ? `${count(answers)} in the last ${lately(over)}${eta}` : "Nobody has answered yet.";
   const links = [];
   if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
   if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));

@@ -96,7 +96,7 @@ async function showSessions() {
   }
   const rows = [...sessions.map((one) => row(one, one.name ?? one.label, one.role, `/people/sessions/${one.id}`)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`))];
   const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
-  at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", {}, head, element("tbody", {}, ...rows))));
+  at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", { class: "cards" }, head, element("tbody", {}, ...rows))));
 }
 
 function row(one, name, role, path) {

@@ -49,6 +49,18 @@ export function showQuestion(question, choose) {
 export function toTop() {
   scrollTo(0, 0);
   at("choices").scrollTop = 0;
+  markMore();
+}
+
+// Whether answers are out of sight below.
+function markMore() {
+  const list = at("choices");
+  list.classList.toggle("more", list.scrollHeight - list.clientHeight - list.scrollTop > 8);
+}
+
+export function watchMore() {
+  at("choices").addEventListener("scroll", markMore, { passive: true });
+  new ResizeObserver(markMore).observe(at("choices"));
 }
 
 export function showBroken(question) {
