@@ -35,7 +35,8 @@ def test_robots_err_as_often_as_they_are_told():
 @pytest.mark.slow
 def test_the_demo_learns_from_robots(tmp_path: Path):
     command = [*COMMAND, "demo", "--robots", "6", "--think", "0.1", "--port", "0", "--folder", str(tmp_path / "p")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, start_new_session=True, **pipes)
     try:
         assert "/join#" in process.stdout.readline()
         assert "/join#" in process.stdout.readline()
@@ -46,10 +47,9 @@ def test_the_demo_learns_from_robots(tmp_path: Path):
             assert process.poll() is None
             time.sleep(0.3)
     finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
-        process.stdout.close()
-        process.stderr.close()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the crowd gets it too
+        _, said = process.communicate(timeout=20)
+    assert "Traceback" not in said
     assert [one["value"] for one in learned["measures"] if one["name"] == "accuracy"][-1] > 0.6
     assert sum(who["gold"] for who in learned["annotators"]) > 0
     assert not _children(process.pid), "the crowd and the trainer went with the server"

@@ -49,6 +49,11 @@ def refused(shortlist, tmp_path):
         ),
         (["digits", "--size", "5", "--method", "sl", "--method-option", "frm=1"], "did you mean 'form'"),
         (["digits", "--size", "5", "--lr", "-1"], "lr: expected"),
+        (["digits", "--size", "5", "--momentum", "0.8"], "momentum: optimiser adam has no use for it"),
+        (
+            ["digits", "--size", "5", "--model", "linear", "--optimiser", "lbfgs", "--lr", "0.1"],
+            "lr: optimiser lbfgs has no use for it",
+        ),
         (["digits", "--size", "5", "--lr", "1e30", "--method", "sl", "--epochs", "1"], "try a smaller lr"),
         (["digits", "--size", "5", "--device", "cuda:77"], "cannot be used"),
         (["digits", "--size", "5", "--protocol", "fairr"], "did you mean 'fair'"),

@@ -115,6 +115,9 @@ def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     assert sum(found["csv"]["top_probabilities"]) == pytest.approx(1)
     both = rows_of(shortlist("predict", out, tmp_path / "q.txt", tmp_path / "q.csv").out)
     assert [row["item"] for row in both] == [f"{tmp_path / 'q.txt'}:0", f"{tmp_path / 'q.csv'}:first"]
+    monkeypatch.setattr("sys.stdin", None)  # what Python makes of a closed one
+    closed = shortlist("predict", out, "-")
+    assert (closed.code, closed.err) == (2, "shortlist: stdin is closed: nothing can be read from it\n")
 
 
 def test_texts_that_csv_and_splitlines_would_cut(texts, shortlist, tmp_path):

@@ -5,6 +5,7 @@ Three processes: the server (this one), its trainer, and the crowd, which sees o
 
 import multiprocessing
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,6 +70,7 @@ def make_demo(folder: Path, size: int = 5) -> Project:
 
 def crowd(url: str, tokens: list[str], manner: Manner) -> None:
     """The process of the robots."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the server ends them
     digits = load_digits()
     sides = ((digits.x, digits.y), (digits.test_x, digits.test_y))
     pictures = {picture.tobytes(): CLASSES[k] for x, y in sides for picture, k in zip(x, y, strict=True)}

@@ -40,7 +40,7 @@ ALIASES = {"wd": "weight_decay"}
 FIXED = ("seed", "size", "classes", "holdout")
 """Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
 UNUSED: dict[str, tuple[str, ...]] = {"lbfgs": ("lr", "momentum", "batch_size", "schedule"), "adam": ("momentum",)}
-"""Settings that an optimiser has no use for: every point would be the same run."""
+"""Settings that an optimiser has no use for: whatever they are, the run is the same."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from shortlist.training.saved.fingerprint import Fingerprint
 from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.source import DataSource, with_features
-from shortlist.training.selection import TuneRow, grid_of, tune
+from shortlist.training.selection import UNUSED, TuneRow, grid_of, tune
 
 _LOG = logging.getLogger(__name__)
 MANY = 20
@@ -165,6 +165,9 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, lis
     if job.settings.get("keep") == "best":
         defaults["holdout"] = HOLDOUT
     config = RunConfig(**{**defaults, **job.settings})
+    for name in UNUSED.get(config.optimiser, ()):
+        if name in job.settings:
+            raise InputError(f"{name}: optimiser {config.optimiser} has no use for it")
     if job.tune is None:
         return config
     grid = grid_of(job.tune)

@@ -75,6 +75,8 @@ def read_items(trained: Trained, files: Sequence[str], **columns: str | None) ->
 
 def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
+        if sys.stdin is None:
+            raise InputError("stdin is closed: nothing can be read from it")
         return _lines(trained, sys.stdin.read(), "stdin", columns)
     path = Path(file)
     if trained.kind == "image" and path.suffix.lower() in IMAGE_SUFFIXES:
