@@ -49,11 +49,12 @@ def run(name: str, line: str, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = {"data": name, "method": line, "seed": seed}
     row["accuracy"] = float((logits.argmax(1).numpy() == y).mean())
     for when in ("before", "after"):
+        if when == "after":
+            row["temperature"] = prepared.calibrate()
         p = probabilities(prepared, logits).numpy()
         share = np.maximum(p[np.arange(len(y)), y], np.finfo(np.float32).tiny)
         row[f"ece_{when}"] = calibration_error(p, y)
         row[f"log_loss_{when}"] = float(-np.log(share).mean())
-        row["temperature"] = prepared.temperature if when == "after" else prepared.calibrate()
     print(json.dumps(row), flush=True)
     return row
 
