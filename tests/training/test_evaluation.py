@@ -1,16 +1,22 @@
 """Scores over all items at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from shortlist.data import UNLABELLED, Split
 from shortlist.labels import StochasticLabels
 from shortlist.training import evaluation
 from shortlist.training.config import RunConfig
 from shortlist.training.inputs import Inputs
+from shortlist.training.loop import calibration_on_test, fit
+from shortlist.training.many import train_fleet
 from shortlist.training.prepared import prepare
 from shortlist.training.saved.measures import measure
+from shortlist.training.task import with_known_test
 
 from .conftest import CPU, blobs
 
@@ -56,8 +62,6 @@ def test_held_out_accuracy_is_the_test_accuracy_on_average():
     for seed in range(5):
         config = RunConfig(size=2, model="linear", epochs=3, holdout=0.4, seed=seed, lr=0.1, batch_size=64)
         prepared = prepare(data, config, engine=CPU)
-        from shortlist.training.loop import fit
-
         last = fit(prepared)[-1]
         gaps.append(last.validation_accuracy - last.test_accuracy)
     assert abs(np.mean(gaps)) < 0.06
@@ -87,3 +91,29 @@ def test_measures_by_naive_loop():
         inside = [i for i in known if low / 15 <= p[i].max() < (low + 1) / 15]
         error += abs(sum(float(p[i].argmax() == y[i]) - p[i].max() for i in inside)) / len(known)
     assert got.calibration_error == pytest.approx(error)
+
+
+def test_test_items_of_unknown_class_are_left_out_of_the_scores():
+    data, config = blobs(test=40), RunConfig(size=2, epochs=1)
+    y = data.test.y.copy()
+    y[::2] = UNLABELLED
+    in_part = replace(data, test=Split(data.test.x, y))
+    expected = prepare(replace(data, test=data.test.take(y != UNLABELLED)), config, engine=CPU)
+    accuracy = fit(expected)[-1].test_accuracy
+    assert fit(prepare(in_part, config, engine=CPU))[-1].test_accuracy == accuracy > 0
+    (result,) = train_fleet(in_part, [config], engine=CPU)
+    assert (result.history[-1].test_accuracy, result.calibration_error) == (accuracy, calibration_on_test(expected))
+
+
+@pytest.mark.parametrize("y", [None, np.full(40, UNLABELLED), np.zeros(0, np.int64)])
+def test_without_a_known_test_class_there_is_no_test_accuracy(y):
+    data = blobs(test=40)
+    test = Split(data.test.x[: 40 if y is None else len(y)], y)
+    config = RunConfig(size=2, epochs=1)
+    assert fit(prepare(replace(data, test=test), config, engine=CPU))[-1].test_accuracy is None
+
+
+def test_known_test_items_leave_the_dataset_itself():
+    """A fleet keeps the items of each dataset object once: a copy would take their room again."""
+    data = blobs()
+    assert with_known_test(data) is data

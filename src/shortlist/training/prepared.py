@@ -106,7 +106,7 @@ def prepare(
     if config.optimiser == "lbfgs":  # sparse products on the host
         engine = Engine(device="cpu")
     engine = (engine or Engine()).resolve(config.epochs * len(task.labels))
-    test = task.dataset.test if task.dataset.test is not None and task.dataset.test.y is not None else None
+    test = task.dataset.test
     tested, shape = None if test is None else Inputs(test.x, engine.device), task.dataset.in_shape
     if tested is not None and tested.shape != shape:
         raise InputError(f"{dataset.name}: test items of shape {tested.shape}, expected {shape}")

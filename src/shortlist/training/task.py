@@ -1,7 +1,7 @@
 """What a configuration means on a dataset: labels, held-out items, model and method, before any device."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from shortlist import methods, models
-from shortlist.data import Dataset
+from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
 from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels
@@ -27,7 +27,7 @@ class Task:
 
     config: RunConfig
     dataset: Dataset
-    """Restricted to the configuration's classes."""
+    """Restricted to the configuration's classes, and to the test items whose class is known."""
     model: nn.Module
     """Untrained; its first layer normalises."""
     method: Method
@@ -58,6 +58,17 @@ def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray
     return np.sort(np.concatenate(kept)), np.sort(np.concatenate(held))
 
 
+def with_known_test(dataset: Dataset) -> Dataset:
+    """Without the test items whose class is not known, which cannot be scored; the dataset itself if there are none."""
+    test = dataset.test
+    if test is None:
+        return dataset
+    known = np.zeros(len(test), np.bool_) if test.y is None else test.y != UNLABELLED
+    if known.any() and known.all():
+        return dataset  # not a copy: a fleet keeps the items of each dataset object once
+    return replace(dataset, test=test.take(known) if known.any() else None)
+
+
 def build_task(
     dataset: Dataset,
     config: RunConfig,
@@ -76,6 +87,7 @@ def build_task(
         if labels is not None:
             raise InputError("classes: a run on some classes draws its own labels, and labels were given")
         dataset = dataset.only_classes(config.classes)
+    dataset = with_known_test(dataset)
     labels = draw_labels(dataset, config.size, config.seed) if labels is None else labels
     rows = np.arange(len(dataset.train)) if rows is None else rows
     if len(rows) != len(labels):

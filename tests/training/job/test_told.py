@@ -39,6 +39,18 @@ def test_own_test_data_is_not_called_train(texts, tmp_path):
     assert measures.accuracy > 0.9
 
 
+def test_test_items_without_a_class_are_not_scored(tmp_path, caplog):
+    x = np.random.default_rng(0).standard_normal((120, 5)).astype(np.float32)
+    y_test = np.array([0, 1, -1, -1])
+    np.savez(tmp_path / "part.npz", x=x, y=np.arange(120) % 2, x_test=x[:4], y_test=y_test)
+    done = train(Job(DataSource(str(tmp_path / "part.npz")), tmp_path / "a", {"epochs": 1}))
+    assert "2 of 4 test items have no class and are left out" in caplog.text
+    assert done.measures.items == 2
+    assert done.measures.accuracy == done.trained.history[-1].test_accuracy
+    np.savez(tmp_path / "none.npz", x=x, y=np.arange(120) % 2, x_test=x[:4], y_test=np.full(4, -1))
+    assert train(Job(DataSource(str(tmp_path / "none.npz")), tmp_path / "b", {"epochs": 1})).on_held_out
+
+
 def test_contradictions_and_answers_that_are_all_none_are_told(texts, tmp_path, caplog):
     torn = _labels(tmp_path / "l.csv", ["i0,c0|c1,c0", "i0,c1|c2,c1", "i1,c1|c2,c1", "i1,c1|c3,c1", "i2,c0|c1,"])
     train(Job(DataSource(str(texts)), tmp_path / "a", labels=torn))

@@ -42,7 +42,7 @@ def defaults_for(
     """Settings of `RunConfig` for this data and that many labels.
 
     Args:
-        dataset: texts may be texts still, or features already.
+        dataset: texts may be texts still, or features already; a test split only where its classes are known.
         labels: how many items have one.
         stated: the settings that the user stated; the solver of linear models has no use for most of them.
         method: the method; the solver takes some only.
@@ -52,8 +52,7 @@ def defaults_for(
     if settings["model"] == "linear" and method in SOLVED and not UNSOLVED & set(stated):
         settings |= {**SOLVER, "weight_decay": PENALTY / max(labels, 1)}
         settings["epochs"] = KNOWN_STEPS if known else settings["epochs"]
-    tested = dataset.test is not None and dataset.test.y is not None
-    settings["holdout"] = 0.0 if tested or labels < FEWEST else HOLDOUT
+    settings["holdout"] = 0.0 if dataset.test is not None or labels < FEWEST else HOLDOUT
     # a few steps per epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items
     settings["batch_size"] = min(int(settings["batch_size"]), max(2, labels // 8))
     return settings

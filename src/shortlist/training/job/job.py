@@ -29,6 +29,7 @@ from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_f
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.source import DataSource, with_features
 from shortlist.training.selection import UNUSED, TuneRow, grid_of, tune
+from shortlist.training.task import with_known_test
 
 _LOG = logging.getLogger(__name__)
 MANY = 20
@@ -109,6 +110,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
         raise InputError("size simulates shortlists, labels gives collected answers: state one of them, not both")
     given, answers = _read(job)
     dataset, features = with_features(given, job.source.features)
+    dataset = _tested(dataset)
     engine = Engine(device=resolve_device(job.device))
     with processes(engine.device) as group, _output(job, group.rank == 0):
         config = _configure(job, dataset, answers, engine, listeners)
@@ -155,6 +157,16 @@ def _read(job: Job) -> tuple[Dataset, Answers]:
     if mistakes and size is None:
         raise InputError("miss and slip are for simulated shortlists: state size too")
     return dataset, simulated(dataset, size, job.settings.get("seed", 0), job.miss, job.slip)
+
+
+def _tested(dataset: Dataset) -> Dataset:
+    """Without the test items that cannot be scored, and saying so."""
+    found = with_known_test(dataset)
+    if lost := len(dataset.test or ()) - len(found.test or ()):
+        _LOG.warning(
+            "%s: %d of %d test items have no class and are left out", dataset.name, lost, len(dataset.test or ())
+        )
+    return found
 
 
 def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
