@@ -196,3 +196,66 @@ def test_where_nothing_is_asked_again_gold_is_not(make_project, database):
     (first,) = queue.next(ada)
     _, (second,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
     assert second.item_id != first.item_id
+
+
+def all_gold(project, chooser=None):
+    """A queue in which every question may be about a gold item."""
+    return Queue(project.store, chooser or AskAgain(), gold_every=2, seeds=count(0, 2).__next__)
+
+
+def test_a_gold_item_is_asked_about_again_where_the_policy_is_done_with_the_next_item(make_project, database):
+    project = make_project(database, items=3, classes=8, gold=1, gold_every=2)
+    (ada,) = people(project, "ada")
+    chooser, done = AskAgain(), set()
+    choose = chooser.choose
+    chooser.choose = lambda item, *given: None if item in done else choose(item, *given)
+    queue = all_gold(project, chooser)
+    (gold,) = queue.next(ada)
+    done |= {1, 2}
+    _, (again,) = queue.answer(ada, gold.id, 0, None, 1.0, hold=1)
+    assert (again.item_id, again.turn) == (gold.item_id, 1)
+    with project.store.read() as connection:
+        states = dict(connection.execute(select(Item.id, Item.state)).all())
+    assert states == {1: "closed", 2: "closed", 3: "open", gold.item_id: "open"}
+
+
+def test_a_gold_item_of_which_no_class_is_left_costs_the_policy_none_of_its_front(make_project, database):
+    project = make_project(database, items=5, classes=2, gold=1, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = all_gold(project)
+    (gold,) = queue.next(ada)
+    queue.chooser.front.put(4)
+    _, (after,) = queue.answer(ada, gold.id, 0, None, 1.0, hold=1)
+    assert after.item_id == 4
+    assert queue.leases.chooser.front.head(0, 9) == []
+    assert scalar(project, select(Slot.state).where(Slot.gold)) == "closed"
+
+
+def test_a_gold_item_is_asked_about_again_where_nothing_else_is_left(make_project, database):
+    """Else the last gold question could be told by what follows it."""
+    project = make_project(database, items=1, classes=8, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    (gold,) = all_gold(project).next(ada)
+    queue = Queue(project.store, AskAgain(), gold_every=2, seeds=count(1, 2).__next__)
+    (taken,) = queue.next(bob)
+    assert taken.item_id != gold.item_id
+    _, (again,) = queue.answer(ada, gold.id, 0, None, 1.0, hold=1)
+    assert (again.item_id, again.turn) == (gold.item_id, 1)
+    assert set(again.shortlist).isdisjoint(gold.shortlist)
+    assert queue.answer(ada, again.id, 0, again.shortlist[0], 1.0, hold=1)[1] == []
+
+
+@pytest.mark.parametrize("seed", [0, 1], ids=["gold", "plain"])
+def test_what_somebody_skipped_is_not_asked_again_when_they_say_none_again(make_project, database, seed):
+    """Gold or not: they undo the None that led to what they skipped, and say None once more."""
+    project = make_project(database, items=4, classes=8, gold=1, gold_every=2)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, AskAgain(), gold_every=2, seeds=count(seed, 2).__next__)
+    (first,) = queue.next(ada)
+    assert scalar(project, select(Item.gold).where(Item.id == first.item_id)) == (None if seed else 0)
+    _, (again,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
+    assert again.item_id == first.item_id
+    queue.skip(ada, again.id, 0)
+    queue.undo(ada, first.id, 0)
+    _, (after,) = queue.answer(ada, first.id, 1, None, 1.0, hold=1)
+    assert after.item_id != first.item_id

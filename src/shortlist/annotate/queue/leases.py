@@ -111,7 +111,7 @@ _NEXT_GOLD = (
 _AGAIN = (
     select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.gold, _I.gold.label("truth"), *_SHOWN)
     .join(items, _I.id == _S.item_id)
-    .where(_S.gold == true(), _S.state == "free", _S.annotator_id == bindparam("annotator"))
+    .where(_S.gold == true(), _S.state == "free", _S.annotator_id == bindparam("annotator"), ~_SPOKEN)
     .order_by(_S.id)
     .limit(1)
 )
@@ -207,19 +207,25 @@ class Leases:
             freed, seed = self._reclaim(ask), ask.seeds()
             golden, waiting = self._find_gold(ask, seed), self._look_again(ask)
             wanted = self._find_wanted(ask)
-            slot = wanted or self._find(ask)
+            found = wanted or self._find(ask)
+            gold, again = golden.first(), waiting.first()
+            slot = found or again  # with nothing else left, a gold item is asked about again all the same
             if slot is None:
                 if freed < RECLAIM_AT_ONCE:
                     return None
                 continue
-            gold, again = golden.first(), waiting.first()
             # a gold item that is asked about again takes this slot's place, as if its refused classes were the slot's
             asked = again or slot
             refused = refused_classes(ask.connection, asked["slot_id"]) if asked["turn"] else []
             left_out = [*refused, *ask.ended]
             choice = self.chooser.choose(slot["item_id"], ask.num_classes, left_out, seed)
             if choice is None:
-                self._close(ask, asked)
+                # that the policy is done with an item says nothing of a gold one that would take its place
+                if asked is slot or self.chooser.choose(slot["item_id"], ask.num_classes, ask.ended, seed) is None:
+                    self._close(ask, slot)
+                else:
+                    self._close(ask, asked)
+                    self._put_back(wanted)
                 continue
             # drawn for every question as well
             other = None if gold is None else gold_like(choice, gold["truth"], ask.num_classes, ask.ended, seed)
@@ -230,9 +236,13 @@ class Leases:
                 made = self._ask_gold(ask, gold, other, seed)
             else:
                 return self._ask(ask, slot, choice, seed)
-            if wanted is not None:
-                self.chooser.front.put(wanted["item_id"])
+            self._put_back(wanted)
             return made
+
+    def _put_back(self, wanted: Row | None) -> None:
+        """Leave an item of the policy's front there: a gold one is asked about in its place."""
+        if wanted is not None:
+            self.chooser.front.put(wanted["item_id"])
 
     def _find_wanted(self, ask: Ask) -> Row | None:
         """A slot of the first item at the policy's front that this annotator may have."""
