@@ -2,11 +2,14 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from shortlist.errors import InputError
 from shortlist.internal.cluster import RETRIES, cluster
 from shortlist.internal.orphans import end_with_parent
 from shortlist.policies.features.loop_data import LoopData
@@ -45,6 +48,12 @@ def play(
         for run in runs:
             yield run, player.play(run, data, partial(tick, run))
         return
+    yield from _play_in_processes(runs, player, data, tick, jobs)
+
+
+def _play_in_processes(
+    runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int
+) -> Iterator[tuple[Run, Curve]]:
     context = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
     told = context.SimpleQueue()
     pool = ProcessPoolExecutor(min(jobs, len(runs)), context, initializer=_begin, initargs=(player, data, told))
@@ -57,9 +66,12 @@ def play(
                 tick(*told.get())
             for future in ended:
                 yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise InputError("a process that simulated a run was killed: out of memory? Try fewer --jobs") from error
     finally:
+        processes = list((pool._processes or {}).values())  # a pool that is shut down no longer knows them
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in list((pool._processes or {}).values()):
+        for process in processes:
             process.terminate()
 
 
@@ -73,7 +85,12 @@ def _play_on_ray(
         left = {task.remote(shared, run): run for run in runs}
         while left:
             ended, _ = ray.wait(list(left), num_returns=1)
-            run, curve = left.pop(ended[0]), ray.get(ended[0])
+            try:
+                run, curve = left.pop(ended[0]), ray.get(ended[0])
+            except ray.exceptions.RayTaskError as error:  # its message is a traceback of many lines
+                raise error.cause from error
+            except ray.exceptions.WorkerCrashedError as error:
+                raise InputError(f"a Ray worker died {RETRIES + 1} times on the same run: out of memory?") from error
             for point in curve.points:
                 tick(run, point)
             yield run, curve
@@ -86,6 +103,7 @@ def _play_alone(shared: tuple[Player, LoopData], run: Run) -> Curve:
 
 def _begin(*shared: Any) -> None:
     global _shared
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which ends its processes
     os.environ["OMP_NUM_THREADS"] = "1"  # the cores are taken by the other runs
     _shared = shared
     end_with_parent()
