@@ -67,7 +67,7 @@ def test_what_is_wrong_is_named(tmp_path):
     whole = (tmp_path / "v.npz").read_bytes()
     for content in (b"nothing", whole[:-30]):
         (tmp_path / "v.npz").write_bytes(content)
-        refused("cannot be read as an .npz archive of plain arrays: it is none, or is damaged")
+        refused("cannot be read as an .npz archive of plain arrays: it is not one, or is damaged")
     np.savez_compressed(tmp_path / "v.npz", x=np.random.default_rng(0).random((50, 3)), items=np.arange(50))
     content = bytearray((tmp_path / "v.npz").read_bytes())
     content[60:90] = bytes(30)

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from shortlist.errors import InputError
@@ -136,6 +137,20 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, content):
     fit(prepared(epochs=1), checkpoint=path)
     path.write_bytes(path.read_bytes()[:-20] if content is None else content)
     with pytest.raises(InputError, match=r"c\.safetensors: cannot be read as a checkpoint"):
+        fit(prepared(epochs=1), checkpoint=path, resume=True)
+
+
+@pytest.mark.parametrize("lacking", ["config", "epoch", "history"])
+def test_what_is_no_checkpoint_of_a_run_is_refused(tmp_path, lacking):
+    path = tmp_path / "c.safetensors"
+    fit(prepared(epochs=1), checkpoint=path)
+    tensors, content = read_checkpoint(path)
+    del content[lacking]
+    write_checkpoint(path, tensors, content)
+    with pytest.raises(InputError, match=r"c\.safetensors: damaged, or not the checkpoint of a run"):
+        fit(prepared(epochs=1), checkpoint=path, resume=True)
+    save_file(tensors, path, metadata={"shortlist": "[]"})
+    with pytest.raises(InputError, match="not a checkpoint of this version"):
         fit(prepared(epochs=1), checkpoint=path, resume=True)
 
 

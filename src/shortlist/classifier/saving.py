@@ -19,6 +19,7 @@ from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.internal.files import make_folder
+from shortlist.internal.reasons import reason
 from shortlist.training import Normalise
 
 FILE = "classifier.safetensors"
@@ -50,7 +51,7 @@ def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
     try:
         write_checkpoint(directory / FILE, tensors, content | {"sha256": _checksum(tensors, content)})
     except OSError as error:
-        raise InputError(f"{directory / FILE}: cannot be written: {error.strerror}") from error
+        raise InputError(f"{directory / FILE}: cannot be written: {reason(error)}") from error
 
 
 def load(cls: type[T], folder: str | os.PathLike[str], model: Any) -> T:
@@ -67,7 +68,7 @@ def load(cls: type[T], folder: str | os.PathLike[str], model: Any) -> T:
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: damaged, or not a saved classifier: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path}: damaged, or not a saved classifier: {reason(error)}") from error
 
 
 def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, Any], model: Any) -> T:

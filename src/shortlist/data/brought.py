@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.formats.hugging_face import columns_of
 from shortlist.data.formats.table import read_parquet
 from shortlist.errors import InputError
 from shortlist.internal.archives import read_arrays
@@ -80,7 +81,7 @@ def _read_npz(path: Path) -> tuple[Part, Part | None]:
 
 def _read_parquet(path: Path) -> Part:
     table = read_parquet(path)
-    named = table.column("item").to_pylist() if "item" in table.column_names else range(table.num_rows)
+    named = columns_of(table.select(["item"]), path)["item"] if "item" in table.column_names else range(table.num_rows)
     names = [str(name) for name in named]
     columns = [name for name in table.column_names if name != "item"]
     if len(columns) == 1 and _is_list(table.schema.field(columns[0]).type):

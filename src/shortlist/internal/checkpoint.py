@@ -12,6 +12,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
+from shortlist.internal.reasons import reason
 
 FORMAT = "shortlist-1"
 KEY = "shortlist"
@@ -30,7 +31,7 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping
         try:
             save_file(whole, temporary, metadata={KEY: json.dumps({"format": FORMAT, "content": content})})
         except SafetensorError as error:  # a full disk is no OSError to it
-            raise InputError(f"{path}: cannot be written: {str(error).splitlines()[0]}") from error
+            raise InputError(f"{path}: cannot be written: {reason(error)}") from error
         temporary.chmod(mode)  # safetensors puts a private file in its place
 
 
@@ -45,11 +46,13 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             stated = json.loads((file.metadata() or {}).get(KEY, "{}"))
-            if stated.get("format") != FORMAT:
+            if not isinstance(stated, dict) or stated.get("format") != FORMAT:
                 raise InputError(f"{path}: not a checkpoint of this version, expected format {FORMAT!r}")
-            names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, stated["content"]
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read as a checkpoint: {str(error).splitlines()[0]}") from error
+            content = stated.get("content")
+            if not isinstance(content, dict):
+                raise InputError(f"{path}: damaged: its header holds no settings")
+            return {name: file.get_tensor(name) for name in file.keys()}, content  # noqa: SIM118 (not a dict)
+    except InputError:
+        raise
+    except (OSError, SafetensorError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a checkpoint: {reason(error)}") from error

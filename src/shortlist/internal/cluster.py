@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import InputError
 from shortlist.internal.extras import named_extra
+from shortlist.internal.reasons import reason
 
 AUTO, LOCAL = "auto", "local"
 """The addresses that stand for the cluster that this machine belongs to, and for one of this machine alone, started
@@ -46,9 +47,9 @@ def _connect(ray: Any, address: str) -> None:
             socket.create_connection((host.rpartition("/")[2], int(port)), timeout=SECONDS).close()
         ray.init(**where, configure_logging=False, log_to_driver=False)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"ray: no cluster at {address!r}, expected host:port, {AUTO}, or {LOCAL} (this machine alone): {reason}"
+            f"ray: no cluster at {address!r}, expected host:port, {AUTO}, or {LOCAL} (this machine alone): "
+            f"{reason(error)}"
         ) from error
 
 

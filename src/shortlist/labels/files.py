@@ -25,6 +25,7 @@ import numpy as np
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
 from shortlist.internal.names import join_names, plain_name, shown_names
+from shortlist.internal.reasons import reason
 from shortlist.labels.batches import Columns, UnusualError, read_columns
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of, split_at
@@ -120,7 +121,7 @@ class LabelsFile:
         try:
             data = path.read_bytes()
         except (OSError, ValueError) as error:  # a ValueError for a path with a zero byte
-            raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            raise InputError(f"{path}: cannot be read: {reason(error)}") from error
         if not data.strip():
             raise InputError(f"{path}: the file is empty, expected the columns {', '.join(COLUMNS)}")
         try:

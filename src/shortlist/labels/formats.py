@@ -14,6 +14,7 @@ from shortlist.errors import InputError
 from shortlist.internal.cells import guard_cell, plain_cell
 from shortlist.internal.files import separator_of
 from shortlist.internal.names import KNOWN, split_names
+from shortlist.internal.reasons import reason
 
 COLUMNS = ("item", "shortlist", "answer")
 """What every file has."""
@@ -115,7 +116,7 @@ def _read_parquet(data: bytes) -> Iterator[Record]:
     except InputError:
         raise
     except Exception as error:  # broken bytes make the parser raise nearly anything
-        raise InputError(f"not a Parquet file: {_first_line(error)}") from error
+        raise InputError(f"not a Parquet file: {reason(error)}") from error
     columns = [_values(table.column(name)) for name in keep]
     for number, row in enumerate(zip(*columns, strict=True), 1):
         yield _record(f"row {number}", dict(zip(keep, row, strict=True)))
@@ -131,12 +132,8 @@ def _values(column: Any) -> list[Any]:
         except UnicodeDecodeError as error:
             raise InputError(f"row {number + 1}: broken encoding, not UTF-8") from error
         except Exception as error:
-            raise InputError(f"row {number + 1}: cannot be read: {_first_line(error)}") from error
+            raise InputError(f"row {number + 1}: cannot be read: {reason(error)}") from error
     return values
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _require(columns: Iterable[str], where: str = "") -> None:

@@ -11,6 +11,7 @@ import torch
 
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.arguments import number, whole
+from shortlist.internal.reasons import reason
 from shortlist.methods import PROTOCOLS, Protocol
 
 Optimiser = Literal["sgd", "adam", "lbfgs"]
@@ -143,5 +144,5 @@ def resolve_device(name: str) -> str:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
-        raise InputError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+        raise InputError(f"device {name!r} cannot be used: {reason(error)}") from error
     return str(device)

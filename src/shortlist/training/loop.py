@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from shortlist.errors import InputError
+from shortlist.errors import InputError, first_line
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.training.evaluation import accuracy, miscalibration, predict_logits, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
@@ -152,10 +152,14 @@ def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str
     """The history so far, and the weights of its best epoch where they are kept."""
     tensors, content = read_checkpoint(path)
     saved = Fingerprint(content.get("fingerprint"), content.get("inputs"))
-    check_same_run(prepared, path, content["config"], saved)
-    prepared.run.load_state_dict(tensors, content["epoch"])
+    try:
+        check_same_run(prepared, path, content["config"], saved)
+        history = [EpochScores(**row) for row in content["history"]]
+        prepared.run.load_state_dict(tensors, content["epoch"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: damaged, or not the checkpoint of a run: {first_line(error)}") from error
     kept = {name.removeprefix(KEPT): tensor for name, tensor in tensors.items() if name.startswith(KEPT)}
-    return [EpochScores(**row) for row in content["history"]], kept
+    return history, kept
 
 
 def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: Fingerprint) -> None:

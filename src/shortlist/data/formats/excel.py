@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from shortlist.errors import InputError
+from shortlist.internal.reasons import reason
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 WORKBOOK, LINKS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
@@ -24,10 +25,10 @@ def read_excel(path: Path) -> dict[str, list[Any]]:
             names = archive.namelist()
             texts = _shared(_part(archive, "xl/sharedStrings.xml", path)) if "xl/sharedStrings.xml" in names else []
             rows = _rows(_part(archive, _first_sheet(archive, path), path), texts)
-    except (zipfile.BadZipFile, ElementTree.ParseError, IndexError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not an Excel workbook, or is damaged: {error}") from error
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # damaged bytes make zipfile and the parser raise nearly anything
+        raise InputError(f"{path} is not an Excel workbook, or is damaged: {reason(error)}") from error
     rows = [row for row in rows if any(value is not None for value in row.values())]
     if not rows:
         raise InputError(f"{path} is empty, expected a row of column names")

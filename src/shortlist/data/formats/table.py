@@ -23,6 +23,7 @@ from shortlist.data.formats.images import ImageSize, StoredImage, read_splits
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
 from shortlist.internal.files import allow_long_fields, separator_of
+from shortlist.internal.reasons import reason
 
 _LOG = logging.getLogger(__name__)
 Table = dict[str, list[Any]]
@@ -187,15 +188,16 @@ def _columns(rows: list[dict[str, Any]], path: Path) -> Table:
 
 
 def read_parquet(path: Path) -> Any:
-    """A table of Arrow."""
+    """An Arrow table."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is not a Parquet file, or is damaged: {reason}") from error
+        table = pyarrow.parquet.read_table(path)
+        _ = table.column_names  # names that are not UTF-8 are refused only when they are asked for
+        return table
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a Parquet file, or is damaged: {reason(error)}") from error
 
 
 def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]:

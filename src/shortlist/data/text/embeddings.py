@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shortlist.data.text.saved import check_texts, read_saved, write_saved
 from shortlist.errors import InputError
 from shortlist.internal.extras import named_extra
+from shortlist.internal.reasons import reason
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -67,5 +68,4 @@ class EmbeddingFeatures:
         try:
             return SentenceTransformer(self.model_name)
         except Exception as error:  # the library lets whatever its hub client meets through
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise InputError(f"the sentence encoder {self.model_name!r} cannot be loaded: {reason}") from error
+            raise InputError(f"the sentence encoder {self.model_name!r} cannot be loaded: {reason(error)}") from error

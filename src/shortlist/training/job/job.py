@@ -213,7 +213,7 @@ def _warn(config: RunConfig, dataset: Dataset, answers: Answers) -> None:
 def _settings_before(out: Path) -> dict[str, Any] | None:
     """The settings of the run that was stopped or finished in `out`, tuned ones among them."""
     if (out / CHECKPOINT).exists():
-        settings: dict[str, Any] = read_checkpoint(out / CHECKPOINT)[1]["config"]
+        settings: dict[str, Any] | None = read_checkpoint(out / CHECKPOINT)[1].get("config")
         return settings
     return read_config(out)["run"] if (out / WEIGHTS).exists() else None
 

@@ -237,6 +237,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     content = _read_json(folder / CONFIG)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{folder / CONFIG}: not the config of a trained model, expected format {FORMAT!r}")
+    if lacking := sorted({"run", "labels", "data"} - content.keys()):
+        raise InputError(f"{folder / CONFIG}: damaged or of another version: without {', '.join(lacking)}")
     return content
 
 
