@@ -209,7 +209,7 @@ def test_labels_in_the_table_of_items_are_told_and_taken_where_wanted(tmp_path):
     classes.write_text("lost card\nexchange rate\n")
     made = ("--items", items, "--classes", classes, "--size", 2)
     said = run("init", tmp_path / "p", *made)
-    assert "2 items have a class in their table already and will be asked about all the same" in said
+    assert "items that have a class in their table already (2) will be asked about all the same" in said
     items.write_text(items.read_text().replace("urgent", ""))
     said = run("init", tmp_path / "q", *made, "--known", items)
     assert "2 items of known class: learned from, not asked about" in said
@@ -219,15 +219,19 @@ def test_labels_in_the_table_of_items_are_told_and_taken_where_wanted(tmp_path):
     assert [tuple(row) for row in known] == [("0", 0), ("1", None), ("2", 0), ("3", None)]
     items.write_text(items.read_text().replace("text,label", "message,Kind of case"))  # a column of any name
     said = run("init", tmp_path / "r", *made, "--text-column", "message")
-    assert "2 items have a class in their table already" in said
+    assert "items that have a class in their table already (2)" in said
     items.write_text("item,message,Kind of case\nx,one more,lost card\ny,another one,\n")
     said = run("add", tmp_path / "r", "--items", items, "--text-column", "message")
-    assert "1 items have a class in their table already" in said, "a class of the project, not of this command"
+    assert "items that have a class in their table already (1)" in said, "a class of the project, not of this command"
+    with items.open("a") as file:
+        file.write("z,a third one,lost card\n")
+    said = run("add", tmp_path / "r", "--items", items, "--text-column", "message")
+    assert "items that have a class in their table already (1)" in said, "not those that were there before"
     for name in ("lost card", "elsewhere"):
         (tmp_path / "pictures" / name).mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(tmp_path / "pictures" / name / "a.png")
     said = run("init", tmp_path / "u", "--items", tmp_path / "pictures", "--classes", classes, "--size", 2)
-    assert "1 items have a class in the name of their folder already" in said
+    assert "items that have a class in the name of their folder already (1)" in said
     items.write_text("message,status\nmy card is gone,open\nthe rate,closed\nlost card,lost card\nx,new\n")  # by chance
     assert "have a class" not in run("init", tmp_path / "s", *made, "--text-column", "message")
     more = tmp_path / "more.csv"  # its row 0 is not the project's item 0

@@ -78,7 +78,7 @@ def init_project(
                 raise InputError(f"{additions.items}: not one good item; the first: {where}: {reason}")
             check_live(project, live)
             given.store(project, outcome)
-            outcome.remark = remark(additions, read, list(read.classes))
+            outcome.remark = remark(additions, read, list(read.classes), outcome)
         except BaseException:
             project.discard()
             raise

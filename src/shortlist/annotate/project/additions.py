@@ -102,7 +102,8 @@ def add_to_project(
     if all(getattr(additions, name) is None for name in wanted):
         raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
     with project.store.read() as connection:
-        read = additions.read(class_names(connection))
+        there = class_names(connection)
+    read = additions.read(there)
     if additions.classes is not None and not read.classes:
         raise InputError(f"{additions.classes}: no classes found")
     check_kinds(project, kinds(read.items))
@@ -114,20 +115,21 @@ def add_to_project(
         outcome = add_read(project, read, additions.strict, progress)
     given.store(project, outcome)
     with project.store.read() as connection:
-        outcome.remark = remark(additions, read, class_names(connection))
+        outcome.remark = remark(additions, read, class_names(connection), outcome)
     if read.instructions is not None:
         set_instructions(project, read.instructions)
     return outcome
 
 
-def remark(additions: Additions, read: Read, classes: Collection[str]) -> str:
-    """On what looks like a slip: classes that are hardly two, labels of the items that nobody asked for."""
+def remark(additions: Additions, read: Read, classes: Sequence[str], outcome: ImportOutcome) -> str:
+    """On what looks like a slip: classes that are hardly two, labels of the new items that nobody asked for."""
     found = [tell_alike(classes, read.classes)] if read.classes else []
-    count = sum(source.label in classes for source in read.items)
+    known, left_out = set(classes), {where for where, _ in outcome.skipped}
+    count = sum(source.label in known and source.where not in left_out for source in read.items)
     if count and additions.known is None:
         found.append(
-            f"{count} items have a class in {_where(read.items)} already and will be asked about all the same: in a "
-            "table of known labels (--known) they are learned from and not asked about"
+            f"items that have a class in {_where(read.items)} already ({count}) will be asked about all the same: in a "
+            "table of known labels (--known) they are learned from instead"
         )
     return "\n".join(filter(None, found))
 
@@ -160,10 +162,10 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
     outcome = ImportOutcome()
     with project.store.read() as connection:
         known = class_ids(connection)
-        read = additions.read(known)
-        check_kinds(project, kinds(read.items))
+    read = additions.read(known)
+    check_kinds(project, kinds(read.items))
+    with project.store.read() as connection:
         outcome.classes = len(known.keys() | read.classes.keys())
-        outcome.remark = remark(additions, read, list(dict.fromkeys([*known, *read.classes])))
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
@@ -180,6 +182,7 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
                     outcome.skipped.append((name, "is a gold item already"))
                 else:
                     outcome.added += 1
+    outcome.remark = remark(additions, read, list(dict.fromkeys([*known, *read.classes])), outcome)
     if additions.known is not None or additions.scores is not None:
         given = additions.read_given(*_names(project, read))
         outcome.known = len(given.known)

@@ -1,7 +1,7 @@
 """Settings that change while the server runs: in force here at once, in its other processes when they see the file."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -100,23 +100,22 @@ def _lists(settings: Settings) -> tuple[Any, ...]:
 
 
 @contextmanager
-def watching(*look: Any, seconds: float = LOOK_SECONDS) -> Iterator[None]:
-    """Calls each of these again and again, by a thread, until the block ends."""
+def watching(look: Callable[[], None], seconds: float = LOOK_SECONDS) -> Iterator[None]:
+    """Calls `look` again and again, in a thread, until the block ends."""
     stop = threading.Event()
 
     def watch() -> None:
-        told = ""  # once, not every second for as long as it lasts
+        told = ""  # a problem is logged once, not every second for as long as it lasts
         while not stop.wait(seconds):
-            problem = ""
-            for one in look:
-                try:
-                    one()
-                except Exception as error:  # a disk that is away for a while must not end the thread
-                    problem = str(error)[:300]
-                    if problem != told and not stop.is_set():  # what is removed while we stop is nobody's business
-                        LOGGER.error("something could not be read", extra={"fields": {"error": problem}})
-                    stop.wait(1.0)
-            told = problem
+            try:
+                look()
+                told = ""
+            except Exception as error:  # a disk that is away for a while must not end the thread
+                problem = str(error)[:300]
+                if problem != told and not stop.is_set():  # files may be removed while we stop: that is no problem
+                    LOGGER.error("something could not be read", extra={"fields": {"error": problem}})
+                told = problem
+                stop.wait(1.0)
 
     threading.Thread(target=watch, name="watch", daemon=True).start()
     try:
