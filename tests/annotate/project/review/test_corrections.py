@@ -10,6 +10,7 @@ from shortlist.annotate.db.schema import NO_CLASS, Correction, Item
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.review.class_changes import retire_class
 from shortlist.annotate.project.review.corrections import correct, standing_corrections, undo_correction
 
 from ...conftest import people
@@ -131,6 +132,18 @@ def test_a_gold_item_gets_another_gold_class(make_project, database):
     assert item(project, "gold 0")["gold"] == one["gold"]
     with project.store.read() as connection:
         assert standing_corrections(connection) == {}
+
+
+def test_a_gold_item_does_not_get_a_retired_class_back(make_project, database):
+    """It would be gold no longer, and the answers that measured people would be trained on."""
+    project = make_project(database, items=1, gold=1)
+    one = item(project, "gold 0")
+    correct(project.store, one["id"], 0, 3, "owner", "")
+    retire_class(project, one["gold"])
+    with pytest.raises(Conflict, match="the gold class it had before was retired"):
+        undo_correction(project.store, one["id"], 1, "owner")
+    assert item(project, "gold 0")["gold"] == 3
+    assert correct(project.store, one["id"], 1, 2, "owner", "") == 2
 
 
 def test_a_corrected_item_is_not_made_gold(make_project):

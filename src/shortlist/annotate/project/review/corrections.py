@@ -63,9 +63,12 @@ def undo_correction(
         latest = standing(connection, item_id)
         if latest is None:
             raise Conflict("nothing_to_undo", "there is no correction to take back")
+        # the class of then may be a part of another one by now, or retired
+        before = None if latest.before is None else read_class_map(connection).now(latest.before)
+        if before is None and item.gold is not None:
+            raise Conflict("class_ended", "the gold class it had before was retired: correct it instead")
         _append(connection, item, seen, clock(), "undo", undoes=latest.version, author=author, why=why)
-        # the class of then may be a part of another one by now
-        _set(connection, item, None if latest.before is None else read_class_map(connection).now(latest.before))
+        _set(connection, item, before)
     return seen + 1
 
 
