@@ -2,6 +2,7 @@
 
 import csv
 import json
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from shortlist import NONE, StochasticLabels
 from shortlist.annotate.db.schema import Annotator, Answer, Question
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
 from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
@@ -119,6 +121,18 @@ def test_answers_come_back_flat(make_project, tmp_path, kind):
     export_file(project, tmp_path / "a.jsonl", None)
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [(row["answer"], row["seconds"]) for row in rows] == [("", 3.0), (names[1], 3.0)]
+
+
+def test_two_answers_of_one_person_on_a_gold_item_leave_it_to_be_asked_of_others(make_project, database, tmp_path):
+    """The tasks were exported before the item was made gold; its slots bear the ids of those who are asked."""
+    project = make_project(database, items=2, overlap=2, gold_every=2)
+    tasks = [task for task in tasks_of(project, tmp_path) if task["data"]["stochastic"]["item_id"] == "item 0"]
+    mark_gold(project, {"item 0": "class 1"})
+    given = [annotate(task, number, "__none__") for number, task in enumerate(tasks)]
+    assert import_answers(project, json.dumps(given).encode(), is_csv=False).added == 2
+    queue = project.queue(seeds=count(0, 2).__next__)  # every question may be about gold
+    for who in people(project, "ada", "bob"):
+        assert queue.next(who)[0].item_id == 1
 
 
 def test_a_changed_answer_is_reported_and_strict_refuses_all(make_project, tmp_path):

@@ -281,15 +281,23 @@ def _take_slot(connection: Connection, item_id: int, annotator_id: int | None) -
     if slot_id is not None:
         set_slot(connection, slot_id, "done", 0, annotator_id)
         return slot_id, gold
-    last = connection.execute(select(func.max(Slot.number)).where(Slot.item_id == item_id)).scalar()
-    number = (
-        annotator_id if gold and annotator_id is not None else (-1 if last is None else last) + 1
-    )  # a gold item has one slot per annotator
+    number = _number(connection, item_id, annotator_id, gold=gold)
     slot = {"item_id": item_id, "number": number, "gold": gold, "state": "done"}
     slot |= {"rank": -1, "turn": 0, "annotator_id": annotator_id, "lease_until": None}
     if not gold:
         settle_item(connection, item_id, +1)  # one more answer than planned
     return insert_id(connection, slots, slot), gold
+
+
+def _number(connection: Connection, item_id: int, annotator_id: int | None, *, gold: bool) -> int:
+    """Of one more slot. Those of a gold item have the ids of their annotators, so what is nobody's is below them."""
+    if gold and annotator_id is not None:
+        return annotator_id
+    numbers = select(func.min(Slot.number), func.max(Slot.number)).where(Slot.item_id == item_id)
+    least, most = connection.execute(numbers).one()
+    if gold:
+        return int(min(least or 0, 0)) - 1
+    return 0 if most is None else int(most) + 1
 
 
 def _seconds(value: Any) -> float | None:
