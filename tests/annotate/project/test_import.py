@@ -1,8 +1,10 @@
+import io
 import json
 import struct
 import time
 import wave
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +15,7 @@ from shortlist.annotate.db.schema import Item, Slot
 from shortlist.annotate.project.additions import Additions, add_to_project
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.importing import add_items
-from shortlist.annotate.project.media import audio_type
+from shortlist.annotate.project.media import audio_type, clean_media
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold
 from shortlist.annotate.setup import init_project
@@ -55,6 +57,38 @@ def test_a_folder_of_images_of_every_kind(make_project, tmp_path):
         with Image.open(project.media / row.file) as again:
             assert again.size in {(12, 10), (5, 5)}
             assert f"image/{again.format.lower()}" == row.media_type
+
+
+def cleaned(image: Image.Image, form: str) -> np.ndarray:
+    out = io.BytesIO()
+    image.save(out, form)
+    return np.asarray(Image.open(io.BytesIO(clean_media(out.getvalue())[0])))
+
+
+@pytest.mark.parametrize(
+    ("values", "form", "expected"),
+    [
+        (np.array([[0, 32768, 65535]], np.uint16), "PNG", [0, 127, 255]),
+        (np.array([[0, 2048, 4095]], np.uint16), "TIFF", [0, 127, 255]),  # 12 bits, as many cameras store them
+        (np.array([[0, 30, 200]], np.uint16), "PNG", [0, 30, 200]),
+        (np.array([[-1024, 1024, 4095]], np.int32), "TIFF", [0, 102, 255]),
+        (np.array([[0, 0.5, 1, np.nan]], np.float32), "TIFF", [0, 127, 255, 0]),
+        (np.array([[0, 300, 600]], np.float32), "TIFF", [0, 127, 255]),
+        (np.zeros((1, 2), np.uint16), "PNG", [0, 0]),
+    ],
+)
+def test_pictures_of_more_than_8_bits_are_seen(values, form, expected):
+    """Pillow alone makes them white (16 bits) or black (decimals)."""
+    assert cleaned(Image.fromarray(values), form).tolist() == [expected]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_behind_a_transparent_picture_it_is_white(mode):
+    """As in training; on a dark page black lines on nothing would not be seen."""
+    image = Image.new("RGBA", (2, 1), (0, 0, 0, 0))
+    image.putpixel((1, 0), (0, 0, 0, 255))
+    image = image.quantize(4) if mode == "P" else image.convert(mode)
+    assert cleaned(image, "PNG").tolist() == [[[255] * 3, [0] * 3]]
 
 
 def test_a_pool_of_processes_does_the_same(make_project, tmp_path):

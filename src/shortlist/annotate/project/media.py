@@ -9,6 +9,7 @@ import os
 import warnings
 from pathlib import Path
 
+import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from shortlist.annotate.project.sounds import check_sound
@@ -92,9 +93,23 @@ def _encode(image: Image.Image, was_jpeg: bool) -> tuple[bytes, str]:
     if was_jpeg:
         image.convert("RGB" if image.mode not in ("L", "RGB") else image.mode).save(out, "JPEG", quality=92)
         return out.getvalue(), "image/jpeg"
-    if image.mode not in ("1", "L", "LA", "RGB", "RGBA"):
-        image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
+    if image.has_transparency_data:  # white behind it, as in training: a dark page would hide dark lines
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    elif image.mode.startswith(("I", "F")):
+        image = _eight_bits(image)
+    elif image.mode not in ("1", "L", "RGB"):
+        image = image.convert("RGB")
     clean = image.copy()
     clean.info = {}
     clean.save(out, "PNG", compress_level=3)
     return out.getvalue(), "image/png"
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """A grey picture of more than 8 bits so that people see it: Pillow would cut everything at 255."""
+    values = np.nan_to_num(np.asarray(image, np.float64), posinf=0, neginf=0)
+    low, high = min(values.min(), 0), max(values.max(), 1)
+    if image.mode != "F":  # the bits that are used: many cameras fill 12 of 16
+        high = max(2 ** int(high).bit_length() - 1, 255)
+    return Image.fromarray(((values - low) * (255 / (high - low))).astype(np.uint8))
