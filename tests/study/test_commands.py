@@ -57,6 +57,8 @@ def test_reproduce_and_reproduce_again(shortlist, tmp_path):
     code, again, err = shortlist(*words)
     assert again == out
     assert "0 runs stored, 0 left" in err
+    code, again, err = shortlist(*words, "--datasets", "digits,digits", "--sizes", "5,5", "--methods", "sl,cc,sl")
+    assert again == out  # the trials of a dataset that is named twice are not counted twice
     code, out, err = shortlist(*words, "--json")
     assert [c["trials"] for c in json.loads(out)["cells"]] == [2, 2, 2, 2]
 
@@ -106,6 +108,7 @@ def test_dry_runs_of_choices(shortlist, tmp_path, what, runs):
     assert code == 0
     assert len(out.splitlines()) == 1 + runs
     assert f"{runs} runs are missing: " in err
+    assert shortlist("reproduce", what, "--datasets", "digits,digits", "--dry-run") == (code, out, err)
     assert not (tmp_path / "results").exists()
 
 
@@ -125,6 +128,7 @@ def test_minutes(shortlist, tmp_path):
         (["table1", "--datasets", "digts"], "unknown dataset of the study 'digts': did you mean 'digits'"),
         (["table1", "--methods", "sm"], "unknown method 'sm'"),
         (["table1", "--sizes", "five"], "size: expected a number, got 'five'"),
+        (["table1", "--sizes", "5²"], "size: expected a number, got '5²'"),
         (["table1", "--protocol", "unfair"], "protocol: expected both, paper or fair, got 'unfair'"),
         (["table1", "--engine", "rai", "--datasets", "digits"], "unknown engine 'rai'"),
         (["table1", "--minutes", "-1"], "minutes: expected more than 0"),

@@ -180,6 +180,7 @@ def test_names_as_on_the_command_line(digits):
         ({"lr": []}, {}, "no values for lr"),
         ({"lr": 0.1}, {}, "the grid needs a list of values for lr, got 0.1"),
         ({"method": "sl"}, {}, "the grid needs a list of values for method, got 'sl'"),
+        ({"wd": [0.0], "weight_decay": [0.1]}, {}, "the grid names weight_decay twice"),
         ({"learning": [1]}, {}, "unknown setting 'learning'"),
         ({"seed": [1, 2]}, {}, "seed cannot be tuned"),
         ({"lr": [0.1, -1]}, {}, "lr: expected a number of at least 0"),

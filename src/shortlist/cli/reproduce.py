@@ -123,7 +123,7 @@ def _words(text: str) -> list[str]:
 def _whole(word: str, what: str) -> int:
     from shortlist.errors import InputError
 
-    if not word.isdigit():
+    if not word.isdecimal():
         raise InputError(f"{what}: expected a number, got {word!r}")
     return int(word)
 

@@ -152,6 +152,8 @@ def _points(config: RunConfig, grid: Mapping[str, Sequence[Any]]) -> list[tuple[
     values: dict[str, list[Any]] = {}
     for given, tried in grid.items():
         name = ALIASES.get(given, given)
+        if name in values:
+            raise InputError(f"the grid names {name} twice, as itself and by its short name")
         if name in FIXED:
             raise InputError(f"{name} cannot be tuned: it decides the labels or the held-out items")
         if name not in known:

@@ -245,8 +245,14 @@ def test_recipes_of_the_ledger():
         ({"datasets": ("fashon",)}, "unknown dataset of the study 'fashon': did you mean 'fashion'"),
         ({"methods": ("slx",)}, "unknown method 'slx'"),
         ({"methods": ("rc+strong+mix", "crdpll+strong+mix")}, r"crdpll\+strong\+mix: the method compares the views"),
-        ({"classes": ("9-4",)}, "classes '9-4': expected a range such as 4-9"),
-        ({"classes": ("all",)}, "expected a range such as 4-9"),
+        ({"classes": ("9-4",)}, "classes '9-4': expected a range within 1-10 such as 4-9"),
+        ({"classes": ("all",)}, "expected a range within 1-10 such as 4-9"),
+        ({"classes": ("1-²",)}, "classes '1-²': expected a range within 1-10"),
+        (
+            {"tables": ("table4",), "classes": ("4-9", "2-7")},
+            "classes '2-7': not in table4, expected some of 1-6, 5-10",
+        ),
+        ({"tables": ("table1",), "classes": ("4-9",)}, "classes '4-9': not in table1, expected some of 1-10"),
         ({"sizes": (10,)}, "size: expected 1..9 of 10 classes, got 10"),
         ({"trials": 0}, "trials: expected at least 1, got 0"),
         ({"epochs": 0}, "epochs: expected at least 1, got 0"),
@@ -255,6 +261,13 @@ def test_recipes_of_the_ledger():
 def test_bad_wishes(stated, complaint):
     with pytest.raises(InputError, match=complaint):
         Wanted(**stated)
+
+
+def test_what_is_named_twice_counts_once():
+    once = Wanted(("table4",), ("mnist",), ("sl",), (3,), ("1-6",), ("fair",))
+    twice = Wanted(("table4",) * 2, ("mnist",) * 2, ("sl",) * 2, (3,) * 2, ("1-6", "01-06"), ("fair",) * 2)
+    assert twice == once
+    assert len(cells(twice)) == 1
 
 
 def test_a_wish_that_fits_nothing():

@@ -104,6 +104,12 @@ class Wanted:
     """Instead of the paper's number."""
 
     def __post_init__(self) -> None:
+        if self.classes is not None:
+            ranges = ("{}-{}".format(*class_range(text)) for text in self.classes)  # 01-8 is 1-8
+            object.__setattr__(self, "classes", tuple(ranges))
+        for name in ("tables", "datasets", "methods", "sizes", "classes", "protocols"):
+            if (given := getattr(self, name)) is not None:  # what is named twice would be counted twice
+                object.__setattr__(self, name, tuple(dict.fromkeys(given)))
         for name in self.tables:
             if name not in PARTS:
                 raise unknown_name("table", name, PARTS)
@@ -111,8 +117,11 @@ class Wanted:
             study_dataset(name)
         for text in self.methods or ():
             MethodVariant.parse(text)
+        known = dict.fromkeys(text for table in self.tables for text in paper.SUBSETS.get(table, (paper.ALL_CLASSES,)))
         for text in self.classes or ():
-            class_range(text)
+            if text not in known:
+                tables = ", ".join(self.tables)
+                raise InputError(f"classes {text!r}: not in {tables}, expected some of {', '.join(known)}")
         for size in self.sizes or ():
             if not 1 <= size <= 9:
                 raise InputError(f"size: expected 1..9 of 10 classes, got {size}")
@@ -125,8 +134,8 @@ class Wanted:
 def class_range(text: str) -> tuple[int, int]:
     """`4-9` -> (4, 9)."""
     low, dash, high = text.partition("-")
-    if not (dash and low.isdigit() and high.isdigit() and 1 <= int(low) < int(high) <= 10):
-        raise InputError(f"classes {text!r}: expected a range such as 4-9, counted from 1")
+    if not (dash and low.isdecimal() and high.isdecimal() and 1 <= int(low) < int(high) <= 10):
+        raise InputError(f"classes {text!r}: expected a range within 1-10 such as 4-9, counted from 1")
     return int(low), int(high)
 
 

@@ -61,8 +61,8 @@ class DriveOutcome:
 
 
 def missing(runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger]) -> list[PlannedRun]:
-    """The runs that the ledger does not hold."""
-    return [run for run in runs if run.key not in ledger(run)]
+    """The runs that the ledger does not hold, each once."""
+    return list({run.key: run for run in runs if run.key not in ledger(run)}.values())
 
 
 def drive(
