@@ -39,6 +39,14 @@ def test_own_test_data_is_not_called_train(texts, tmp_path):
     assert measures.accuracy > 0.9
 
 
+def test_averaged_weights_of_texts(texts, tmp_path):
+    """The default solver cannot average weights: who asks for them gets an optimiser that can."""
+    trained = train(Job(DataSource(str(texts)), tmp_path / "out", {"ema": 0.9})).trained
+    assert (trained.config.optimiser, trained.config.ema) == ("adam", 0.9)
+    with pytest.raises(InputError, match="optimiser lbfgs: expected no averaged weights"):
+        train(Job(DataSource(str(texts)), tmp_path / "no", {"ema": 0.9, "optimiser": "lbfgs"}))
+
+
 def test_test_items_without_a_class_are_not_scored(tmp_path, caplog):
     x = np.random.default_rng(0).standard_normal((120, 5)).astype(np.float32)
     y_test = np.array([0, 1, -1, -1])

@@ -16,7 +16,9 @@ KNOWN_STEPS = 20
 """Of the solver where every item has its class: it gets there sooner."""
 PENALTY = 0.03
 """Of the solver, in units of one item's loss."""
-UNSOLVED = frozenset({"model", "optimiser", "lr", "momentum", "batch_size", "schedule", "epochs", "augment", "strong"})
+UNSOLVED = frozenset(
+    {"model", "optimiser", "lr", "momentum", "batch_size", "schedule", "epochs", "augment", "strong", "mix", "ema"}
+)
 """Who states one of these means to train by steps."""
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
 CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
