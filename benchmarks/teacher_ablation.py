@@ -37,6 +37,7 @@ from shortlist.study.plan.run_keys import digest, key_of, own_code
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.ledger import TUNING, Ledger, Ledgers, Row
 from shortlist.training import Engine, RunConfig, mean_of_last, train_fleet
+from teacher_beliefs import right_of_none
 
 EPOCHS, SIZE, SEEDS, NUM_CLASSES = 40, 3, (1000, 1001), 10
 METHODS = ("teacher", "rc", "proden", "crdpll", "likelihood", "ol")
@@ -119,7 +120,17 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "soft answers": ("teacher_forms:SoftAnswers", {}),
     "agreement": ("teacher_forms:Agreement", {}),
     "settling": ("teacher_more_forms:Settling", {}),
+    "fading": ("teacher_more_forms:Settling", {"memory": 0.9, "end": 0.0}),
     "heavy answers": ("teacher_more_forms:HeavyAnswers", {}),
+    "ramp": ("teacher", {"ramp": 0.3}),
+    "confident": ("teacher", {"confident": 0.7}),
+    "slow, no memory": ("teacher", {"decay": 0.999, "memory": 0.0}),
+    "slow, sharpened, half": ("teacher", {**FIRST, "pull": 0.5}),
+    "slow, sharpened a little, half": ("teacher", {**FIRST, "temperature": 0.7, "pull": 0.5}),
+    "slow, sharpened, half, memory": ("teacher", {**FIRST, "memory": 0.5, "pull": 0.5}),
+    "slow, sharpened, ramp": ("teacher", {**FIRST, "ramp": 0.3}),
+    "slow, sharpened, confident": ("teacher", {**FIRST, "confident": 0.8}),
+    "slow, sharpened, strong only": ("teacher_forms:StrongOnly", FIRST),
 }
 """Other forms, each a method with its options; what is not stated is as the defaults have it."""
 PLACES = {"cifar10": (40, (2000, 2001)), "fashion": (100, (2000, 2001, 2002, 2003))}
@@ -162,9 +173,10 @@ def run(dataset: str, points: Sequence[Point], seeds: Sequence[int], ledger: Led
         config, whole = result.config, result.failed is None
         entry = {"key": key_of(dataset, config), "kind": "tried", "dataset": dataset, "size": config.size}
         entry |= own_code(config.method)
-        found = {
+        found: dict[str, Any] = {
             "validation": mean_of_last(result.history, "validation_accuracy") if whole else None,
             "estimate": mean_of_last(result.history, "validation_estimate") if whole else None,
+            "right_of_none": right_of_none(data, result, engine.device),
         }
         about = {"seed": config.seed, "failed": result.failed, **provenance(engine.device), "config": config.to_dict()}
         ledger.append({**entry, **found, **about})
@@ -282,25 +294,35 @@ def decays(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
         settle(tries, of, base, tries.error([other], base), tuning)
 
 
-def forms(dataset: str, ledger: Ledger, names: Sequence[str]) -> None:
-    """Other forms, and larger weight decays, beside the defaults."""
-    tries = Tries(dataset, ledger, PLACES[dataset][1])
+def forms(dataset: str, ledger: Ledger, names: Sequence[str], count: int | None) -> None:
+    """Other forms beside the defaults, and larger weight decays where no form is named."""
+    seeds = PLACES[dataset][1] if count is None else tuple(range(2000, 2000 + count))
+    tries = Tries(dataset, ledger, seeds)
     base, proden = (replace(changed(dataset, [], method), epochs=FORM_EPOCHS) for method in ("teacher", "proden"))
     points = {"the defaults": base, "proden": proden}
     for name in names or FORMS:
         method, options = FORMS[name]
         points[name] = replace(base, method=method, options=options)
-    for method, factor in product(("teacher", "proden"), (2, 4) if dataset == "fashion" else (2,)):
+    for method, factor in product(() if names else ("teacher", "proden"), (2, 4) if dataset == "fashion" else (2,)):
         decay = factor * base.weight_decay
         points[f"{method}, weight decay {decay:g}"] = replace(base, method=method, weight_decay=decay)
-    run(dataset, list(points.values()), PLACES[dataset][1], ledger)
+    run(dataset, list(points.values()), seeds, ledger)
     for name, point in points.items():
-        print(f"{name:40} {gain_text(tries.gain(point, base))}")
+        print(f"{name:40} {gain_text(tries.gain(point, base))}  {beliefs_text(tries.rows(point))}")
+
+
+def beliefs_text(rows: Sequence[Row]) -> str:
+    """How often the beliefs about None items are right, of items trained on and held out."""
+    known = [row["right_of_none"] for row in rows if row.get("right_of_none")]
+    if not known:
+        return ""
+    trained, held = (100 * mean(right[which] for right in known) for which in ("trained", "held"))
+    return f"right of None: trained on {trained:.2f}, held out {held:.2f}"
 
 
 def gain_text(found: Sequence[float]) -> str:
     """Mean, standard error and each."""
-    error = stdev(found) / len(found) ** 0.5
+    error = stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
     return f"{mean(found):+.2f} ± {error:.2f}  {[f'{g:+.2f}' for g in found]}"
 
 
@@ -326,6 +348,7 @@ def main() -> None:
     parser.add_argument("what", choices=("options", "settings", "changes", "forms", "decays", "table"))
     parser.add_argument("dataset", choices=tuple(TRIED))
     parser.add_argument("--only", nargs="*", default=[], choices=tuple(FORMS), help="of the forms")
+    parser.add_argument("--seeds", type=int, help="how many of the forms, instead of the dataset's")
     parser.add_argument("--results", type=Path, default=Path("results"))
     args = parser.parse_args()
     ledger = Ledger(args.results / "teacher_ablation.jsonl")
@@ -338,7 +361,7 @@ def main() -> None:
     elif args.what == "decays":
         decays(args.dataset, ledger, Ledgers(args.results).of(TUNING))
     elif args.what == "forms":
-        forms(args.dataset, ledger, args.only)
+        forms(args.dataset, ledger, args.only, args.seeds)
     else:
         table(args.dataset, ledger)
 

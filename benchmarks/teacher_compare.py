@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from shortlist.study.plan.grid import Cell, PlannedRun, plan_run
 from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.run_keys import canonical
 from shortlist.study.plan.variants import MethodVariant, stated_options
 from shortlist.study.run.driver import Budget, drive, open_engine
 from shortlist.study.run.ledger import RUN, TUNING, Ledger, Ledgers, Row
@@ -30,19 +31,20 @@ from shortlist.training import RunConfig
 
 EPOCHS, FEWER = 100, 86
 SIZES = (3, 4, 5, 6, 7, 8)
+NUM_CLASSES = 10
 METHODS = ("teacher", "proden", "rc", "crdpll", "likelihood")
 AS_SLOW = ("teacher", "rc", "dirk")
 """What takes as long as the teacher, so that nothing is to be said of equal seconds."""
 ONE_VIEW = ("proden", "rc", "likelihood")
 Runs = list[tuple[str, int | None, int, int]]
-"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`, `?` before an option."""
-SURE = "teacher?confident=0.7"
-"""What held-out answers chose beyond ten classes (teacher_beyond.py)."""
+"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`; `?` before options."""
+OTHER = "?"
+"""The method of --other with the options of --options."""
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
         **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
         "one-view": [(f"{name}+aug", size, 5, EPOCHS) for name in ONE_VIEW for size in SIZES],
-        "sure": [(SURE, size, 5, EPOCHS) for size in SIZES],
+        "options": [(OTHER, size, 5, EPOCHS) for size in SIZES],
         "full": [("ol", None, 5, EPOCHS), ("ol+aug", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 5, FEWER)],
         "dirk": [("dirk", 3, 5, EPOCHS)],
@@ -52,7 +54,7 @@ PLAN: dict[str, dict[str, Runs]] = {
         "size5": [(name, 5, 3, EPOCHS) for name in METHODS],
         "size8": [(name, 8, 3, EPOCHS) for name in ("teacher", "likelihood")],
         "one-view": [(f"{name}+aug", size, trials, EPOCHS) for name in ONE_VIEW for size, trials in ((3, 5), (5, 3))],
-        "sure": [(SURE, 3, 5, EPOCHS), (SURE, 5, 3, EPOCHS), (SURE, 8, 3, EPOCHS)],
+        "options": [(OTHER, 3, 5, EPOCHS), (OTHER, 5, 3, EPOCHS), (OTHER, 8, 3, EPOCHS)],
         "full": [("ol", None, 5, EPOCHS)],
         "equal": [("teacher", 3, 3, FEWER)],
         "dirk": [("dirk", 3, 3, EPOCHS)],
@@ -84,25 +86,30 @@ def ours(epochs: int) -> Group:
     return Group("teacher", "two views", "", epochs)
 
 
-def run(dataset: str, wanted: Runs, ledgers: Ledgers) -> None:
+def run(dataset: str, wanted: Runs, other: tuple[str, dict[str, float]], ledgers: Ledgers) -> None:
     """Train what the ledger does not hold, all at once."""
     recipes = Recipes(ledgers.of(TUNING).rows())
     runs: list[PlannedRun] = []
     for text, size, trials, epochs in wanted:
-        name, _, option = text.partition("?")
+        name = other[0] if text == OTHER else text
         variant = MethodVariant.parse(name if "+" in name else f"{name}+aug+strong")
         cell = Cell(dataset, "1-10", size, variant)
         usual = [plan_run(cell, trial, recipes, epochs) for trial in range(trials)]
-        runs += [with_option(run, *option.split("=")) for run in usual] if option else usual
+        runs += [with_options(run, other[1]) for run in usual] if text == OTHER else usual
     with open_engine("fleet") as engine:
         drive(runs, lambda _: ledgers.of(dataset), engine, Budget(batch_minutes=60), score_every=20, say=print)
 
 
-def with_option(run: PlannedRun, name: str, value: str) -> PlannedRun:
-    """The same run with another value of one of its method's options."""
-    options = {**run.config.method_options, name: float(value)}
-    config = replace(run.config, method_options=options)
-    return replace(run, config=config, source=f"{run.source}, {name}={value}")
+def with_options(run: PlannedRun, options: dict[str, float]) -> PlannedRun:
+    """The same run with other values of some of its method's options."""
+    config = replace(run.config, method_options={**run.config.method_options, **options})
+    said = "".join(f", {name}={value:g}" for name, value in options.items())
+    return replace(run, config=canonical(config, NUM_CLASSES), source=run.source + said)
+
+
+def parsed(text: str) -> dict[str, float]:
+    """Of `name=value,name=value`."""
+    return {name: float(value) for name, _, value in (part.partition("=") for part in text.split(",") if part)}
 
 
 def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[Group, Trials]:
@@ -180,6 +187,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("datasets", nargs="+", choices=tuple(PLAN))
     parser.add_argument("--run", nargs="*", metavar="PART", help="first train these parts of the plan; none named: all")
+    parser.add_argument("--other", default="teacher", help="the method of the part `options`, such as module:Class")
+    parser.add_argument("--options", type=parsed, default={}, help="of that method: pull=0.5,decay=0.999")
     parser.add_argument("--results", type=Path, default=Path("results"))
     args = parser.parse_args()
     ledgers = Ledgers(args.results)
@@ -188,7 +197,8 @@ def main() -> None:
             parts = PLAN[dataset]
             if unknown := set(args.run).difference(parts):
                 parser.error(f"no part {unknown.pop()!r} of {dataset}: expected {', '.join(parts)}")
-            run(dataset, [entry for name in args.run or parts for entry in parts[name]], ledgers)
+            names = args.run or [name for name in parts if name != "options"]
+            run(dataset, [entry for name in names for entry in parts[name]], (args.other, args.options), ledgers)
         ledger, recipes = ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows())
         for size in SIZES:
             table(dataset, size, ledger, recipes)

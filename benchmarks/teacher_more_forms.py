@@ -14,12 +14,13 @@ from shortlist.methods.teacher import Teacher
 
 @dataclass(frozen=True)
 class Settling(Teacher):
-    """The memory grows in step with the training, so that beliefs no longer follow a network that learns them by heart.
+    """The memory goes from `memory` to `end` in step with the training.
 
-    Late in a training the network fits its own targets, and targets that follow it lose what doubt they had.
+    Growing, it keeps late beliefs from following a network that learns its own targets by heart. Falling, it keeps
+    early ones, which are bad, from being learned (so does the memory of PiCO, Wang et al. 2022).
     """
 
-    title = "teacher, whose memory grows longer"
+    title = "teacher, whose memory changes its length"
     end: float = 0.95
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
