@@ -38,8 +38,8 @@ AS_SLOW = ("teacher", "rc", "dirk")
 ONE_VIEW = ("proden", "rc", "likelihood")
 Runs = list[tuple[str, int | None, int, int]]
 """Methods, each with a size, its trials and epochs; two views unless the name says `+aug`; `?` before options."""
-OTHER = "?"
-"""The method of --other with the options of --options."""
+OTHER = "teacher?"
+"""The teacher with the options of --options."""
 PLAN: dict[str, dict[str, Runs]] = {
     "fashion": {
         **{f"size{size}": [(name, size, 5, EPOCHS) for name in METHODS] for size in SIZES},
@@ -86,16 +86,16 @@ def ours(epochs: int) -> Group:
     return Group("teacher", "two views", "", epochs)
 
 
-def run(dataset: str, wanted: Runs, other: tuple[str, dict[str, float]], ledgers: Ledgers) -> None:
+def run(dataset: str, wanted: Runs, options: dict[str, float], ledgers: Ledgers) -> None:
     """Train what the ledger does not hold, all at once."""
     recipes = Recipes(ledgers.of(TUNING).rows())
     runs: list[PlannedRun] = []
     for text, size, trials, epochs in wanted:
-        name = other[0] if text == OTHER else text
+        name = text.removesuffix("?")
         variant = MethodVariant.parse(name if "+" in name else f"{name}+aug+strong")
         cell = Cell(dataset, "1-10", size, variant)
         usual = [plan_run(cell, trial, recipes, epochs) for trial in range(trials)]
-        runs += [with_options(run, other[1]) for run in usual] if text == OTHER else usual
+        runs += [with_options(run, options) for run in usual] if text == OTHER else usual
     with open_engine("fleet") as engine:
         drive(runs, lambda _: ledgers.of(dataset), engine, Budget(batch_minutes=60), score_every=20, say=print)
 
@@ -187,8 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("datasets", nargs="+", choices=tuple(PLAN))
     parser.add_argument("--run", nargs="*", metavar="PART", help="first train these parts of the plan; none named: all")
-    parser.add_argument("--other", default="teacher", help="the method of the part `options`, such as module:Class")
-    parser.add_argument("--options", type=parsed, default={}, help="of that method: pull=0.5,decay=0.999")
+    parser.add_argument("--options", type=parsed, default={}, help="of the part of that name: pull=0.5,decay=0.999")
     parser.add_argument("--results", type=Path, default=Path("results"))
     args = parser.parse_args()
     ledgers = Ledgers(args.results)
@@ -198,7 +197,7 @@ def main() -> None:
             if unknown := set(args.run).difference(parts):
                 parser.error(f"no part {unknown.pop()!r} of {dataset}: expected {', '.join(parts)}")
             names = args.run or [name for name in parts if name != "options"]
-            run(dataset, [entry for name in names for entry in parts[name]], (args.other, args.options), ledgers)
+            run(dataset, [entry for name in names for entry in parts[name]], args.options, ledgers)
         ledger, recipes = ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows())
         for size in SIZES:
             table(dataset, size, ledger, recipes)
