@@ -271,7 +271,7 @@ def here(tmp_path, monkeypatch):
         ("train header.csv --out o", "header.csv holds no items"),
         ("train folder.csv --out o", "folder.csv holds no images"),
         ("train latin.csv --out o", "latin.csv is not UTF-8 text"),
-        ("train names.npz --out o", "names.npz cannot be read as an .npz archive of plain arrays: it is none"),
+        ("train names.npz --out o", "names.npz cannot be read as an .npz archive of plain arrays: it is not one"),
         ("train flat.npz --out o", "flat.npz: x has shape (3,)"),
         ("train rows.csv --features few.npz --out o", "few.npz: no features of 9 of the 12 items, first 'q3'"),
         ("train rows.csv --labels folder.csv --out o", "folder.csv: cannot be read: Is a directory"),
