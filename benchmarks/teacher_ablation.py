@@ -108,33 +108,35 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 """Of the defaults, one at a time; of two values of an option the better one goes on."""
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "the w of the epoch before": ("teacher", {"fresh": False}),
+    "no memory": ("teacher", {"memory": 0.0}),
     "own passes": ("teacher", {"decay": 0.0}),
     "own passes, no memory": ("teacher", {"decay": 0.0, "memory": 0.0}),
-    "no memory": ("teacher", {"memory": 0.0}),
-    "decay=0.999": ("teacher", {"decay": 0.999}),
-    "the w of the epoch before": ("teacher", {"fresh": False}),
-    "strong only": ("teacher_forms:StrongOnly", {}),
-    "strong only, sharpened": ("teacher_forms:StrongOnly", {"memory": 0.0, "temperature": 0.5}),
-    "both views": ("teacher_forms:BothViews", {}),
-    "annealed": ("teacher_forms:Annealed", {}),
-    "soft answers": ("teacher_forms:SoftAnswers", {}),
-    "agreement": ("teacher_forms:Agreement", {}),
-    "settling": ("teacher_more_forms:Settling", {}),
-    "fading": ("teacher_more_forms:Settling", {"memory": 0.9, "end": 0.0}),
-    "heavy answers": ("teacher_more_forms:HeavyAnswers", {}),
+    "own passes, both views": ("teacher_forms:BothViews", {}),
     "ramp": ("teacher", {"ramp": 0.3}),
     "confident": ("teacher", {"confident": 0.7}),
+    "annealed": ("teacher_forms:Annealed", {}),
+    "soft answers": ("teacher_forms:SoftAnswers", {}),
+    "heavy answers": ("teacher_more_forms:HeavyAnswers", {}),
+    "memory that grows": ("teacher_more_forms:Settling", {}),
+    "memory that fades": ("teacher_more_forms:Settling", {"memory": 0.9, "end": 0.0}),
+    "strong view only": ("teacher_forms:StrongOnly", {}),
+    "strong view only, sharpened": ("teacher_forms:StrongOnly", {"memory": 0.0, "temperature": 0.5}),
+    "agreement in all classes": ("teacher_forms:Agreement", {}),
+    "slow": ("teacher", {"decay": 0.999}),
     "slow, no memory": ("teacher", {"decay": 0.999, "memory": 0.0}),
     "slow, sharpened, half": ("teacher", {**FIRST, "pull": 0.5}),
     "slow, sharpened a little, half": ("teacher", {**FIRST, "temperature": 0.7, "pull": 0.5}),
     "slow, sharpened, half, memory": ("teacher", {**FIRST, "memory": 0.5, "pull": 0.5}),
     "slow, sharpened, ramp": ("teacher", {**FIRST, "ramp": 0.3}),
     "slow, sharpened, confident": ("teacher", {**FIRST, "confident": 0.8}),
-    "slow, sharpened, strong only": ("teacher_forms:StrongOnly", FIRST),
+    "slow, sharpened, strong view only": ("teacher_forms:StrongOnly", FIRST),
 }
 """Other forms, each a method with its options; what is not stated is as the defaults have it."""
 PLACES = {"cifar10": (40, (2000, 2001)), "fashion": (100, (2000, 2001, 2002, 2003))}
 """Epochs and seeds of `changes`."""
+DEFAULTS = "the defaults"
+SIDES = ("trained", "held")
 FORM_EPOCHS = 100
 """Of `forms`: in 40 epochs whatever learns slowly loses, whether or not it would end higher."""
 DECAYS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -294,30 +296,52 @@ def decays(dataset: str, ledger: Ledger, tuning: Ledger) -> None:
         settle(tries, of, base, tries.error([other], base), tuning)
 
 
-def forms(dataset: str, ledger: Ledger, names: Sequence[str], count: int | None) -> None:
-    """Other forms beside the defaults, and larger weight decays where no form is named."""
-    seeds = PLACES[dataset][1] if count is None else tuple(range(2000, 2000 + count))
-    tries = Tries(dataset, ledger, seeds)
+def form_points(dataset: str, names: Sequence[str]) -> dict[str, Point]:
+    """The defaults, PRODEN and these forms; all forms where none is named."""
     base, proden = (replace(changed(dataset, [], method), epochs=FORM_EPOCHS) for method in ("teacher", "proden"))
-    points = {"the defaults": base, "proden": proden}
+    points = {DEFAULTS: base, "PRODEN": proden}
     for name in names or FORMS:
         method, options = FORMS[name]
         points[name] = replace(base, method=method, options=options)
-    for method, factor in product(() if names else ("teacher", "proden"), (2, 4) if dataset == "fashion" else (2,)):
-        decay = factor * base.weight_decay
-        points[f"{method}, weight decay {decay:g}"] = replace(base, method=method, weight_decay=decay)
-    run(dataset, list(points.values()), seeds, ledger)
-    for name, point in points.items():
-        print(f"{name:40} {gain_text(tries.gain(point, base))}  {beliefs_text(tries.rows(point))}")
+    return points
+
+
+def forms(dataset: str, ledger: Ledger, names: Sequence[str], count: int | None) -> None:
+    """Train other forms, then print all that are stored."""
+    seeds = PLACES[dataset][1] if count is None else tuple(range(2000, 2000 + count))
+    run(dataset, list(form_points(dataset, names).values()), seeds, ledger)
+    forms_table(ledger)
+
+
+def forms_table(ledger: Ledger) -> None:
+    """What each stored form gained, as Markdown."""
+    points = {dataset: form_points(dataset, ()) for dataset in PLACES}
+    tries = {dataset: Tries(dataset, ledger, seeds) for dataset, (_, seeds) in PLACES.items()}
+    gains = {
+        dataset: {name: tries[dataset].gain(point, of[DEFAULTS]) for name, point in of.items()}
+        for dataset, of in points.items()
+    }
+    print("\n| form | options | CIFAR10 | right about None: trained on | held out | Fashion |")
+    print("|---|---|---|---|---|---|")
+    for name, point in points["cifar10"].items():
+        first, second = (gains[dataset][name] for dataset in PLACES)
+        beliefs = beliefs_text(tries["cifar10"].rows(point))
+        options = ", ".join(f"{option}={value}" for option, value in point.options.items())
+        if first or second:
+            print(f"| {name} | {options and f'`{options}`'} | {figure(first)} | {beliefs} | {figure(second)} |")
+
+
+def figure(gains: Sequence[float]) -> str:
+    """Mean and standard error; a single gain, which has none, in italics."""
+    if len(gains) < 2:
+        return "".join(f"*{gain:+.2f}*" for gain in gains)
+    return f"{mean(gains):+.2f} ± {stdev(gains) / len(gains) ** 0.5:.2f}"
 
 
 def beliefs_text(rows: Sequence[Row]) -> str:
-    """How often the beliefs about None items are right, of items trained on and held out."""
+    """How often the beliefs about None items are right, of items trained on and held out, as two cells of a table."""
     known = [row["right_of_none"] for row in rows if row.get("right_of_none")]
-    if not known:
-        return ""
-    trained, held = (100 * mean(right[which] for right in known) for which in ("trained", "held"))
-    return f"right of None: trained on {trained:.2f}, held out {held:.2f}"
+    return " | ".join(f"{100 * mean(right[which] for right in known):.2f}" if known else "" for which in SIDES)
 
 
 def gain_text(found: Sequence[float]) -> str:
@@ -364,6 +388,7 @@ def main() -> None:
         forms(args.dataset, ledger, args.only, args.seeds)
     else:
         table(args.dataset, ledger)
+        forms_table(ledger)
 
 
 if __name__ == "__main__":
