@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 
 def render(package: str, filters: Mapping[str, Callable[..., Any]], **content: Any) -> str:
-    """The `page.html` of a package, filled in."""
-    environment = Environment(
-        loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+    """The `page.html` of a package, filled in; `report.css` is there for it to include."""
+    loader = ChoiceLoader([PackageLoader(package, ""), PackageLoader("shortlist.internal", "")])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters.update(filters)
     return environment.get_template("page.html").render(**content)
