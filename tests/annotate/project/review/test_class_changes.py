@@ -85,6 +85,26 @@ def test_a_retired_class_is_asked_about_again_and_can_come_back(make_project, da
     ]
 
 
+def test_who_picks_a_class_that_was_just_retired_settles_nothing(make_project, database):
+    """Protects the item: it was done with no class, and nobody was asked about it again."""
+    project = make_project(database, items=1, size=3)
+    ada, ben = people(project, "ada", "ben")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    part, whole, right = held.shortlist
+    merge_classes(project, part, whole)
+    retire_class(project, whole)
+    stored, _ = queue.answer(ada, held.id, held.attempt, part, 1.0)
+    assert queue.answer(ada, held.id, held.attempt, part, 1.0) == (stored, [])
+    assert (project.status()["progress"]["done"], project.check()) == (0, [])
+    (again,) = queue.next(ben)
+    assert not {part, whole} & {*again.shortlist}
+    queue.release(ben)
+    queue.undo(ada, held.id)
+    queue.answer(ada, held.id, held.attempt + 1, right, 1.0)
+    assert (project.status()["progress"]["done"], project.check()) == (1, [])
+
+
 def test_what_cannot_be_ended_is_said_in_one_line(make_project):
     project = make_project(items=1, classes=3, gold=1)
     with pytest.raises(Conflict, match="1 gold items are of this class"):
