@@ -125,6 +125,8 @@ def test_later_files_have_the_columns_of_the_first(tmp_path):
         with project.store.read() as connection:
             names = connection.execute(select(Item.name).order_by(Item.id)).scalars().all()
         assert names == ["T-1", "T-2", "T-3", "T-4"]
+        more.write_text("id,gold\nT-4,found\n")
+        assert add_to_project(project, Additions(gold=more)).added == 1
         more.write_text("message\nfound again\n")
         for act in (preview, add_to_project):
             with pytest.raises(InputError, match="has no column 'id'"):

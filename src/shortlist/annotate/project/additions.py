@@ -51,7 +51,7 @@ class Additions:
         return Read(
             [] if self.items is None else list(find_sources(self.items, *columns, {*there, *classes})),
             classes,
-            {} if self.gold is None else read_gold(self.gold),
+            {} if self.gold is None else read_gold(self.gold, self.item_column),
             None if self.instructions is None else read_instructions(self.instructions),
         )
 
