@@ -53,7 +53,7 @@ def write_csv(project: Project, path: Path) -> int:
         left = _left(connection, {item for item, votes in picked.items() if not votes})
         corrected, known = _corrected(connection), known_by_name(connection)
         items = dict.fromkeys((*picked, *corrected, *known))
-        texts = {item: text for item, text in connection.execute(_TEXTS) if item in items}
+        texts = {item: text or "" for item, text in connection.execute(_TEXTS) if item in items}
     by = {item: who for item, (_, who) in corrected.items()}
     more = [(name, said) for name, said in ((BY, by), (KNEW, dict.fromkeys(known, "yes")), (TEXT, texts)) if said]
     with path.open("w", newline="", encoding="utf-8") as file:
