@@ -24,6 +24,7 @@ from shortlist.annotate.db.statements import (
     count_answer,
     count_classes,
     counts,
+    expect_classes,
     free_slot,
     refused_classes,
     set_slot,
@@ -162,6 +163,7 @@ class Queue:
     ) -> Steps[tuple[Stored, list[Served]]]:
         """`answer` and `skip`."""
         sent = connection.execute(self._question, {"question": question_id, "annotator": annotator_id})
+        expect_classes(connection)
         yield
         question = sent.first()
         if question is None or question["state"] != "open":  # others may have been given its slot since
