@@ -13,9 +13,12 @@ from zipfile import ZipFile
 
 import pytest
 from PIL import Image
+from sqlalchemy import select
 from starlette.testclient import TestClient
 
+from shortlist.annotate.db.schema import Item
 from shortlist.annotate.first_steps import look_at, make_project
+from shortlist.annotate.project.additions import Additions, add_to_project, preview
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.setup import export_file
 from shortlist.annotate.web.api.begin_models import Wishes
@@ -108,6 +111,29 @@ def test_rows_keep_the_names_of_the_file(tmp_path):
     with Project.open(by_number) as project:
         export_file(project, tmp_path / "labels.csv", "labels")
     assert [row["item"] for row in csv.DictReader((tmp_path / "labels.csv").open())] == ["0", "1"]
+
+
+def test_later_files_have_the_columns_of_the_first(tmp_path):
+    """Without them the new rows were items "0" and "1", which no file has names for."""
+    first, more = tmp_path / "items.csv", tmp_path / "more.csv"
+    first.write_text("id,message\nT-1,I lost a card\nT-2,the card I found\n")
+    more.write_text("id,message,topic\nT-3,it is lost,lost\nT-4,it was found,\n")
+    with Project.open(make_project(tmp_path, first, Wishes(title="a", classes=("lost", "found")))) as project:
+        assert preview(project, Additions(items=more)).added == 2
+        outcome = add_to_project(project, Additions(items=more, known=more))
+        assert (outcome.added, outcome.known) == (2, 1)
+        with project.store.read() as connection:
+            names = connection.execute(select(Item.name).order_by(Item.id)).scalars().all()
+        assert names == ["T-1", "T-2", "T-3", "T-4"]
+        more.write_text("id,gold\nT-4,found\n")
+        assert add_to_project(project, Additions(gold=more)).added == 1
+        more.write_text("message\nfound again\n")
+        for act in (preview, add_to_project):
+            with pytest.raises(InputError, match="has no column 'id'"):
+                act(project, Additions(items=more))
+        export_file(project, tmp_path / "labels.csv", "labels")
+    (row,) = csv.DictReader((tmp_path / "labels.csv").open())
+    assert (row["item"], row["label"], row["text"]) == ("T-3", "lost", "it is lost")
 
 
 @pytest.mark.parametrize("title", ["Everything", ""])

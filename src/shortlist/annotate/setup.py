@@ -63,6 +63,7 @@ def init_project(
     _check(additions, read, size, bool(settings.get("compare")))
     # more classes may come later, so the usual size may be more than there are now
     size = USUAL_SIZE if size is None else size
+    settings |= {"text_column": additions.text_column, "item_column": additions.item_column}
     chosen = Settings(title or _readable(folder), size, pinned=_number(pinned, read.classes), **settings)
     live = live_plan(chosen, policy, epsilon, test, None if names else False, None if score else False, features)
     chosen = replace(chosen, live=None if live is None else live.to_dict())

@@ -47,6 +47,13 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner.page.set_input_files("#file", path)
         owner.page.locator("#wishes").wait_for()
         assert owner.page.locator("#notice").is_hidden()
+        owner.page.set_viewport_size({"width": 1000, "height": 600})
+        owner.page.get_by_role("button", name="Make the project").click()
+        refused = owner.page.locator("#notice", has_text="0 classes: expected at least two")
+        refused.wait_for()
+        box = refused.bounding_box()
+        assert 0 <= box["y"] < 600, "in view of whoever pressed the button at the foot of the page"
+        owner.page.set_viewport_size({"width": 1000, "height": 900})
         owner.page.fill("#classes", "\n".join(WORDS))
         owner.page.locator("#guesses li").first.wait_for()
         owner.page.locator("#counted", has_text="3 classes").wait_for()
@@ -68,6 +75,9 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         assert answered >= COUNT
         reply = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/status").json()
         assert reply["score"]["accuracy"] > 0.8
+        page.locator("#tabs a[href$='#data']").click()
+        page.locator("#upload-text[placeholder='message']").wait_for()
+        assert page.locator("#upload-item").get_attribute("placeholder") == "Ticket ID"
         labels = page.context.request.get(f"{page.url.split('/admin')[0]}/api/v1/export/labels.csv").text()
     finally:
         process.send_signal(signal.SIGINT)

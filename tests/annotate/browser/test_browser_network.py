@@ -148,3 +148,4 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused(run_project, person)
     ada.context.set_offline(False)
     ada.page.wait_for_function("() => document.getElementById('notice').textContent.startsWith('Not accepted')")
     assert answered(site) == []
+    ada.page.locator("#progress").get_by_text("0 of 6 done", exact=True).wait_for()  # and not "1 this visit"

@@ -176,11 +176,11 @@ def test_labels_are_a_row_an_item_and_each_person_one_vote(make_project, databas
     assert export_file(project, path, "labels") == 5
     with path.open(newline="") as file:
         assert [tuple(row.values()) for row in csv.DictReader(file)] == [
-            ("item 0", "class 2", "2", "1"),
-            ("item 1", "", "1", "1"),
-            ("item 2", "", "0", "0"),
-            ("item 3", "class 1", "0", "0"),
-            ("item 4", "class 1", "1", "0"),
+            ("item 0", "class 2", "2", "1", "text 0"),
+            ("item 1", "", "1", "1", "text 1"),
+            ("item 2", "", "0", "0", "text 2"),
+            ("item 3", "class 1", "0", "0", "text 3"),
+            ("item 4", "class 1", "1", "0", "text 4"),
         ]
     export_file(project, tmp_path / "votes.csv", "crowd-kit")
     with (tmp_path / "votes.csv").open(newline="") as file:

@@ -96,7 +96,8 @@ def test_without_known_labels_the_table_of_labels_is_what_it_was(make_project, t
     (ada,) = people(project, "ada")
     item = answer_next(project, ada)
     export_file(project, tmp_path / "l.csv", "labels")
-    assert (tmp_path / "l.csv").read_bytes() == f"item,label,votes,against\r\n{item},,0,0\r\n".encode()
+    text = item.replace("item", "text")
+    assert (tmp_path / "l.csv").read_bytes() == f"item,label,votes,against,text\r\n{item},,0,0,{text}\r\n".encode()
 
 
 def test_a_known_class_that_was_merged_is_the_merged_one(make_project, tmp_path):

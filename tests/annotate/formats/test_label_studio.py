@@ -14,6 +14,7 @@ from shortlist.annotate.db.schema import Annotator, Answer, Question
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.review.class_changes import retire_class
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
@@ -145,6 +146,22 @@ def test_a_changed_answer_is_reported_and_strict_refuses_all(make_project, tmp_p
         import_answers(project, data, is_csv=False, strict=True)
     report = import_answers(project, data, is_csv=False)
     assert (report.added, [where for where, _ in report.skipped]) == (1, ["task 1"])
+
+
+def test_a_class_that_was_retired_meanwhile_is_no_answer(make_project, database, tmp_path):
+    project = make_project(database, items=1)
+    (task,) = tasks_of(project, tmp_path)
+    gone = task["data"]["stochastic"]["classes"][0]
+    retire_class(project, gone)
+    data = json.dumps([annotate(task, 1, str(gone))]).encode()
+    for added in (1, 0):
+        assert import_answers(project, data, is_csv=False).added == added
+        assert (project.status()["progress"]["done"], project.check()) == (0, [])
+    (ada,) = people(project, "ada")
+    (held,) = project.queue().next(ada)
+    project.queue().answer(ada, held.id, held.attempt, held.shortlist[0], 1.0)
+    import_answers(project, data, is_csv=False)
+    assert project.status()["progress"]["done"] == 1
 
 
 def test_more_answers_than_slots_are_kept(make_project, tmp_path):

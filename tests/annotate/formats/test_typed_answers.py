@@ -77,7 +77,7 @@ def test_plain_labels_and_votes_have_what_was_typed(typed, tmp_path):
     EXPORTS["labels.csv"](project, tmp_path / "labels.csv")
     EXPORTS["crowd-kit.csv"](project, tmp_path / "votes.csv")
     names = [f"class {said[0][1]}", f"class {said[1][1]}"]
-    assert [line.split(",")[1:] for line in (tmp_path / "labels.csv").read_text().splitlines()[1:]] == [
+    assert [line.split(",")[1:4] for line in (tmp_path / "labels.csv").read_text().splitlines()[1:]] == [
         [names[0], "1", "0"],
         [names[1], "1", "0"],
         ["", "0", "0"],

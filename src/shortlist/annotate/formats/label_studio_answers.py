@@ -21,6 +21,7 @@ from shortlist.annotate.db.statements import class_names, count_answer, insert_i
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
 from shortlist.annotate.project.people import find_annotator, insert_annotator
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.review.class_changes import ask_about_retired
 from shortlist.annotate.project.sources import check_name
 from shortlist.errors import InputError
 from shortlist.internal.files import separator_of
@@ -83,6 +84,7 @@ def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool 
                 if strict:
                     raise InputError(f"nothing imported: {one.where}: {error}") from error
                 outcome.skipped.append((one.where, str(error)))
+    ask_about_retired(project)
     return outcome
 
 

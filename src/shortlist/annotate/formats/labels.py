@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from shortlist.annotate.db.class_map import read_class_map
+from shortlist.annotate.db.schema import Item
 from shortlist.annotate.db.statements import class_names, current_names
 from shortlist.annotate.formats.answers import (
     TYPED,
@@ -22,7 +23,8 @@ from shortlist.internal.cells import guard_cell
 from shortlist.internal.names import split_names
 
 COLUMNS = ("item", "label", "votes", "against")
-BY, KNEW = "corrected_by", "known"
+_TEXTS = select(Item.name, Item.text).where(Item.text.is_not(None))
+BY, KNEW, TEXT = "corrected_by", "known", "text"
 
 
 def picks(given: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
@@ -41,8 +43,8 @@ def write_csv(project: Project, path: Path) -> int:
     """Every item that was answered or whose class the owner knew, except gold ones, on which people are measured.
 
     The label is empty where nobody picked a class, or two classes were picked equally often. Where a reviewer has
-    corrected an item, theirs is the label; else the owner's, if they knew it. Two more columns, each there if it says
-    anything, tell who corrected an item, and which classes were known (`yes`), whatever people said.
+    corrected an item, theirs is the label; else the owner's, if they knew it. Three more columns, each there if it says
+    anything, have who corrected an item, which classes were known (`yes`), whatever people said, and the texts.
     """
     with project.store.read() as connection:
         picked: dict[str, Counter[str]] = defaultdict(Counter)
@@ -50,19 +52,21 @@ def write_csv(project: Project, path: Path) -> int:
             picked[item].update([answer] if answer else [])
         left = _left(connection, {item for item, votes in picked.items() if not votes})
         corrected, known = _corrected(connection), known_by_name(connection)
-    items = dict.fromkeys((*picked, *corrected, *known))
+        items = dict.fromkeys((*picked, *corrected, *known))
+        texts = {item: text or "" for item, text in connection.execute(_TEXTS) if item in items}
+    by = {item: who for item, (_, who) in corrected.items()}
+    more = [(name, said) for name, said in ((BY, by), (KNEW, dict.fromkeys(known, "yes")), (TEXT, texts)) if said]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow((*COLUMNS, *([BY] if corrected else []), *([KNEW] if known else [])))
+        writer.writerow((*COLUMNS, *(name for name, _ in more)))
         for item in items:
             votes = picked.get(item, Counter())
-            label, by = corrected.get(item, (known.get(item, ""), ""))
+            label, _ = corrected.get(item, (known.get(item, ""), ""))
             agree = votes[label]
             if item not in corrected and item not in known:
                 label, agree = _majority(votes, left.get(item, ""))
-            said = [guard_cell(item), guard_cell(label), agree, votes.total() - agree]
-            more = [*([guard_cell(by)] if corrected else []), *(["yes" if item in known else ""] if known else [])]
-            writer.writerow([*said, *more])
+            counted = [guard_cell(item), guard_cell(label), agree, votes.total() - agree]
+            writer.writerow([*counted, *(guard_cell(said.get(item, "")) for _, said in more)])
     return len(items)
 
 

@@ -1,7 +1,7 @@
 """What is added to a project from files: items, classes, gold answers, instructions, known classes, scores."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.known_items import mark_known
-from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
 from shortlist.errors import InputError
@@ -36,6 +36,11 @@ class Additions:
     item_column: str | None = None
     strict: bool = False
 
+    def columns_as(self, settings: Settings) -> "Additions":
+        """With the columns of the project's first table, where no others are stated."""
+        text, item = self.text_column or settings.text_column, self.item_column or settings.item_column
+        return replace(self, text_column=text, item_column=item)
+
     def read(self, there: Collection[str] = ()) -> "Read":
         """What the files hold; one that cannot be read is refused before anything is changed.
 
@@ -46,7 +51,7 @@ class Additions:
         return Read(
             [] if self.items is None else list(find_sources(self.items, *columns, {*there, *classes})),
             classes,
-            {} if self.gold is None else read_gold(self.gold),
+            {} if self.gold is None else read_gold(self.gold, self.item_column),
             None if self.instructions is None else read_instructions(self.instructions),
         )
 
@@ -98,6 +103,7 @@ def add_to_project(
 
     Gold answers are for the items that come in, or for existing ones if none do.
     """
+    additions = additions.columns_as(project.settings)
     wanted = ("items", "classes", "gold", "instructions", "known", "scores")
     if all(getattr(additions, name) is None for name in wanted):
         raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
@@ -159,6 +165,7 @@ def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> 
 
 def preview(project: Project, additions: Additions) -> ImportOutcome:
     """What `add_to_project` would do, without doing it; files of pictures are not opened."""
+    additions = additions.columns_as(project.settings)
     outcome = ImportOutcome()
     with project.store.read() as connection:
         known = class_ids(connection)

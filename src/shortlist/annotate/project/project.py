@@ -41,7 +41,8 @@ class Settings:
 
     `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
     is not on the list, None: where a model chooses the lists; `compare`: a third of the questions each
-    by the full list, by a search and by a shortlist; `pinned`: the number of a class that is on every list.
+    by the full list, by a search and by a shortlist; `pinned`: the number of a class that is on every list;
+    `text_column` and `item_column`: those of the first table of items, which later ones have, too.
     """
 
     title: str
@@ -53,6 +54,8 @@ class Settings:
     typing: bool | None = None
     compare: bool = False
     pinned: int | None = None
+    text_column: str | None = None
+    item_column: str | None = None
 
     def __post_init__(self) -> None:
         if not self.title.strip():

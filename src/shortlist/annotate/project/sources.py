@@ -199,14 +199,15 @@ def _once(path: Path, names: list[str], what: str = "class") -> list[str]:
     return names
 
 
-def read_gold(path: Path) -> dict[str, str]:
-    """Known answers: a table with the columns item and gold (a class name)."""
+def read_gold(path: Path, item_column: str | None = None) -> dict[str, str]:
+    """Known answers: a table with the columns gold (a class name) and item, or `item_column` where it has that."""
     if path.suffix.lower() not in TABLE_SUFFIXES:
         raise InputError(f"{path}: expected a table ({', '.join(TABLE_SUFFIXES)}) with the columns item and gold")
     table = read_table(path)
-    if "item" not in table or "gold" not in table:
+    item = item_column if item_column in table else "item"
+    if item not in table or "gold" not in table:
         raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")
-    items = _once(path, item_names(table, path) or [], "item")
+    items = _once(path, item_names(table, path, item) or [], "item")
     for number, gold in enumerate(table["gold"], start=1):
         if gold in (None, ""):
             raise InputError(f"{path}: row {number} has no gold, expected a class name")

@@ -16,7 +16,7 @@ from functools import partial
 
 from sqlalchemy import bindparam, exists, select
 
-from shortlist.annotate.db.class_map import ended_classes
+from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.quick import Quick, Row, Runs
 from shortlist.annotate.db.schema import annotators, questions, slots
 from shortlist.annotate.db.statements import (
@@ -24,6 +24,7 @@ from shortlist.annotate.db.statements import (
     count_answer,
     count_classes,
     counts,
+    expect_classes,
     free_slot,
     refused_classes,
     set_slot,
@@ -162,6 +163,7 @@ class Queue:
     ) -> Steps[tuple[Stored, list[Served]]]:
         """`answer` and `skip`."""
         sent = connection.execute(self._question, {"question": question_id, "annotator": annotator_id})
+        expect_classes(connection)
         yield
         question = sent.first()
         if question is None or question["state"] != "open":  # others may have been given its slot since
@@ -242,15 +244,13 @@ class Queue:
         return not connection.execute(_SPOKEN, mine).scalar()
 
     def _store(self, connection: Quick, question: Row, given: Given) -> Callable[[], Stored]:
-        # a None that may be asked again needs a look at what was refused, this answer included
-        picked = given.answer is not None  # and a typed answer is always a class
-        if picked or (given.kind == "answer" and not self._may_ask_again(connection, question)):
+        again = given.kind == "answer" and self._is_asked_again(connection, question, given.answer)
+        if given.kind != "skip" and not again:
             return self._settle(connection, question, given)
         stored = append(connection, question, given, self.clock())
         state = "skipped" if given.kind == "skip" else "answered"
         set_question(connection, question["id"], state, question["attempt"])
         count_answer(connection, question["annotator_id"], given.kind, given.answer, +1)
-        again = given.kind == "answer"
         free_slot(connection, question, turn=question["turn"] + again)
         if again and not question["gold"]:
             self.chooser.front.put(question["item_id"])
@@ -269,6 +269,13 @@ class Queue:
         if not gold:
             self._count(connection, +1)
         return lambda: as_stored(made(), question, given, now)
+
+    def _is_asked_again(self, connection: Runs, question: Row, answer: int | None) -> bool:
+        """After None, if the policy says so; and with a class that was retired while somebody looked at its list."""
+        if answer is None:  # needs a look at what was refused, this answer included
+            return self._may_ask_again(connection, question)
+        gone = answer in ended_classes(connection) and read_class_map(connection).now(answer) is None
+        return gone and not question["gold"]
 
     def _may_ask_again(self, connection: Runs, question: Row) -> bool:
         """Whether the item is asked again with other classes, now that these are refused as well.

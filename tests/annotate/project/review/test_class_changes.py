@@ -8,6 +8,8 @@ from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.review.class_changes import merge_classes, restore_class, retire_class
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
+from shortlist.annotate.queue.chooser import UniformChooser
+from shortlist.annotate.queue.pinned import Pinned
 from shortlist.labels import StochasticLabels
 
 from ...conftest import people
@@ -83,6 +85,44 @@ def test_a_retired_class_is_asked_about_again_and_can_come_back(make_project, da
     assert [(row["item"], row["shortlist"], row["answer"]) for row in restored] == [
         (row["item"], row["shortlist"], row["answer"]) for row in before
     ]
+
+
+def test_who_picks_a_class_that_was_just_retired_settles_nothing(make_project, database):
+    """Protects the item: it was done with no class, and nobody was asked about it again."""
+    project = make_project(database, items=1, size=3)
+    ada, ben = people(project, "ada", "ben")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    part, whole, right = held.shortlist
+    merge_classes(project, part, whole)
+    retire_class(project, whole)
+    stored, _ = queue.answer(ada, held.id, held.attempt, part, 1.0)
+    assert queue.answer(ada, held.id, held.attempt, part, 1.0) == (stored, [])
+    assert (project.status()["progress"]["done"], project.check()) == (0, [])
+    (again,) = queue.next(ben)
+    assert not {part, whole} & {*again.shortlist}
+    queue.release(ben)
+    queue.undo(ada, held.id)
+    queue.answer(ada, held.id, held.attempt + 1, right, 1.0)
+    assert (project.status()["progress"]["done"], project.check()) == (1, [])
+
+
+def test_what_was_corrected_is_asked_about_when_the_correction_is_undone_and_the_class_gone(make_project, database):
+    project = make_project(database, items=2, size=2)
+    ada, ben = people(project, "ada", "ben")
+    queue = project.queue(Pinned(UniformChooser(2), 2))
+    answer_all(project, queue, [ada], lambda q: 2)
+    correct(project.store, 1, 0, 3, "rev", "")
+    assert retire_class(project, 2) == 1, "the other item"
+    (held,) = project.queue().next(ben)
+    project.queue().answer(ben, held.id, held.attempt, held.shortlist[0], 1.0)
+    assert project.queue().next(ben) == []
+    restore_class(project, 2)
+    assert retire_class(project, 2) == 0, "what has an answer since then stays answered"
+    undo_correction(project.store, 1, 1, "rev")
+    assert project.check() == []
+    (held,) = project.queue().next(ben)
+    assert held.item_id == 1
 
 
 def test_what_cannot_be_ended_is_said_in_one_line(make_project):

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from shortlist.annotate.db.class_map import ended_classes
+from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
 from shortlist.annotate.db.statements import STANDING, batches, class_names, free_slot, next_rank, settle_item
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
@@ -50,6 +50,14 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
         known = list(connection.execute(select(Item.id).where(Item.known == class_id)).scalars())
     opened = sum(_ask_about(project, list(batch)) for batch in batches(known, AT_ONCE))
     return opened + _ask_again(project, class_id)
+
+
+def ask_about_retired(project: Project) -> None:
+    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then."""
+    with project.store.read() as connection:
+        retired = [class_id for class_id, into in read_class_map(connection).into.items() if into is None]
+    for class_id in retired:
+        _ask_again(project, class_id)
 
 
 def restore_class(project: Project, class_id: int) -> None:
@@ -96,24 +104,29 @@ def _ask_about(project: Project, known: list[int]) -> int:
 
 
 def _ask_again(project: Project, class_id: int) -> int:
-    """Put back the slots that ended with this class, or with one that is a part of it."""
+    """Put back the slots that ended with this class, or with one that is a part of it.
+
+    Those of an item whose class is known wait until it no longer is (a correction may be undone). Returns how many do
+    not have to.
+    """
     count = 0
     while True:
         with project.store.write() as connection:
             parts = list(_parts(connection, class_id))
             found = (
-                select(Slot.id.label("slot_id"), Slot.gold, Slot.turn, Slot.item_id, Slot.annotator_id)
+                select(Slot.id.label("slot_id"), Slot.gold, Slot.turn, Slot.item_id, Slot.annotator_id, Item.known)
                 .join(Question, Question.slot_id == Slot.id)
                 .join(Answer, Answer.question_id == Question.id)
                 .join(Item, Item.id == Slot.item_id)
-                .where(Answer.class_id.in_(parts), *STANDING, Slot.state == "done", ~Slot.gold, Item.known.is_(None))
+                .where(Answer.class_id.in_(parts), *STANDING, Slot.state == "done", ~Slot.gold)
+                .where(Question.turn == Slot.turn)  # no earlier answer, after which it was asked again
                 .limit(AT_ONCE)
             )
             rows = connection.execute(project.store.locked(found, of=Slot)).mappings().all()
             for row in rows:
                 free_slot(connection, row, row["turn"] + 1)
                 settle_item(connection, row["item_id"], +1)
-        count += len(rows)
+        count += sum(row["known"] is None for row in rows)
         if len(rows) < AT_ONCE:
             return count
 

@@ -214,7 +214,10 @@ class AskedAgain(BaseModel):
 
 
 class SettingsOut(BaseModel):
-    """What is in force. `epsilon`, `names` and `score` are about a model that chooses lists."""
+    """What is in force. `epsilon`, `names` and `score` are about a model that chooses lists.
+
+    `text_column` and `item_column`: those of the first table of items, which later ones have, too, if not stated.
+    """
 
     title: str
     size: int
@@ -227,6 +230,8 @@ class SettingsOut(BaseModel):
     typing: bool
     compare: bool
     pinned: str | None
+    text_column: str | None
+    item_column: str | None
 
 
 class SettingsIn(In):

@@ -37,6 +37,8 @@ def settings(app: App, who: Reviewer) -> SettingsOut:
         typing=app.queue.typing,
         compare=now.compare,
         pinned=None if now.pinned is None else names[now.pinned],
+        text_column=now.text_column,
+        item_column=now.item_column,
     )
 
 

@@ -141,12 +141,14 @@ function undo() {
   hideReasons();
   const question = history.pop();
   if (!question) return undoLatest();
-  if (question.counted) {
-    mine = Math.max(0, mine - 1);
-    pace.remove();
-  }
+  if (question.counted) uncount();
   showTaken(say("took_undo"));
   send({ path: "/undos", body: { question: question.id, attempt: question.attempt }, question });
+}
+
+function uncount() {
+  mine = Math.max(0, mine - 1);
+  pace.remove();
 }
 
 // Answered in another browser or on another day. Without a name it must not be sent twice, so it bypasses the outbox.
@@ -233,6 +235,7 @@ async function submit(entry) {
     if (!(error instanceof ApiError) || ![400, 404, 409, 413, 422].includes(error.status)) throw error;
     connected();
     history.forget(entry.body.question);
+    if (entry.path === "/answers") uncount();
     notice(say("not_accepted", { why: reason(error) }));
     wanted = true;
   }

@@ -40,6 +40,9 @@ export function chooseReason() {
   if (!at("why").hidden) at("why").querySelector("button").focus();
 }
 
+// No button of the form: Enter in a form presses its first.
+at("note-cancel").addEventListener("click", () => at("noting").close());
+
 export const writing = () => at("noting").open;
 
 // Resolves with the note, or null.
