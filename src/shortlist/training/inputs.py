@@ -34,9 +34,12 @@ class Inputs:
         self.shape: tuple[int, ...] = tuple(int(n) for n in x.shape[1:])
         self.count = int(x.shape[0])
         values = x.data if self.sparse is not None else x
-        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-            bad = np.argwhere(~np.isfinite(np.asarray(values)))[0]
-            raise InputError(f"the features hold NaN or infinity, first at {bad.tolist()}")
+        if np.issubdtype(values.dtype, np.floating):
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(np.asarray(values, np.float32))
+            if not finite.all():
+                bad = np.argwhere(~finite)[0].tolist()
+                raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {bad}")
         if self.sparse is not None and self._fits(4 * self.count * self.shape[0]) and self.device.type != "cpu":
             self.data = torch.from_numpy(x.toarray().astype(np.float32)).to(self.device)
             self.sparse = None

@@ -77,7 +77,7 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
         if sys.stdin is None:
             raise InputError("stdin is closed: nothing can be read from it")
-        return _lines(trained, sys.stdin.read(), "stdin", columns)
+        return _lines(trained, sys.stdin.read().removeprefix("\ufeff"), "stdin", columns)  # as Excel begins a CSV
     path = Path(file)
     if trained.kind == "image" and path.suffix.lower() in IMAGE_SUFFIXES:
         return _images(trained, [file])
