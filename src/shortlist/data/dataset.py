@@ -154,6 +154,11 @@ class Dataset:
         assert splits[0] is not None
         return replace(self, train=splits[0], test=splits[1], class_names=wanted)
 
+    def with_features(self, x: Inputs, x_test: Inputs | None) -> Dataset:
+        """The same items as features that were made of them; `x_test` is of the test items."""
+        test = None if self.test is None or x_test is None else replace(self.test, x=x_test)
+        return replace(self, train=replace(self.train, x=x), test=test, kind="features")
+
     def _class_index(self, wanted: int | str) -> int:
         if isinstance(wanted, str):
             if wanted not in self.class_names:
