@@ -81,7 +81,6 @@ class Finished:
     measures: Measures | None
     measured_on: str
     seconds: float
-    rank: int = 0
     again: bool = False
     """It was finished before; nothing was done."""
 
@@ -142,7 +141,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
         if group.rank == 0:
             save_folder(job.out, trained, measures, measured_on)
             checkpoint.unlink(missing_ok=True)
-        return Finished(trained, measures, measured_on, time.perf_counter() - began, group.rank)
+        return Finished(trained, measures, measured_on, time.perf_counter() - began)
 
 
 def _read(job: Job) -> tuple[Dataset, Answers]:
@@ -225,7 +224,7 @@ def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     content = read_config(job.out)
     saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
     check_same_run(prepared, job.out, content["run"], saved)
-    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, prepared.run.group.rank, again=True)
+    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, again=True)
 
 
 def _trained(

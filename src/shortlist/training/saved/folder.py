@@ -114,11 +114,6 @@ class Trained:
         p /= p.sum(1, keepdims=True)  # rows that sum to 1 as doubles too
         return p
 
-    def on_device(self) -> "Trained":
-        """Itself, its network where it computes."""
-        self.model.to(self.device)
-        return self
-
     def _checked(self, inputs: Any) -> Any:
         inputs = as_inputs(inputs)
         if self.features is not None and isinstance(inputs, list):
@@ -214,8 +209,9 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         features = load_features(path / FEATURES) if (path / FEATURES).exists() else None
         if content["kind"] == "text" and features is None:
             raise InputError(f"{path}: {FEATURES} is missing, so texts cannot be read")
+        where = resolve_device(device)
         return Trained(
-            model=_network(config, in_shape, len(class_names), tensors, path),
+            model=_network(config, in_shape, len(class_names), tensors, path).to(where),
             config=config,
             class_names=class_names,
             in_shape=in_shape,
@@ -226,8 +222,8 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             data=content["data"],
             labels=content["labels"],
             history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
-            device=resolve_device(device),
-        ).on_device()
+            device=where,
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
 
