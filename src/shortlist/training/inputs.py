@@ -5,8 +5,8 @@ and is streamed: the next batch is gathered into pinned memory and copied while 
 """
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -126,6 +126,17 @@ class Normalise(nn.Module):
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1)
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
+
+    @classmethod
+    def saved(cls, state: Mapping[str, Tensor], in_shape: Sequence[int]) -> Self:
+        """As it was when it was saved as the first layer of a network, for inputs of this shape."""
+        layer = cls(np.zeros((1, *in_shape), np.float32))
+        for name in ("mean", "deviation"):
+            buffer = state[f"0.{name}"]
+            if buffer.shape not in (layer.get_buffer(name).shape, (1,)):  # (1,): sparse features are not measured
+                raise ValueError(f"its normalisation has shape {tuple(buffer.shape)}, which does not fit the inputs")
+            layer.register_buffer(name, buffer.clone())
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, ...) float."""

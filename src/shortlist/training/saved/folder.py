@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -259,13 +258,10 @@ def _network(
     config: RunConfig, in_shape: Sequence[int], num_classes: int, tensors: dict[str, Tensor], path: Path
 ) -> nn.Module:
     network = models.build(config.model, tuple(in_shape), num_classes, seed=0, **config.model_options)
-    first = Normalise(np.zeros((1, *in_shape), np.float32))
-    # sparse features were not normalised, so the shapes are those that were saved
-    first.mean, first.deviation = (torch.empty_like(tensors[f"0.{name}"]) for name in ("mean", "deviation"))
-    model = nn.Sequential(first, network)
     try:
+        model = nn.Sequential(Normalise.saved(tensors, in_shape), network)
         model.load_state_dict(tensors)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
     FlatParameters(model)  # lays the weights out as in training, so the same bits come out
