@@ -26,7 +26,7 @@ from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
 PLENTY = 1 << 23
-"""Numbers (items times classes) that a temperature is fitted to: of more items a part does as well."""
+"""A temperature is fitted to at most so many logits (items times classes): with more items, to some of them."""
 
 
 @dataclass
