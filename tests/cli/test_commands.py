@@ -98,7 +98,7 @@ def texts(shortlist, tmp_path):
 def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     out, _ = texts
     question = "how do I top up"
-    table = f'text,item\n"{question}",first\n'
+    table = f'text, item\n"{question}",first\n'
     stdin = {"lines": f"{question}\n\n", "csv": table, "csv of Excel": "\ufeff" + table}
     files = {"text file": tmp_path / "q.txt", "table": tmp_path / "q.csv"}
     (tmp_path / "q.txt").write_text(question + "\n")

@@ -137,11 +137,11 @@ def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | Non
     source = DataSource(**trained.data["source"])
     column = columns.get("text_column") or source.text_column or "text"
     mark = separator_of(lines[0])
-    header = next(csv.reader(lines[:1], delimiter=mark), [])
+    header = [name.strip() for name in next(csv.reader(lines[:1], delimiter=mark), [])]  # as in a table of one's own
     if column not in header:
         kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
         return Items([line for _, line in kept], [name for name, _ in kept])
-    rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
+    rows = list(csv.DictReader(io.StringIO(text), header, delimiter=mark))[1:]
     for number, row in enumerate(rows, 2):
         if row[column] is None:
             raise InputError(f"{where}, row {number}: no value for the column {column!r}")
