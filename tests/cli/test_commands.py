@@ -98,20 +98,20 @@ def texts(shortlist, tmp_path):
 def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     out, _ = texts
     question = "how do I top up"
-    forms = {"lines": f"{question}\n\n", "csv": f'item,text\nfirst,"{question}"\n', "text file": None, "table": None}
+    table = f'text, item\n"{question}",first\n'
+    stdin = {"lines": f"{question}\n\n", "csv": table, "csv of Excel": "\ufeff" + table}
+    files = {"text file": tmp_path / "q.txt", "table": tmp_path / "q.csv"}
     (tmp_path / "q.txt").write_text(question + "\n")
     text_table(tmp_path / "q.csv", [("first", question)], ("item", "text"))
     found = {}
-    for form, stdin in forms.items():
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        file = {"text file": tmp_path / "q.txt", "table": tmp_path / "q.csv"}.get(form, "-")
-        done = shortlist("predict", out, file, "--json")
+    for form in (*stdin, *files):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin.get(form, "")))
+        done = shortlist("predict", out, files.get(form, "-"), "--json")
         assert done.code == 0, done.err
         found[form] = json.loads(done.out)
         assert found[form]["class"] == "top up"
     assert len({row["probability"] for row in found.values()}) == 1
-    assert found["csv"]["item"] == found["table"]["item"] == "first"
+    assert found["csv"]["item"] == found["csv of Excel"]["item"] == found["table"]["item"] == "first"
     assert sum(found["csv"]["top_probabilities"]) == pytest.approx(1)
     both = rows_of(shortlist("predict", out, tmp_path / "q.txt", tmp_path / "q.csv").out)
     assert [row["item"] for row in both] == [f"{tmp_path / 'q.txt'}:0", f"{tmp_path / 'q.csv'}:first"]

@@ -110,11 +110,11 @@ def test_bytes_are_measured_piece_by_piece(piece, monkeypatch):
         assert np.array_equal(got.deviation.flatten().numpy(), deviation.astype(np.float32))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_features_that_are_not_finite_are_refused(bad):
-    x = np.zeros((4, 3), np.float32)
+@pytest.mark.parametrize(("kind", "bad"), [(np.float32, np.nan), (np.float32, np.inf), (np.float64, -1e300)])
+def test_features_that_are_not_finite_are_refused(kind, bad):
+    x = np.zeros((4, 3), kind)
     x[2, 1] = bad
-    with pytest.raises(InputError, match=r"NaN or infinity, first at \[2, 1\]"):
+    with pytest.raises(InputError, match=r"NaN, infinity or a number too large for float32, first at \[2, 1\]"):
         Inputs(x, "cpu")
-    with pytest.raises(InputError, match="NaN or infinity"):
+    with pytest.raises(InputError, match="NaN, infinity"):
         Inputs(csr_matrix(x), "cpu")

@@ -1,7 +1,6 @@
 """What `fit` is told (y, shown, classes) -> `StochasticLabels` and the classes in their order."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,10 +40,9 @@ def read_answers(
         return _ordinary(answers, stated)
     columns = list(getattr(shown, "columns", ()))  # of a DataFrame
     if not isinstance(shown, StochasticLabels):
-        shown = _as_mask(shown)
-    length = shown.shape[0] if hasattr(shown, "shape") else len(shown)
-    if length != count:
-        raise InputError(f"shown: expected {count} shortlists, one per item, got {length}")
+        shown = _as_mask_or_lists(shown)
+    if len(shown) != count:
+        raise InputError(f"shown: expected {count} shortlists, one per item, got {len(shown)}")
     if isinstance(shown, StochasticLabels):
         return _of_labels(answers, shown, stated)
     assert answers is not None
@@ -96,14 +94,15 @@ def _order_of(columns: list[Any], classes: Classes) -> list[int]:
     return [columns.index(label) for label in known]
 
 
-def _of_lists(answers: Answers, lists: "_Lists", stated: Classes | None) -> tuple[StochasticLabels, Classes]:
-    values = lists.values
+def _of_lists(answers: Answers, lists: list[list[Any]], stated: Classes | None) -> tuple[StochasticLabels, Classes]:
+    values = flat_values("shown", [value for row in lists for value in row])
+    sizes = np.array([len(row) for row in lists], np.int64)
     if stated is None:
         if len(values) and len(answers.values) and (values.dtype.kind == "U") != (answers.values.dtype.kind == "U"):
             raise InputError("y and the shortlists: one holds text and the other numbers, expected the same labels")
         stated = enough(np.unique(np.concatenate([values, answers.values]) if len(answers.values) else values))
-    rows = np.repeat(np.arange(len(lists)), lists.sizes)
-    codes = np.split(encode("shown", values, stated, rows), np.cumsum(lists.sizes)[:-1])
+    rows = np.repeat(np.arange(len(lists)), sizes)
+    codes = np.split(encode("shown", values, stated, rows), np.cumsum(sizes)[:-1])
     answer = answers.encode(stated)
     return StochasticLabels.from_lists(codes, answer, len(stated), class_names=_names(stated)), stated
 
@@ -153,18 +152,7 @@ def _names(classes: Classes) -> list[str] | None:
     return names if "" not in names else None
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """Shortlists of class labels, one after another."""
-
-    values: Classes
-    sizes: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-
-def _as_mask(shown: Any) -> "BoolArray | _Lists":
+def _as_mask_or_lists(shown: Any) -> BoolArray | list[list[Any]]:
     """A mask (booleans, two-dimensional) or lists of labels (anything else); which of the two is never guessed."""
     if hasattr(shown, "tocsr"):
         shown = shown.toarray()
@@ -183,8 +171,7 @@ def _as_mask(shown: Any) -> "BoolArray | _Lists":
         if isinstance(row, str) or not hasattr(row, "__iter__"):
             raise InputError(f"shown: row {i} is {row!r}, expected a list of classes (or rows of a boolean mask)")
     lists = [list(row) for row in rows]
-    flat = [value for row in lists for value in row]
-    sizes = np.array([len(row) for row in lists], np.int64)
-    if flat and all(isinstance(value, bool | np.bool_) for value in flat) and len(set(sizes.tolist())) == 1:
+    even = any(lists) and len(set(map(len, lists))) == 1
+    if even and all(isinstance(value, bool | np.bool_) for row in lists for value in row):
         return np.array(lists, np.bool_)
-    return _Lists(flat_values("shown", flat), sizes)
+    return lists

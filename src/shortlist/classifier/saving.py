@@ -94,15 +94,9 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
 
 
 def _network(classifier: Any, state: dict[str, Tensor]) -> nn.Module:
-    first = Normalise(np.zeros((1, *classifier.in_shape_), np.float32))
-    for name in ("mean", "deviation"):
-        buffer = state[f"0.{name}"]
-        if buffer.shape not in (first.get_buffer(name).shape, (1,)):  # (1,): measured on sparse features
-            raise InputError(f"the saved normalisation has shape {tuple(buffer.shape)}, which does not fit the inputs")
-        first.register_buffer(name, buffer.clone())
     options = dict(classifier.model_options or {})
     body = models.build(classifier.model, classifier.in_shape_, len(classifier.classes_), seed=0, **options)
-    network = nn.Sequential(first, classifier._cast(body))
+    network = nn.Sequential(Normalise.saved(state, classifier.in_shape_), classifier._cast(body))
     network.load_state_dict(state)
     return network.eval()
 

@@ -9,11 +9,9 @@ import typer
 
 from shortlist.cli.annotate_backup import Folder, backup, check, restore
 from shortlist.cli.annotate_items import Epsilon, Policy, Test, add, import_answers, init
-from shortlist.cli.options import Features
+from shortlist.cli.options import AsJson, Features
 
 app = typer.Typer()
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.callback(invoke_without_command=True)

@@ -10,6 +10,7 @@ import typer
 
 from shortlist.cli.annotate_backup import Folder
 from shortlist.cli.options import AsJson, Features
+from shortlist.cli.progress import progress
 
 NAMED = 3  # items of those that are left out for the same reason
 
@@ -89,7 +90,7 @@ def init(
     from shortlist.annotate import Additions, init_project
 
     additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
-    with _progress("importing") as progress:
+    with _importing() as tell:
         settings, outcome = init_project(
             project,
             additions,
@@ -107,7 +108,7 @@ def init(
             typing=typing,
             compare=compare,
             pinned=pinned,
-            progress=progress,
+            progress=tell,
         )
     _print_outcome(outcome.added, outcome.skipped)
     _print_given(outcome.known, outcome.scored, outcome.remark)
@@ -145,8 +146,8 @@ def add(
     from shortlist.annotate import Additions, Project, add_to_project
 
     additions = Additions(items, classes, gold, instructions, known, scores, text_column, item_column, strict)
-    with Project.open(project) as opened, _progress("importing") as progress:
-        outcome = add_to_project(opened, additions, progress)
+    with Project.open(project) as opened, _importing() as tell:
+        outcome = add_to_project(opened, additions, tell)
     if classes is not None:
         typer.echo(f"{outcome.classes} classes now", err=True)
     if items is not None or gold is not None:
@@ -178,16 +179,14 @@ def import_answers(
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _importing() -> Iterator[Callable[[int, int], None]]:
+    """`progress` as imports tell it: how many items are done, of how many."""
+    with progress(None, "importing") as bar:
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        def tell(done: int, total: int) -> None:
+            bar.done, bar.total = done, total
+
+        yield tell
 
 
 def _print_given(known: int, scored: int, remark: str) -> None:

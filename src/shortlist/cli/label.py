@@ -1,10 +1,8 @@
 """`shortlist label`: simulate a labelling loop on labelled data and say what it would have cost."""
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,9 +26,6 @@ from shortlist.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
     from shortlist.data import Dataset
-
-EVERY = 30.0
-"""Seconds between two lines that say how far it is, where there is no terminal for a bar."""
 
 
 def label(
@@ -154,8 +149,8 @@ def label(
         wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed, always)
         runs = len(wanted.runs(items))
         try:
-            with progress(runs, "labelling") as bar:
-                curves = wanted.run(items, _teller(bar, runs, quiet=sys.stderr.isatty()), out, jobs, ray)
+            with progress(runs, "labelling", lines=True) as bar:
+                curves = wanted.run(items, _teller(bar, runs), out, jobs, ray)
         except KeyboardInterrupt:
             note("interrupted" if out is None else f"interrupted: the same command goes on from {out}")
             raise
@@ -184,20 +179,14 @@ def _number(pinned: str | None, dataset: "Dataset") -> int | None:
     return None if pinned is None else dataset.class_names.index(pinned)
 
 
-def _teller(bar: Progress, runs: int, quiet: bool) -> Callable[[str, int, int], None]:
-    """What is told after every training: moves the bar and, where there is none, writes a line now and then."""
+def _teller(bar: Progress, runs: int) -> Callable[[str, int, int], None]:
+    """What is told after every training: which run it was of, and how far that is."""
     begun: set[tuple[str, int]] = set()
-    start = said = monotonic()
 
     def tell(way: str, seed: int, reads: int) -> None:
-        nonlocal said
         begun.add((way, seed))
         bar.done = len(begun) - 1
-        bar.note = f"seed {seed}: {way}, {reads:,} reads"
-        now = monotonic()
-        if not quiet and now - said >= EVERY:
-            said = now
-            note(f"{now - start:.0f} s: run {len(begun)} of {runs}, {bar.note}")
+        bar.note = f"run {len(begun)} of {runs}, seed {seed}: {way}, {reads:,} reads"
 
     return tell
 

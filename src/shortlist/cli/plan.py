@@ -107,14 +107,13 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
     """The items, how many classes there are, and how clear the names of the classes are, where items are texts."""
     from shortlist.data import load
     from shortlist.errors import InputError
+    from shortlist.internal.files import read_text
     from shortlist.policies import clarity
 
     dataset = load(data, **options)
-    try:
-        given = None if names is None else names.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{names} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    found = dataset.class_names if given is None else tuple(line.strip() for line in given if line.strip())
+    found = dataset.class_names
+    if names is not None:
+        found = tuple(line.strip() for line in read_text(names).splitlines() if line.strip())
     if len(found) < 2:
         how = "give --label-column or --names" if names is None else "one per line"
         raise InputError(f"{names or data}: {len(found)} class names, expected at least 2: {how}")
@@ -154,8 +153,11 @@ def _about_classes(dataset: "Dataset") -> str | None:
 
 
 def _about_names(clear: float) -> str:
-    said = f"\nNames: how clearly they tell the texts apart is {clear:.2f} (BANKING77's 0.55, codes below 0.02)"
-    said += ": they will help from the first question on" if clear > 0.3 else ""
-    said += ": they may help a little" if 0.1 < clear <= 0.3 else ""
-    said += ": they say nothing about these items" if clear <= 0.1 else ""
-    return said + ". Whether they are the right ones only answers tell; wrong ones cost little and fade."
+    if clear > 0.3:
+        promise = "they will help from the first question on"
+    else:
+        promise = "they may help a little" if clear > 0.1 else "they say nothing about these items"
+    return (
+        f"\nNames: how clearly they tell the texts apart is {clear:.2f} (BANKING77's 0.55, codes below 0.02): "
+        f"{promise}. Whether they are the right ones only answers tell; wrong ones cost little and fade."
+    )

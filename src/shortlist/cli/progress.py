@@ -24,8 +24,6 @@ class Progress:
     def __init__(self, total: float | None, what: str) -> None:
         self.total, self.what, self.note = total, what, ""
         self.done: float = 0
-        self.unit: float = 1
-        """How much one step of the worker's own is."""
         self.look: Callable[[], float] | None = None
         """Where set, asked for `done` instead."""
         self._stop = threading.Event()

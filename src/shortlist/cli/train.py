@@ -147,9 +147,9 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
 
     def on_start(prepared: Prepared) -> None:
         run = prepared.run
-        bar.unit, bar.total = run.steps, run.config.epochs * run.steps
+        bar.total = run.config.epochs
         if run.device.type == "cpu":
-            bar.look = lambda: run.steps_done
+            bar.look = lambda: run.steps_done / run.steps
             if first and run.config.model == "resnet32" and "model" not in job.settings:
                 note(
                     f"shortlist: images in colour or larger than 32x32 train resnet32, here for {run.config.epochs} "
@@ -158,7 +158,7 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
                 )
 
     def on_epoch(scores: EpochScores) -> None:
-        bar.done = scores.epoch * bar.unit
+        bar.done = scores.epoch
         parts = [f"epoch {scores.epoch}", f"risk {scores.risk:.4f}"]
         if scores.validation_accuracy is not None:
             parts.append(f"validation {scores.validation_accuracy:.2%}")

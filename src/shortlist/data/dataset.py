@@ -145,14 +145,20 @@ class Dataset:
         if len(set(wanted)) != len(wanted):
             raise InputError(f"{self.name}: a class is named twice in the class names")
         place = {name: i for i, name in enumerate(wanted)}
-        occurring = {int(c) for s in (self.train, self.test) if s is not None and s.y is not None for c in set(s.y)}
+        splits = (self.train, self.test)
+        occurring = {c for s in splits if s is not None and s.y is not None for c in np.unique(s.y).tolist()}
         for c in sorted(occurring - {UNLABELLED}):
             if self.class_names[c] not in place:
                 raise InputError(f"{self.name}: class {self.class_names[c]!r} occurs but is not among the class names")
         new = np.array([place.get(name, UNLABELLED) for name in self.class_names] + [UNLABELLED], np.int64)
-        splits = [s if s is None or s.y is None else Split(s.x, new[s.y], s.items) for s in (self.train, self.test)]
-        assert splits[0] is not None
-        return replace(self, train=splits[0], test=splits[1], class_names=wanted)
+        train, test = (s if s is None or s.y is None else replace(s, y=new[s.y]) for s in splits)
+        assert train is not None
+        return replace(self, train=train, test=test, class_names=wanted)
+
+    def with_features(self, x: Inputs, x_test: Inputs | None) -> Dataset:
+        """The same items as features that were made of them; `x_test` is of the test items."""
+        test = None if self.test is None or x_test is None else replace(self.test, x=x_test)
+        return replace(self, train=replace(self.train, x=x), test=test, kind="features")
 
     def _class_index(self, wanted: int | str) -> int:
         if isinstance(wanted, str):
@@ -165,7 +171,7 @@ class Dataset:
 
 
 def as_inputs(x: Any) -> Inputs:
-    """As `Split.x` is: what is nearly that is made so, the rest is refused."""
+    """What a caller gave as `Split.x` holds it: converted where that loses nothing, else refused."""
     if isinstance(x, list):
         for i, text in enumerate(x):
             if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""Checks of single arguments: a number that is none, or out of bounds, is refused by its name."""
+"""Checks of single arguments; what is refused is named."""
 
 import operator
 from typing import Any
@@ -10,7 +10,7 @@ from shortlist.errors import InputError
 
 
 def whole(name: str, value: Any) -> int:
-    """`value` as an int, refusing what is none: int(10 * 0.3) is how off-by-ones are made."""
+    """`value` as an int; a float is refused even if it is whole, as int(10 * 0.3) is how off-by-ones are made."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -20,7 +20,7 @@ def whole(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """`value` as a float, refusing what is none by its name."""
+    """`value` as a float, or an InputError that names the argument."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -28,7 +28,7 @@ def number(name: str, value: Any) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it stands for nothing: None, NaN, or the NA of pandas, which will not say whether it equals itself."""
+    """Whether it stands for a missing value: None, NaN, or the NA of pandas, which equals nothing, not even itself."""
     try:
         return value is None or bool(value != value)
     except TypeError:
@@ -36,7 +36,7 @@ def is_missing(value: Any) -> bool:
 
 
 def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> NDArray[np.int64]:
-    """`values` as int64, refusing what is no integer or not in bounds (the upper one exclusive)."""
+    """`values` as int64; other types, and numbers outside the bounds (the upper one exclusive), are refused."""
     array: NDArray[Any] = np.asarray(values)
     if array.size == 0:
         return array.astype(np.int64)

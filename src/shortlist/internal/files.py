@@ -44,6 +44,16 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def read_text(path: Path) -> str:
+    """All of a text file in UTF-8, without the mark that Excel and Notepad begin one with."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, unless it is there."""
     try:

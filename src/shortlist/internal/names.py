@@ -12,7 +12,7 @@ from shortlist.errors import InputError
 KNOWN = "known/1"
 """The policy of a row of an export whose class was known, so that nobody was asked."""
 TOLD = 5
-"""Groups of names that look alike in a remark, which is one line."""
+"""How many groups of similar names a remark lists at most, as it is one line."""
 _TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
 _NUMBER = re.compile(r"0*(\d+)(?:\.0*)?")
 
@@ -65,7 +65,7 @@ def plain_name(name: str) -> str:
 
 
 def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
-    """The classes that differ by capitals, spaces or zeros only, group by group; with `new`, groups with one of these.
+    """Groups of classes that differ only in capitals, spaces or zeros; with `new`, only groups that hold one of these.
 
     Spreadsheets write the number of a class with zeros before or behind it.
 
@@ -88,5 +88,5 @@ def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
 
 
 def _spelled(name: str) -> str:
-    """With what an editor would not show: a letter and its accent in two signs, as macOS writes the names of files."""
+    """The name in quotes; escaped where an editor would hide the difference, as between the two codes of an accent."""
     return repr(name) if unicodedata.is_normalized("NFC", name) else ascii(name)

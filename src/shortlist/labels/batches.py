@@ -19,7 +19,7 @@ ROWS = 1 << 16
 BYTES = 1 << 24
 """Of a CSV file, at a time."""
 FEW = 4
-"""Texts that occur that many times on average are looked at once each."""
+"""From so many occurrences per different text on, each text is parsed only once."""
 
 
 class UnusualError(Exception):
@@ -28,7 +28,7 @@ class UnusualError(Exception):
 
 @dataclass
 class Tokens:
-    """The texts that occur, each with its number."""
+    """Numbers the different texts in the order in which they first occur."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -188,7 +188,7 @@ def _numbers(texts: Any) -> NDArray[np.float64]:
 
 
 def _all(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    """All of them, or none; some are unusual."""
+    """Joined, where every batch has them or none has; a mixture is unusual."""
     given = [part for part in parts if part is not None]
     if given and len(given) < len(parts):
         raise UnusualError

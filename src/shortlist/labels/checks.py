@@ -47,29 +47,25 @@ def check_rows(
     class_names: Sequence[str] | None,
 ) -> None:
     """Refuse the first row that no annotator could have produced."""
+    names = class_names or range(num_classes)
     for start in range(0, len(answer), BLOCK):
         cuts = offsets[start : start + BLOCK + 1]
         part = slice(start, start + BLOCK)
-        found = _problem(classes[cuts[0] : cuts[-1]], cuts - cuts[0], answer[part], num_classes, class_names)
+        found = _problem(classes[cuts[0] : cuts[-1]], cuts - cuts[0], answer[part], names)
         if found is not None:
             raise InputError(f"row {start + found[0]}: {found[1]}")
 
 
 def _problem(
-    classes: NDArray[np.int32],
-    offsets: IntArray,
-    answer: IntArray,
-    num_classes: int,
-    class_names: Sequence[str] | None,
+    classes: NDArray[np.int32], offsets: IntArray, answer: IntArray, names: Sequence[object]
 ) -> tuple[int, str] | None:
     """The first bad row and what is wrong with it."""
-    sizes = np.diff(offsets)
+    sizes, num_classes = np.diff(offsets), len(names)
     rows = np.repeat(np.arange(len(answer)), sizes)
     twice = _listed_twice(rows * num_classes + classes, len(answer) * num_classes) // num_classes
     on_list = np.zeros(len(answer), np.bool_)
     on_list[rows[classes == answer[rows]]] = True
     answered = answer != NONE
-    names = class_names or range(num_classes)
     problems: list[tuple[IntArray, Callable[[int], str]]] = [
         (np.nonzero(sizes == 0)[0], lambda row: "an empty shortlist, expected at least one class"),
         (twice, lambda row: "a class is on the shortlist twice"),

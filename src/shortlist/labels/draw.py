@@ -6,6 +6,8 @@ Only `Generator.random` is used: doubles made from the raw bits of PCG64, the sa
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.labels.checks import NONE
+
 FLOYD_LIMIT = 32
 """Up to this size Floyd's algorithm (l^2 / 2 vector steps) beats sorting K random keys per item."""
 CHUNK = 1 << 22
@@ -65,7 +67,6 @@ def answer_shortlists(
     num_classes: int,
     miss: float,
     slip: float,
-    none: int,
 ) -> NDArray[np.int64]:
     """What annotators with the stated rates of mistakes answer.
 
@@ -79,7 +80,7 @@ def answer_shortlists(
     position = np.full(len(truth), -1, np.int64)  # of the true class on its list
     position[rows[hit]] = np.nonzero(hit)[0] - offsets[rows[hit]]
     shown = position >= 0
-    answer = np.where(shown, truth, none)
+    answer = np.where(shown, truth, NONE)
     if miss == 0 and slip == 0:
         return answer
     kind = rng.random(len(truth))
@@ -89,5 +90,5 @@ def answer_shortlists(
     choice += shown & (choice >= position)  # step over the true class
     answer[slips] = classes[offsets[:-1][slips] + choice[slips]]
     misses = (kind >= slip) & (kind < slip + miss) & shown & (sizes < num_classes)
-    answer[misses] = none
+    answer[misses] = NONE
     return answer

@@ -19,8 +19,10 @@ from collections.abc import Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import InputError
 from shortlist.internal.files import atomic_path
@@ -154,25 +156,14 @@ def _from_records(records: list[Record], class_names: Sequence[str] | None, num_
     chances = None
     if any(record.probabilities for record in records):
         chances = [chance for record in records for chance in _chances(record)]
-    labels = LabelArrays(
-        classes=np.array(flat, np.int64),
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        answer=answer,
-        num_classes=checked_count(max(index.values()) + 1),
-        class_names=checked_names(names, max(index.values()) + 1),
-        items=items,
-        inclusion=chances,
-    )
     try:
-        check_rows(labels.classes, labels.offsets, answer, labels.num_classes, names)
-        checked_inclusion(chances, labels.offsets)
+        return _checked(np.array(flat, np.int64), sizes, answer, items, chances, names, index)
     except InputError as error:
         # the check counts rows of labels; say the row of the file instead
         row = re.match(r"row (\d+): (.*)", str(error), re.DOTALL)
         if row is None:
             raise
         raise InputError(f"{records[int(row[1])].where}: {row[2]}") from error
-    return labels
 
 
 def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
@@ -180,18 +171,26 @@ def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_class
     numbers = columns.tokens.numbers
     names, index = _classes(columns.classes, "", numbers.keys() - {""}, class_names, num_classes)
     to_class = np.array([NONE if text == "" else _look_up(index, text, "") for text in numbers], np.int32)
-    count = max(index.values()) + 1
+    shown, answer = to_class[columns.shown], to_class[columns.answer].astype(np.int64)
+    return _checked(shown, columns.sizes, answer, columns.items, columns.chances, names, index)
+
+
+def _checked(
+    classes: NDArray[Any],
+    sizes: ArrayLike,
+    answer: NDArray[np.int64],
+    items: list[str],
+    chances: ArrayLike | None,
+    names: tuple[str, ...] | None,
+    index: dict[str, int],
+) -> LabelArrays:
+    """The labels of a file, if its rows are ones that people can have answered."""
+    count = checked_count(max(index.values()) + 1)
     labels = LabelArrays(
-        classes=to_class[columns.shown],
-        offsets=np.concatenate([[0], np.cumsum(columns.sizes)]),
-        answer=to_class[columns.answer].astype(np.int64),
-        num_classes=checked_count(count),
-        class_names=checked_names(names, count),
-        items=columns.items,
-        inclusion=columns.chances,
+        classes, np.concatenate([[0], np.cumsum(sizes)]), answer, count, checked_names(names, count), items, chances
     )
-    check_rows(labels.classes, labels.offsets, np.asarray(labels.answer), labels.num_classes, names)
-    checked_inclusion(columns.chances, labels.offsets)
+    check_rows(classes, labels.offsets, answer, count, names)
+    checked_inclusion(chances, labels.offsets)
     return labels
 
 

@@ -5,11 +5,11 @@ from numpy.typing import ArrayLike
 
 from shortlist.errors import InputError
 from shortlist.internal.arguments import integers, whole
-from shortlist.labels.checks import NONE, LabelArrays, checked_count
+from shortlist.labels.checks import LabelArrays, checked_count
 from shortlist.labels.draw import answer_shortlists, draw_shortlists
 
 
-def draw_labels(
+def simulate_labels(
     y: ArrayLike, num_classes: int, size: int | ArrayLike, seed: int, miss: float, slip: float
 ) -> LabelArrays:
     """Uniform shortlists, answered from the true classes; see `StochasticLabels.draw`."""
@@ -29,7 +29,7 @@ def draw_labels(
     list_seed, mistake_seed = np.random.SeedSequence(seed).spawn(2)
     classes, offsets = draw_shortlists(np.random.Generator(np.random.PCG64(list_seed)), num_classes, sizes)
     rng = np.random.Generator(np.random.PCG64(mistake_seed))
-    answer = answer_shortlists(rng, classes, offsets, truth, num_classes, miss, slip, NONE)
+    answer = answer_shortlists(rng, classes, offsets, truth, num_classes, miss, slip)
     # of lists of one size it is one number, seen as many times as there are classes shown
     even = np.ndim(size) == 0 and len(sizes) > 0
     share = np.broadcast_to(sizes[0] / num_classes, classes.shape) if even else np.repeat(sizes / num_classes, sizes)

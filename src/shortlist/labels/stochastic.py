@@ -27,7 +27,7 @@ from shortlist.labels.checks import (
     checked_names,
 )
 from shortlist.labels.files import LabelsFile, write_labels
-from shortlist.labels.simulate import draw_labels
+from shortlist.labels.simulate import simulate_labels
 from shortlist.labels.summary import LabelSummary
 
 BoolArray = NDArray[np.bool_]
@@ -148,7 +148,7 @@ class StochasticLabels:
             miss: how often an annotator answers None although the true class was shown.
             slip: how often an annotator picks a wrong class of those shown (where there is one).
         """
-        drawn = draw_labels(y, num_classes, size, seed, miss, slip)
+        drawn = simulate_labels(y, num_classes, size, seed, miss, slip)
         return cls._of(replace(drawn, class_names=class_names, items=items))
 
     @classmethod

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from shortlist.policies.beliefs import FEW, FloatArray, Matrix, log_chance, softmax, update
 
 TEMPERATURES = np.exp(np.linspace(np.log(0.3), np.log(4.0), 40))
-"""Where the temperature of a model alone is looked for."""
+"""The temperatures that are tried for a model without experts."""
 MEMORY = 0.5
 """An earlier round of answers counts half as much as the one after it, until it counts for less than `FORGOTTEN`."""
 FORGOTTEN = 0.05
 STEADY = (10.0, 0.05)
-"""How hard the log of the temperature and each weight are held in place, in answers: a round is a small sample."""
+"""How strongly the log of the temperature, and each weight, are held where they were: as by so many answers."""
 RANGE = (0.25, 16.0)
-"""Where the temperature is looked for where there are experts."""
+"""The range of temperatures where there are experts."""
 UNPROVEN = 16.0
 """The temperature of a model beside experts until answers have tested it: one of 50 is far too sure."""
 PLENTY = 1 << 23

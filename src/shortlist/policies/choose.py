@@ -81,20 +81,14 @@ class Questions:
 
     @property
     def probabilities(self) -> FloatArray:
-        """(B, width) the inclusion probability of each class shown (0 where filled up): stored with the question."""
+        """(B, width) the inclusion probability of each class shown (0 where filled up): stored with the question.
+
+        It is (1 - epsilon) [the class is preferred] + epsilon l / m.
+        """
         preferred = (self.lists[:, :, None] == self.best[:, None, :]).any(axis=2)
-        return np.where(np.arange(self.lists.shape[1]) < self.sizes[:, None], self._chance(preferred), 0.0)
-
-    def inclusion(self, candidates: BoolArray) -> FloatArray:
-        """(B, K) the inclusion probability of every class: (1 - epsilon) [j is preferred] + epsilon l / m."""
-        preferred = np.zeros((len(self.sizes), candidates.shape[1] + 1), np.bool_)
-        np.put_along_axis(preferred, self.best.astype(np.int64), True, axis=1)  # what fills up is the extra column
-        return np.where(candidates, self._chance(preferred[:, :-1]), 0.0)
-
-    def _chance(self, preferred: BoolArray) -> FloatArray:
         uniform = (self.epsilon * self.sizes / np.maximum(self.num_candidates, 1))[:, None]
-        chance: FloatArray = (1 - self.epsilon[:, None]) * preferred + uniform
-        return chance
+        chance = (1 - self.epsilon[:, None]) * preferred + uniform
+        return np.where(np.arange(self.lists.shape[1]) < self.sizes[:, None], chance, 0.0)
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 LEAST_PROBABILITY = 1e-4
 """A model that is sure of the wrong class must not rule out the right one."""
 HUGE = 1e12
-"""Sums of squares of larger scores have no room in single precision: masked logits are often -3.4e38."""
+"""Above this the squares of scores overflow float32 when they are summed: masked logits are often -3.4e38."""
 
 
 class Expert(Protocol):

@@ -23,14 +23,14 @@ Matrix = NDArray[np.float32]
 CELLS = 1 << 20
 """Logits held at a time by each thread: memory does not grow with N times K."""
 PARTS = 8
-"""Large sums are made in so many parts, however many cores there are: the result does not depend on these."""
+"""Large sums are always made in this many parts, so that the result does not depend on the number of cores."""
 TINY = 1e-30
 FAR = 1e20
-"""Sums of exponentials up to that, and down to its inverse, leave room for classes that are FAINT beside others."""
+"""Sums of exponentials between 1 / FAR and FAR leave room in float32 for classes that are FAINT beside others."""
 CROWDED = 0.1
-"""Where less than that share of a sum is left without the classes that were shown, what is left is summed anew."""
+"""Where the classes not shown have less than this share of a sum, they are summed anew: a difference would be noise."""
 FAINT = 1e-12
-"""Answers that a model holds to be less likely than that are looked at in logarithms."""
+"""Answers that a model finds less likely than this are computed in logarithms."""
 
 
 @dataclass(frozen=True)

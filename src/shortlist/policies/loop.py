@@ -27,7 +27,7 @@ from shortlist.policies.state import LabelState
 from shortlist.policies.threads import spread
 
 SPARE = 100
-"""Clusters whose centres a crowd is asked about while the first items are all in hand."""
+"""More typical items, for a crowd: asked about while the first ones are all in somebody's hands."""
 TRIED = 50
 """Answers after which it is decided whether experts make typical items first superfluous."""
 WORTHWHILE = 0.1
@@ -297,7 +297,7 @@ class Loop:
         return self.audit.score(self.state, logits, self.settings.sure)
 
     def doubts(self) -> Doubts:
-        """Answers that a model trained on the other items does not share, the hardest to believe first.
+        """Answers that a model trained on the other items disagrees with, the least credible first.
 
         Of very many items, as many as `MOST_JUDGED` are looked at, others each time.
         """

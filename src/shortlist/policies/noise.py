@@ -108,7 +108,7 @@ def simulate_answers(
     """(B,) what annotators with these rates answer."""
     flat = lists[np.arange(lists.shape[1]) < sizes[:, None]]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    answer = answer_shortlists(rng, flat, offsets, truth, num_classes, mistakes.miss, mistakes.slip, NONE)
+    answer = answer_shortlists(rng, flat, offsets, truth, num_classes, mistakes.miss, mistakes.slip)
     if mistakes.anchor == 0:
         return answer
     hidden = ~(lists == truth[:, None]).any(axis=1)

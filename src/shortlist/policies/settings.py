@@ -26,13 +26,13 @@ class LoopSettings:
         retrain_least: at least this many questions between two trainings.
         l2: the penalty on the weights, in units of one item's loss.
         iterations: of L-BFGS in one training; the next one starts where it ended.
-        trusting: where mistakes are modelled, a training on fewer items per class than that starts from a model that
-            takes the answers as right: one of few answers would take most of those that follow for mistakes.
+        trusting: where mistakes are modelled, a training on fewer items per class than this starts from a model that
+            takes the answers as right: a model of few answers would take most of the next ones for mistakes.
         mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
         learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
         sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
         most_questions: an item is not worth more questions than that.
-        worth: an item is not worth asking whose best list promises fewer bits per second than that.
+        worth: an item is asked about only if its best list promises at least this many bits per second.
         calibrate: learn the temperature from answers the model has not seen.
         calibrate_least: where something is known beside the model, at least this many answers between two fittings of
             the temperature and of what each expert counts; a handful of answers would throw them about.

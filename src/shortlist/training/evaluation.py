@@ -29,9 +29,9 @@ from shortlist.training.inputs import Inputs, Normalise
 
 EVALUATION_BATCH = 2000
 TEMPERATURES = (0.05, 20.0)
-"""Where a temperature is looked for."""
+"""The range of temperatures that are tried."""
 STEADY = 10.0
-"""How hard the log of a temperature is held at 0, in answers: a few of them say little."""
+"""How strongly the log of a temperature is held at 0, as by so many answers: a few answers say little."""
 HIGHEST = 0.9
 """The error rate above which weights no longer follow it: those of answered items would grow without bound."""
 
@@ -233,7 +233,7 @@ def miscalibration(p: Tensor, y: Tensor, bins: int = 15) -> Tensor:
 
 
 def fit_temperature(logits: Tensor, candidates: Tensor) -> float:
-    """By which logits are divided where answers surprise a model least (after Guo et al. 2017).
+    """The temperature, a divisor of the logits, at which answers surprise a model least (after Guo et al. 2017).
 
     The likeliest classes stay as they are, only the probabilities change. All that is looked at is the probability of
     what an answer leaves, so None answers count, too, and lists need not be uniform.

@@ -51,11 +51,11 @@ def mean_of_last(
 
 
 def check_score_every(epochs: int) -> None:
-    """Refuse a number of epochs between scores that is none."""
+    """Refuse fewer than 1 epoch between scores."""
     if epochs < 1:
         raise InputError(f"score_every: expected at least 1, got {epochs}")
 
 
 def score_due(epoch: int, epochs: int, score_every: int) -> bool:
-    """Whether this epoch of `epochs` is scored: every `score_every`-th, and always those that `mean_of_last` is of."""
+    """Whether this epoch of `epochs` is scored: every `score_every`-th is, and all that `mean_of_last` takes in."""
     return epoch % score_every == 0 or epoch > epochs - LAST

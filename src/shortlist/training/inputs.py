@@ -5,8 +5,8 @@ and is streamed: the next batch is gathered into pinned memory and copied while 
 """
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -34,9 +34,12 @@ class Inputs:
         self.shape: tuple[int, ...] = tuple(int(n) for n in x.shape[1:])
         self.count = int(x.shape[0])
         values = x.data if self.sparse is not None else x
-        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-            bad = np.argwhere(~np.isfinite(np.asarray(values)))[0]
-            raise InputError(f"the features hold NaN or infinity, first at {bad.tolist()}")
+        if np.issubdtype(values.dtype, np.floating):
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(np.asarray(values, np.float32))
+            if not finite.all():
+                bad = np.argwhere(~finite)[0].tolist()
+                raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {bad}")
         if self.sparse is not None and self._fits(4 * self.count * self.shape[0]) and self.device.type != "cpu":
             self.data = torch.from_numpy(x.toarray().astype(np.float32)).to(self.device)
             self.sparse = None
@@ -123,6 +126,17 @@ class Normalise(nn.Module):
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1)
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
+
+    @classmethod
+    def saved(cls, state: Mapping[str, Tensor], in_shape: Sequence[int]) -> Self:
+        """As it was when it was saved as the first layer of a network, for inputs of this shape."""
+        layer = cls(np.zeros((1, *in_shape), np.float32))
+        for name in ("mean", "deviation"):
+            buffer = state[f"0.{name}"]
+            if buffer.shape not in (layer.get_buffer(name).shape, (1,)):  # (1,): sparse features are not measured
+                raise ValueError(f"its normalisation has shape {tuple(buffer.shape)}, which does not fit the inputs")
+            layer.register_buffer(name, buffer.clone())
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, ...) float."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError, first_line
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, miscalibration, predict_logits, score_answers
+from shortlist.training.evaluation import accuracy, miscalibration, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
@@ -102,17 +102,15 @@ def fit(
 
 
 def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
-    run, held, test = prepared.run, None, None
-    amp = bool(run.engine.amp)
+    held = test = None
     if prepared.held is not None:
-        logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
         link = partial(probabilities, prepared)
-        held = score_answers(logits, prepared.held, link, uniform=prepared.uniform)
-    if prepared.test is not None and prepared.test_y is not None:
-        test = accuracy(predict_logits(run.model, prepared.test, amp=amp), prepared.test_y)
+        held = score_answers(prepared.held_logits(), prepared.held, link, uniform=prepared.uniform)
+    if (logits := prepared.test_logits()) is not None and prepared.test_y is not None:
+        test = accuracy(logits, prepared.test_y)
     # the one wait for the device in an epoch
     return EpochScores(
-        epoch=run.epoch,
+        epoch=prepared.run.epoch,
         risk=risk.item(),
         validation_accuracy=None if held is None else held.known_accuracy,
         validation_log_likelihood=None if held is None else held.log_likelihood,
@@ -124,9 +122,9 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
 
 def calibration_on_test(prepared: Prepared) -> float | None:
     """Of the model as it is, on the test items; None where there are none."""
-    if prepared.test is None or prepared.test_y is None:
+    logits = prepared.test_logits()
+    if logits is None or prepared.test_y is None:
         return None
-    logits = predict_logits(prepared.run.model, prepared.test, amp=bool(prepared.run.engine.amp))
     return miscalibration(probabilities(prepared, logits), prepared.test_y).item()
 
 

@@ -17,7 +17,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.inputs import Inputs
 from shortlist.training.method_check import check_method
-from shortlist.training.run import Run
+from shortlist.training.run import Run, part_of
 
 
 def one_pass(
@@ -51,16 +51,9 @@ def one_pass(
     size = math.ceil(len(feed) / steps)
     spare = steps * size - len(feed)
     if spare:
-        real, rows = feed.weight, torch.arange(steps * size) % len(feed)
-        feed = replace(
-            feed,
-            rows=feed.rows[rows],
-            shortlist=feed.shortlist[rows],
-            answer=feed.answer[rows],
-            table=None if feed.table is None else feed.table[rows],
-            inclusion=None if feed.inclusion is None else feed.inclusion[rows],
-            weight=torch.cat([torch.ones(len(feed)) if real is None else real, torch.zeros(spare)]),
-        )
+        counted = torch.ones(len(feed)) if feed.weight is None else feed.weight
+        filled = part_of(feed, torch.arange(steps * size) % len(feed))
+        feed = replace(filled, weight=torch.cat([counted, torch.zeros(spare)]))
     by = "adam" if config.optimiser == "lbfgs" else config.optimiser
     now = replace(config, epochs=1, optimiser=by, schedule="constant", batch_size=size, holdout=0.0)
     run = Run(now, copy.deepcopy(network), method, feed, Inputs(x, engine.device), engine)

@@ -26,7 +26,7 @@ from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
 PLENTY = 1 << 23
-"""Numbers (items times classes) that a temperature is fitted to: of more items a part does as well."""
+"""A temperature is fitted to at most so many logits (items times classes): with more items, to some of them."""
 
 
 @dataclass
@@ -52,6 +52,15 @@ class Prepared:
     temperature: float = 1.0
     """By which the logits of the trained model are divided before they become probabilities (`calibrate`)."""
 
+    def held_logits(self, part: NDArray[np.int64] | slice = slice(None)) -> Tensor:
+        """(N, K) what the model as it is gives for the held-out items, on the device."""
+        run = self.run
+        return predict_logits(run.model, run.inputs, self.held_rows[part], bool(run.engine.amp))
+
+    def test_logits(self) -> Tensor | None:
+        """The same for the test items; None where there are none."""
+        return None if self.test is None else predict_logits(self.run.model, self.test, amp=bool(self.run.engine.amp))
+
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """What a saved run must have been trained on for this one to go on with it."""
@@ -68,9 +77,8 @@ class Prepared:
             return self.temperature
         step = math.ceil(len(self.held) * self.labels.num_classes / PLENTY)
         part = np.arange(0, len(self.held), step)
-        run = self.run
-        logits = predict_logits(run.model, run.inputs, self.held_rows[part], bool(run.engine.amp)).cpu()
-        self.temperature = fit_temperature(logits, torch.from_numpy(self.held.subset(part).candidates))
+        candidates = torch.from_numpy(self.held.subset(part).candidates)
+        self.temperature = fit_temperature(self.held_logits(part).cpu(), candidates)
         return self.temperature
 
 

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -109,8 +110,7 @@ class Run:
 
         def forward(x: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
             with self._autocast():
-                logits = network(x)
-            logits = logits if logits.dtype == torch.float64 else logits.float()
+                logits = at_least_float32(network(x))
             return objective_of(self.method, logits, batch), logits
 
         return torch.compile(forward, dynamic=False) if self.engine.compile else forward
@@ -285,6 +285,14 @@ class Run:
         self._restore(state)
         self._update_model()
         self.epoch = epoch
+
+
+def part_of(feed: Feed, index: Tensor) -> Feed:
+    """The items of a feed at these positions, which may repeat."""
+    each: dict[str, Any] = {
+        name: value[index] for name, value in vars(feed).items() if isinstance(value, Tensor) and name != "prior"
+    }
+    return replace(feed, **each)
 
 
 def _laid_out(x: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from shortlist.labels import StochasticLabels
 from shortlist.training import loop
 from shortlist.training.answers import draw_labels
 from shortlist.training.config import Engine, RunConfig
-from shortlist.training.evaluation import Scores, predict_logits, score_answers
+from shortlist.training.evaluation import Scores, score_answers
 from shortlist.training.inputs import Inputs
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.task import hold_out
@@ -201,8 +201,7 @@ def _train(prepared: Prepared, settings: dict[str, Any], weight: torch.Tensor | 
     if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the points after it must not begin
         raise loop.Interrupted(run.config.epochs)
     assert held is not None  # `_held` saw to it
-    logits = predict_logits(run.model, run.inputs, prepared.held_rows, bool(run.engine.amp))
-    scores: Scores = score_answers(logits, held, lambda z: loop.probabilities(prepared, z), weight)
+    scores: Scores = score_answers(prepared.held_logits(), held, lambda z: loop.probabilities(prepared, z), weight)
     return TuneRow(settings, scores.accuracy, scores.log_likelihood, sum(row.seconds for row in history))
 
 

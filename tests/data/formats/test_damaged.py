@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from PIL import Image
 from pyarrow import parquet
 
 from shortlist import data
-from shortlist.data import read_features
+from shortlist.data import read_features, read_images
 from shortlist.errors import InputError
 from shortlist.internal.archives import read_arrays
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
@@ -85,3 +86,15 @@ def test_what_is_no_array_in_an_archive_is_refused(tmp_path):
     path.write_bytes(encrypted)
     with pytest.raises(InputError, match="password required"):
         data.load(path)
+
+
+def test_a_picture_that_makes_pillow_raise_a_type_error_is_one_line(tmp_path):
+    """TIFF whose strips begin at fractions of a byte."""
+    path = tmp_path / "p.tiff"
+    Image.new("RGB", (6, 4)).save(path)
+    content = bytearray(path.read_bytes())
+    strips = content.index((273).to_bytes(2, "little") + b"\4\0")  # the place of the strips, as whole numbers
+    content[strips + 2] = 11  # as float32
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"p\.tiff cannot be read as an image: 'float' object"):
+        read_images([path])

@@ -25,3 +25,10 @@ def test_a_damaged_journal_is_one_line(tmp_path, line):
         file.write(line + "\n")
     with pytest.raises(InputError, match=r"runs\.jsonl is damaged or of another version .*remove it to begin anew"):
         Journal(tmp_path, {"size": 3})
+
+
+@pytest.mark.parametrize("content", [b"3\n", b'{"size": 3}\n\xff\n'])
+def test_a_journal_that_is_none_is_one_line(tmp_path, content):
+    (tmp_path / RUNS).write_bytes(content)
+    with pytest.raises(InputError, match=r"runs\.jsonl is damaged or of another version .*remove it to begin anew"):
+        Journal(tmp_path, {"size": 3})

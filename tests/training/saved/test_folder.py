@@ -61,6 +61,14 @@ def test_saved_and_loaded_is_the_same(tmp_path, shape, method):
     np.testing.assert_array_equal(loaded.predict(torch.from_numpy(x)), got)
 
 
+def test_a_normalisation_of_other_inputs_is_refused_when_the_model_is_loaded(tmp_path):
+    _, trained = trained_on(blobs(shape=(6,)))
+    trained.model[0].register_buffer("mean", torch.zeros(3))
+    save_folder(tmp_path, trained)
+    with pytest.raises(InputError, match=r"weights\.safetensors: not the weights of 'mlp' .* has shape \(3,\), which"):
+        load_folder(tmp_path, "cpu")
+
+
 def test_texts_are_turned_into_features_by_the_saved_transform(tmp_path):
     data = Dataset("t", Split(TEXTS, np.array([0, 1, 0, 1, 0, 1])), None, ("lost", "rate"), "text")
     _, trained = trained_on(data, size=1, model="linear")

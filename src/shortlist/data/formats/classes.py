@@ -57,7 +57,7 @@ def assemble(
 
 
 def _once(raw: RawSplit) -> RawSplit:
-    """Without the rows whose item was there before, as `annotate init` leaves them out too; it is said how many."""
+    """Keep the first row of each item, as `annotate init` does, and log how many are left out."""
     first = {} if raw.items is None else {item: row for row, item in reversed(list(enumerate(raw.items)))}
     if raw.items is None or len(first) == len(raw.items):
         return raw

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
+from shortlist.internal.reasons import reason
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -108,8 +109,8 @@ def _read_image(path: Path | StoredImage, size: tuple[int, int] | None) -> NDArr
         raise InputError(f"no such image: {path}") from None
     except UnidentifiedImageError:
         raise InputError(f"{path} is not an image, or is damaged") from None
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path} cannot be read as an image: {error}") from error
+    except Exception as error:  # damaged bytes make Pillow raise nearly anything
+        raise InputError(f"{path} cannot be read as an image: {reason(error)}") from error
     if size is not None and image.size != size[::-1]:
         image = image.resize(size[::-1], Image.Resampling.BILINEAR)
     return np.asarray(image, np.uint8)

@@ -224,7 +224,7 @@ def _require(table: Table, path: Path, name: str) -> None:
 
 
 def _tell_alike(table: Table, path: Path, name: str) -> None:
-    """Say that a column is nearly named as the one that is looked for."""
+    """Log that a column has nearly the name that was looked for."""
     for other in table:
         if other.strip().casefold() == name:
             _LOG.warning("%s: the column %r is not read, as it is not named %r: --%s-column", path, other, name, name)

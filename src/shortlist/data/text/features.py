@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,17 +73,14 @@ def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[D
         test_items = None if dataset.test is None else dataset.test.items.tolist()
         brought = read_features(features, dataset.train.items.tolist(), test_items)
         if brought is not None:
-            train = replace(dataset.train, x=brought[0])
-            test = None if dataset.test is None else replace(dataset.test, x=brought[1])
-            return replace(dataset, train=train, test=test, kind="features"), None
+            return dataset.with_features(*brought), None
     if dataset.kind != "text" or not isinstance(dataset.train.x, list):
         raise InputError(f"{dataset.name} holds {dataset.kind}, not texts")
     fitted, x = _fitted(features, dataset.train.x)
-    test = dataset.test
-    if test is not None:
-        assert isinstance(test.x, list)
-        test = replace(test, x=fitted.transform(test.x))
-    return replace(dataset, train=replace(dataset.train, x=x), test=test, kind="features"), fitted
+    if dataset.test is None:
+        return dataset.with_features(x, None), fitted
+    assert isinstance(dataset.test.x, list)
+    return dataset.with_features(x, fitted.transform(dataset.test.x)), fitted
 
 
 def _fitted(features: Features | str, texts: list[str]) -> tuple[Features, csr_matrix | NDArray[np.float32]]:

@@ -7,7 +7,7 @@ import numpy as np
 from shortlist.policies.features.rows import Matrix, unit
 
 MANY = 3
-"""Times its median the mean spread of columns of one scale never is: digits 0.9, Letter 1.0, MNIST 1.3."""
+"""The mean spread of columns of one scale is never this many times the median: digits 0.9, Letter 1.0, MNIST 1.3."""
 
 
 def fourier(values: Any, others: Any, size: int, seed: int) -> tuple[Matrix, Matrix]:

@@ -1,6 +1,6 @@
 """A labelled dataset as the loop takes it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,11 +48,12 @@ def loop_data(
         InputError: there are no labels to simulate answers from.
     """
     train, test = _splits(dataset, seed)
+    names, test_names = dataset.train.items.tolist(), None if dataset.test is None else dataset.test.items.tolist()
     made = []
     for word in feature_words(features):
-        brought = None if word is None else _brought(dataset, word)
+        brought = None if word is None else read_features(word, names, test_names)
         if brought is not None:  # joined before the split: the file may have a test part of its own
-            own, own_test = _splits(brought, seed)
+            own, own_test = _splits(dataset.with_features(*brought), seed)
             made.append(narrow(own.x, own_test.x, size, seed))
         else:
             made.append(make_features(dataset.kind, train.x, test.x, word=word, size=size, seed=seed, ray=ray))
@@ -61,19 +62,6 @@ def loop_data(
     assert test.y is not None
     texts = tuple(train.x) if isinstance(train.x, list) else ()
     return LoopData(dataset.name, x, train.y, x_test, test.y, dataset.class_names, texts, tuple(train.items.tolist()))
-
-
-def _brought(dataset: Dataset, features: str) -> Dataset | None:
-    """The dataset with features from a file, if that is what the word says."""
-    test = dataset.test
-    found = read_features(features, dataset.train.items.tolist(), None if test is None else test.items.tolist())
-    if found is None:
-        return None
-    return replace(
-        dataset,
-        train=replace(dataset.train, x=found[0]),
-        test=None if test is None else replace(test, x=found[1]),
-    )
 
 
 def _splits(dataset: Dataset, seed: int) -> tuple[Split, Split]:

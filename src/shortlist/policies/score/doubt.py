@@ -20,7 +20,7 @@ from shortlist.policies.noise import IntArray
 
 FOLDS = 3
 LEAST_ITEMS = 30
-"""Answered items below which a third of them says nothing."""
+"""With fewer answered items, a model of two thirds of them says nothing about the rest."""
 
 MOST_JUDGED = 50_000
 """Answers that are judged at once: more take too long."""
@@ -39,7 +39,7 @@ FITTED = 2000
 
 @dataclass(frozen=True)
 class Doubts:
-    """Answers that a model trained without them holds for slips, the hardest to believe first."""
+    """Answers that a model trained without them takes for slips, the least credible first."""
 
     rows: IntArray
     said: IntArray
@@ -53,7 +53,7 @@ class Doubts:
 
 
 def hard_to_believe(x: Any, weights: Matrix, answer: IntArray, rows: IntArray, *, l2: float, seed: int) -> Doubts:
-    """Which of these items' answers a model that has not seen them holds for slips: none before it knows anything.
+    """Which of these items' answers a model that has not seen them takes for slips: none while it knows too little.
 
     Args:
         x: (N, D) the features of all items.

@@ -70,21 +70,25 @@ class Summary:
 
 def summarise(curves: Sequence[Curve], full: Sequence[Curve], *, share: float = 0.99) -> Summary:
     """One way to label against full labels (the last point of `full` is all items labelled)."""
-    reference = float(np.mean([curve.points[-1].accuracy for curve in full]))
-    all_reads = float(np.mean([curve.points[-1].reads for curve in full]))
-    all_seconds = float(np.mean([curve.points[-1].seconds for curve in full]))
-    ends = [curve.points[-1] for curve in curves]
-    marks = [mark(curves, axis, share * reference) for axis in ("reads", "seconds")]
+
+    def mean_end(of: Sequence[Curve], name: str) -> float:
+        return float(np.mean([getattr(curve.points[-1], name) for curve in of]))
+
+    def cost(axis: Axis) -> tuple[float, float | None]:
+        marked, whole = mark(curves, axis, share * mean_end(full, "accuracy")), mean_end(full, axis)
+        return mean_end(curves, axis) / whole, None if marked is None else marked / whole
+
+    (reads, mark_reads), (seconds, mark_seconds) = cost("reads"), cost("seconds")
     return Summary(
-        curves[0].way,
-        len(curves),
-        float(np.mean([end.accuracy for end in ends])),
-        float(np.mean([end.reads for end in ends])) / all_reads,
-        float(np.mean([end.seconds for end in ends])) / all_seconds,
-        float(np.mean([end.questions for end in ends])),
-        float(np.mean([end.resolved for end in ends])),
-        None if marks[0] is None else marks[0] / all_reads,
-        None if marks[1] is None else marks[1] / all_seconds,
+        way=curves[0].way,
+        seeds=len(curves),
+        accuracy=mean_end(curves, "accuracy"),
+        reads=reads,
+        seconds=seconds,
+        questions=mean_end(curves, "questions"),
+        resolved=mean_end(curves, "resolved"),
+        mark_reads=mark_reads,
+        mark_seconds=mark_seconds,
     )
 
 

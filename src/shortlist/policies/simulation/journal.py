@@ -42,17 +42,16 @@ class Journal:
     def _read(self, wanted: dict[str, Any]) -> list[Curve]:
         path = self.folder / RUNS
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end was cut off
+            stated, *runs = [json.loads(line) for line in lines] or [wanted]
+            differ = sorted(key for key in {**wanted, **stated} if stated.get(key) != wanted.get(key))
+            ended = [_curve(run) for run in runs]
         except FileNotFoundError:
             return []
-        try:
-            # what follows the last line end was cut off
-            stated, *runs = [json.loads(line) for line in lines[:-1]] or [wanted]
-            ended = [_curve(run) for run in runs]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} is damaged or of another version ({error!r}): remove it to begin anew") from error
-        if stated != wanted:
-            other = ", ".join(sorted(key for key in {**wanted, **stated} if stated.get(key) != wanted.get(key)))
+        if differ:
+            other = ", ".join(differ)
             raise InputError(
                 f"{self.folder} holds another comparison (other {other}): give another --out, or remove {path}"
             )

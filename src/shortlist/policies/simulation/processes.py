@@ -34,7 +34,7 @@ Told = Callable[[Run, Point], None]
 _shared: tuple[Any, ...] = ()
 """In a process of its own: who plays, the data, and where it tells how far it is."""
 SECONDS = 0.2
-"""Between two looks at what the processes tell."""
+"""Seconds between two looks at what the processes report."""
 
 
 def play(

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,22 +82,6 @@ class Curve:
         return records
 
 
-How = ParamSpec("How")
-Play = Callable[Concatenate[LoopData, How], Curve]
-
-
-def _on_few_threads(run: Play[How]) -> Play[How]:
-    """Multiply with no more threads than the data is worth."""
-
-    @wraps(run)
-    def limited(data: LoopData, /, *args: How.args, **kwargs: How.kwargs) -> Curve:
-        with few_threads(work(data)):
-            return run(data, *args, **kwargs)
-
-    return limited
-
-
-@_on_few_threads
 def run_loop(
     data: LoopData,
     settings: LoopSettings,
@@ -133,30 +116,31 @@ def run_loop(
     """
     most, makes, begun = np.inf if budget is None else budget, mistakes or Mistakes(), start or Start()
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    loop = Loop(data.x, data.num_classes, settings, seed, begun.experts, draw_sample(data, begun, score, seed))
-    if begun.known is not None:
-        loop.know(*begun.known)
     measured = _Gold(gold)
     points: list[Point] = []
     scores: list[Score | None] = []
     a_point: list[float | None] = []
-    while True:
-        rows, lists, sizes = _ask(loop, pinned)
-        keep = np.cumsum(sizes) <= most - measured.reads - loop.state.reads
-        rows, lists, sizes = rows[keep], lists[keep], sizes[keep]
-        if not len(rows):
-            break
-        answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
-        wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
-        loop.record(rows, lists, sizes, answer, wrote)
-        measured.ask(loop, data, makes, most, rng)
-        loop.retrain()
-        points.append(point_of(loop, data, measured.reads, measured.seconds))
-        if score:
-            scores.append(loop.score())
-            a_point.append(loop.questions_for(1))
-        if tick is not None:
-            tick(points[-1])
+    with few_threads(work(data)):
+        loop = Loop(data.x, data.num_classes, settings, seed, begun.experts, draw_sample(data, begun, score, seed))
+        if begun.known is not None:
+            loop.know(*begun.known)
+        while True:
+            rows, lists, sizes = _ask(loop, pinned)
+            keep = np.cumsum(sizes) <= most - measured.reads - loop.state.reads
+            rows, lists, sizes = rows[keep], lists[keep], sizes[keep]
+            if not len(rows):
+                break
+            answer = simulate_answers(rng, lists, sizes, data.y[rows], data.num_classes, makes)
+            wrote = simulate_typing(rng, answer, data.y[rows], data.num_classes, typed, makes) if typed else None
+            loop.record(rows, lists, sizes, answer, wrote)
+            measured.ask(loop, data, makes, most, rng)
+            loop.retrain()
+            points.append(point_of(loop, data, measured.reads, measured.seconds))
+            if score:
+                scores.append(loop.score())
+                a_point.append(loop.questions_for(1))
+            if tick is not None:
+                tick(points[-1])
     if not points:
         if not len(loop.next_items(1)):
             raise InputError(f"{data.name}: nothing to ask, the class of every item is known from the start")
@@ -235,7 +219,6 @@ def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> Loop
     )
 
 
-@_on_few_threads
 def full_labels(
     data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = (), tick: Tick | None = None
 ) -> Curve:
@@ -245,14 +228,15 @@ def full_labels(
     """
     order = np.random.Generator(np.random.PCG64([seed, 2])).permutation(len(data.y))
     points = []
-    for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
-        rows = order[: max(1, round(share * len(order)))]
-        accuracy = _accuracy(train_full(data, settings, rows), data)
-        looked = float(settings.time.seconds(data.y[rows] + 1).sum())
-        reads = len(rows) * data.num_classes
-        points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
-        if tick is not None:
-            tick(points[-1])
+    with few_threads(work(data)):
+        for share in shares or (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0):
+            rows = order[: max(1, round(share * len(order)))]
+            accuracy = _accuracy(train_full(data, settings, rows), data)
+            looked = float(settings.time.seconds(data.y[rows] + 1).sum())
+            reads = len(rows) * data.num_classes
+            points.append(Point(len(rows), reads, looked, accuracy, share, float("nan")))
+            if tick is not None:
+                tick(points[-1])
     return Curve(FULL, seed, tuple(points))
 
 

@@ -19,7 +19,7 @@ PENALTY = 0.03
 UNSOLVED = frozenset(
     {"model", "optimiser", "lr", "momentum", "batch_size", "schedule", "epochs", "augment", "strong", "mix", "ema"}
 )
-"""Who states one of these means to train by steps."""
+"""Whoever sets one of these wants to train by steps, not by the solver."""
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
 CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
 PHOTOGRAPHS = {

@@ -18,7 +18,6 @@ from shortlist.internal.files import atomic_write, make_folder
 from shortlist.training.answers import Answers, check_classes, collected, simulated
 from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.distributed import processes
-from shortlist.training.evaluation import predict_logits
 from shortlist.training.history import EpochScores
 from shortlist.training.job.defaults import FEWEST, HOLDOUT, defaults_for
 from shortlist.training.loop import DivergedError, check_same_run, fit, probabilities
@@ -81,7 +80,6 @@ class Finished:
     measures: Measures | None
     measured_on: str
     seconds: float
-    rank: int = 0
     again: bool = False
     """It was finished before; nothing was done."""
 
@@ -142,7 +140,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
         if group.rank == 0:
             save_folder(job.out, trained, measures, measured_on)
             checkpoint.unlink(missing_ok=True)
-        return Finished(trained, measures, measured_on, time.perf_counter() - began, group.rank)
+        return Finished(trained, measures, measured_on, time.perf_counter() - began)
 
 
 def _read(job: Job) -> tuple[Dataset, Answers]:
@@ -225,7 +223,7 @@ def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     content = read_config(job.out)
     saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
     check_same_run(prepared, job.out, content["run"], saved)
-    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, prepared.run.group.rank, again=True)
+    return Finished(load_folder(job.out, "cpu"), None, "", 0.0, again=True)
 
 
 def _trained(
@@ -261,13 +259,11 @@ def _trained(
 
 def _measures(prepared: Prepared, dataset: Dataset) -> tuple[Measures | None, str]:
     """On the test items where their classes are known, else on the held-out items that were answered."""
-    run, amp = prepared.run, bool(prepared.run.engine.amp)
-    if prepared.test is not None and prepared.test_y is not None:
-        logits = predict_logits(run.model, prepared.test, amp=amp)
+    logits = prepared.test_logits()
+    if logits is not None and prepared.test_y is not None:
         y, where = prepared.test_y.numpy(), TEST_SET
     elif prepared.held is not None and prepared.held.answered.any():
-        logits = predict_logits(run.model, run.inputs, prepared.held_rows, amp)
-        y, where = prepared.held.answer, HELD_OUT
+        logits, y, where = prepared.held_logits(), prepared.held.answer, HELD_OUT
     else:
         return None, ""
     if not (y >= 0).any():

@@ -59,10 +59,7 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("reads", f"{reads:,} class names shown ({reads / max(asked, 1):.1f} per item; all classes: {asked * K:,})"),
         ("method", run["method"] + (f" ({options})" if options else "") + f", protocol {run['protocol']}"),
         ("model", f"{run['model']}, inputs of shape {tuple(content['in_shape'])}"),
-        (
-            "training",
-            f"{_optimiser(run)}, {run['holdout']:.0%} held out, seed {run['seed']}",
-        ),
+        ("training", f"{_optimiser(run)}, {run['holdout']:.0%} held out, seed {run['seed']}"),
         ("smoothing undone", f"{content['smoothing']:.4g}"),
     ]
     if content["temperature"] != 1:

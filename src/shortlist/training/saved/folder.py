@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -113,11 +112,6 @@ class Trained:
         p = self.method.class_probabilities(logits, self.smoothing).double().cpu().numpy()
         p /= p.sum(1, keepdims=True)  # rows that sum to 1 as doubles too
         return p
-
-    def on_device(self) -> "Trained":
-        """Itself, its network where it computes."""
-        self.model.to(self.device)
-        return self
 
     def _checked(self, inputs: Any) -> Any:
         inputs = as_inputs(inputs)
@@ -214,8 +208,9 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         features = load_features(path / FEATURES) if (path / FEATURES).exists() else None
         if content["kind"] == "text" and features is None:
             raise InputError(f"{path}: {FEATURES} is missing, so texts cannot be read")
+        where = resolve_device(device)
         return Trained(
-            model=_network(config, in_shape, len(class_names), tensors, path),
+            model=_network(config, in_shape, len(class_names), tensors, path).to(where),
             config=config,
             class_names=class_names,
             in_shape=in_shape,
@@ -226,8 +221,8 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             data=content["data"],
             labels=content["labels"],
             history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
-            device=resolve_device(device),
-        ).on_device()
+            device=where,
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
 
@@ -263,13 +258,10 @@ def _network(
     config: RunConfig, in_shape: Sequence[int], num_classes: int, tensors: dict[str, Tensor], path: Path
 ) -> nn.Module:
     network = models.build(config.model, tuple(in_shape), num_classes, seed=0, **config.model_options)
-    first = Normalise(np.zeros((1, *in_shape), np.float32))
-    # sparse features were not normalised, so the shapes are those that were saved
-    first.mean, first.deviation = (torch.empty_like(tensors[f"0.{name}"]) for name in ("mean", "deviation"))
-    model = nn.Sequential(first, network)
     try:
+        model = nn.Sequential(Normalise.saved(tensors, in_shape), network)
         model.load_state_dict(tensors)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
     FlatParameters(model)  # lays the weights out as in training, so the same bits come out

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.data import IMAGE_SUFFIXES, TABLE_SUFFIXES, Dataset, Split, is_table, read_images
 from shortlist.errors import InputError, unknown_name
-from shortlist.internal.files import separator_of
+from shortlist.internal.files import read_text, separator_of
 from shortlist.training.saved.folder import Trained
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.predictions import Items, Predictions
@@ -77,12 +77,12 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
         if sys.stdin is None:
             raise InputError("stdin is closed: nothing can be read from it")
-        return _lines(trained, sys.stdin.read(), "stdin", columns)
+        return _lines(trained, sys.stdin.read().removeprefix("\ufeff"), "stdin", columns)  # as Excel begins a CSV
     path = Path(file)
     if trained.kind == "image" and path.suffix.lower() in IMAGE_SUFFIXES:
         return _images(trained, [file])
     if path.suffix.lower() == ".txt":
-        return _lines(trained, _text(path), file, columns)
+        return _lines(trained, read_text(path), file, columns)
     dataset = _read(trained, file, {**columns, "label_column": None}, None)
     part = dataset.train if dataset.test is None or not DataSource(file).known else dataset.test
     return Items(_inputs(trained, dataset, part), part.items.tolist())
@@ -137,26 +137,17 @@ def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | Non
     source = DataSource(**trained.data["source"])
     column = columns.get("text_column") or source.text_column or "text"
     mark = separator_of(lines[0])
-    header = next(csv.reader(lines[:1], delimiter=mark), [])
+    header = [name.strip() for name in next(csv.reader(lines[:1], delimiter=mark), [])]  # as in a table of one's own
     if column not in header:
         kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
         return Items([line for _, line in kept], [name for name, _ in kept])
-    rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
+    rows = list(csv.DictReader(io.StringIO(text), header, delimiter=mark))[1:]
     for number, row in enumerate(rows, 2):
         if row[column] is None:
             raise InputError(f"{where}, row {number}: no value for the column {column!r}")
     item = columns.get("item_column") or source.item_column or "item"
     names = [row.get(item) or str(number) for number, row in enumerate(rows)]
     return Items([row[column] for row in rows], names)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _stack(parts: list[Any]) -> Any:

@@ -21,7 +21,7 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.distributed import Processes
 from shortlist.training.evaluation import linear_layer
 from shortlist.training.inputs import Inputs
-from shortlist.training.run import Run
+from shortlist.training.run import Run, part_of
 
 SOLVED = ("likelihood", "cc", "log", "ol")
 """Methods whose objective is smooth and bounded below: what a solver finds there is worth finding."""
@@ -98,16 +98,7 @@ class SolverRun(Run):
         index = torch.nonzero(self.feed.answer != NONE)[:, 0]
         if not 0 < len(index) < len(self.feed):
             return
-        feed = self.feed
-        weight, inclusion = (None if part is None else part[index] for part in (feed.weight, feed.inclusion))
-        answered = replace(
-            feed,
-            rows=feed.rows[index],
-            shortlist=feed.shortlist[index],
-            answer=feed.answer[index],
-            weight=weight,
-            inclusion=inclusion,
-        )
+        answered = part_of(self.feed, index)
         config = replace(self.config, weight_decay=FIRST_PENALTY / len(index))
         first = SolverRun(config, copy.deepcopy(self.model), self.method, answered, self.inputs, self.engine)
         first._lengths = self._lengths
