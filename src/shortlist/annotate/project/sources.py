@@ -11,6 +11,7 @@ from typing import Any
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
 from shortlist.data import TABLE_SUFFIXES, is_table, item_names, read_table
 from shortlist.errors import InputError
+from shortlist.internal.files import read_text
 
 MAX_TEXT = 100_000
 MAX_NAME = 500
@@ -70,7 +71,7 @@ def check_instructions(text: str) -> str:
 
 def read_instructions(path: Path) -> str:
     """The instructions for annotators: plain text, paragraphs separated by an empty line."""
-    content = _read(path)
+    content = read_text(path)
     try:
         text = check_instructions(content)
     except InputError as error:
@@ -180,16 +181,7 @@ def read_classes(path: Path) -> dict[str, str | None]:
 
 
 def _lines(path: Path) -> list[str]:
-    return [line.strip() for line in _read(path).splitlines() if line.strip()]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
 
 
 def _once(path: Path, names: list[str], what: str = "class") -> list[str]:
