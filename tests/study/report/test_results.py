@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.study.plan.grid import Cell, plan_run
+from shortlist.study.plan.grid import Cell, Wanted, plan_run, planned
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import overview, tables
@@ -135,6 +135,22 @@ def test_what_is_not_the_papers_setting_says_so_at_a_glance():
     assert shown is not None
     assert (shown.sizes, {len(figures) for _, figures in shown.rows}) == ((5,), {1})
     assert shown.remarks[0].startswith("Not the paper's setting: only the 10,000 official test images")
+
+
+def test_what_a_best_is_not_the_best_of_is_told():
+    """The best of one is not the best of six."""
+    variants = [MethodVariant("rc", "paper"), MethodVariant("cc", "paper"), MethodVariant("rc"), MethodVariant("ol")]
+    cells = [Cell("fashion", "1-10", None if v.ordinary else 5, v) for v in variants]
+    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN)) for cell in cells]
+    rows.append(fake_row(plan_run(Cell("fashion", "1-10", 5, MethodVariant("exp")), 0, NONE_CHOSEN), failed="nan"))
+    shown = overview.table1_overview("fashion", Results(rows, NONE_CHOSEN))
+    assert shown.remarks[1] == (
+        "Not run, in some columns at least, and so not among the best: LOG, EXP, LW, PRODEN (None answers only); "
+        "LOG, LW, PRODEN (every answer); OL (OVR square) (all labels)."
+    )
+    whole = planned(Wanted(datasets=("fashion",), trials=1), NONE_CHOSEN)
+    (lengths,) = overview.table1_overview("fashion", Results(map(fake_row, whole), NONE_CHOSEN)).remarks
+    assert lengths.startswith("Ours:")
 
 
 def test_trials_on_different_hardware_are_told():

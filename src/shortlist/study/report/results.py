@@ -13,7 +13,7 @@ from shortlist.study.plan.datasets import paper_title, study_dataset
 from shortlist.study.plan.grid import SIZES, Cell, plan_run
 from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
 from shortlist.study.plan.recipes import Recipes
-from shortlist.study.plan.run_keys import settings_key
+from shortlist.study.plan.run_keys import own_code, settings_key
 from shortlist.study.run.ledger import RUN, Row
 
 
@@ -29,6 +29,8 @@ class CellResult:
     """Runs of the same cell with other settings, which the table does not show."""
     current: bool = True
     """Whether these settings are the ones that are chosen now."""
+    outdated: bool = False
+    """Whether the file of a method of one's own says something else now than when they were run."""
 
     @property
     def finished(self) -> tuple[Row, ...]:
@@ -194,7 +196,8 @@ class Results:
         ordered = tuple(sorted(chosen, key=lambda row: row["trial"]))
         # where nothing is chosen, settings are defaults or from elsewhere (--recipes): none is chosen "now"
         current = not self._recipes or self._rank(cell, chosen)[0]
-        return CellResult(cell, ordered, len(rows) - len(chosen), current)
+        outdated = ordered[0].get("code") != own_code(cell.variant.method).get("code")
+        return CellResult(cell, ordered, len(rows) - len(chosen), current or outdated, outdated)
 
     def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, bool, bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]

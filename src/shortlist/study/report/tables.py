@@ -14,6 +14,8 @@ from shortlist.study.report.results import CellResult, Paired, Results
 
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
 """The variants that the study has to run; the others are additions."""
+OUTDATED = "run before its file was changed, and not since"
+"""What the figures of a method of one's own are then."""
 
 
 @dataclass
@@ -64,6 +66,7 @@ def _notes(result: CellResult) -> list[str]:
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
         f"{result.others} runs with other settings are not shown": result.others,
         "with settings chosen earlier; those chosen now were not run": not result.current,
+        OUTDATED: result.outdated,
     }
     return [note for note, holds in told.items() if holds]
 
