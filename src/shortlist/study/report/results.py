@@ -58,8 +58,12 @@ class CellResult:
 
     @property
     def best_epoch(self) -> Figure | None:
-        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result."""
-        return over_trials([max(row["accuracy"]) for row in self.finished if row["accuracy"]])
+        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result.
+
+        Of runs that were scored after every epoch: the best of some epochs is not the best.
+        """
+        curves = [row["accuracy"] for row in self.finished]
+        return over_trials([max(curve) for curve in curves if curve and None not in curve])
 
     def minus(self, other: "CellResult") -> "Paired | None":
         """What it is above another cell, trial by trial: both have the same shortlists."""
