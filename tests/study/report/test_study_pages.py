@@ -82,7 +82,9 @@ def test_where_another_method_is_above_the_likelihood(result):
 def test_how_often_two_standard_errors_are_passed_by_chance():
     five, three = (round(200 * stdtr(trials - 1, -2)) for trials in (5, 3))
     most = [round(float(stdtrit(trials - 1, 0.975)), 1) for trials in (5, 3)]
-    told = f"passed in {five} % of comparisons of five trials and in {three} % of three; 5 % takes {most[0]} and {most[1]}"
+    told = (
+        f"passed in {five} % of comparisons of five trials and in {three} % of three; 5 % takes {most[0]} and {most[1]}"
+    )
     assert told in said("study.md")
     assert f"passed by chance in {five} %" in said("reproduction.md")
 

@@ -81,8 +81,8 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
         sizes = tuple(size for size, was in zip(sizes, run, strict=True) if was)
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
     note = [f"{about.note[:1].upper()}{about.note[1:]}."] if about.note else []
-    remarks = (*note, _lengths(about, used), *_lacking(lacking), *_divergences(used), *_outdated(used))
-    return Overview(about.title, sizes, shown, remarks)
+    told = (*_untuned(used), *_lacking(lacking), *_divergences(used), *_outdated(used))
+    return Overview(about.title, sizes, shown, (*note, _lengths(about, used), *told))
 
 
 def _own(dataset: str, results: Results) -> list[MethodVariant]:
@@ -97,6 +97,19 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
     papers = f" (the paper's: {dataset.epochs})" if dataset.in_paper and epochs != [dataset.epochs] else ""
     trials = _listed(sorted({len(result.rows) for result in shown}))
     return f"Ours: {_listed(epochs)} epochs{papers}, {trials} {'trial' if trials == '1' else 'trials'} per cell."
+
+
+def _untuned(found: Iterable[CellResult]) -> list[str]:
+    """Which rows ran with settings that nothing chose: a remark, or none."""
+    run = [result for result in found if result.rows]
+    titles = dict.fromkeys(_fed(result.cell.run_as().variant) for result in run if result.untuned)
+    which = "all" if all(result.untuned for result in run) else "; ".join(titles)
+    return [f"With default settings, not tuned: {which}."] if titles else []
+
+
+def _fed(variant: MethodVariant) -> str:
+    """Its title, and its protocol where that matters."""
+    return variant.title + (f" ({variant.protocol})" if variant.kind.baseline else "")
 
 
 def _lacking(titles: Mapping[str, Iterable[str]]) -> list[str]:
@@ -119,8 +132,8 @@ def _divergences(found: Iterable[CellResult]) -> list[str]:
     """Which means are of fewer trials than were run: a remark, or none."""
     broken = {result.cell.run_as(): result for result in found if result.failed}
     told = [
-        f"{cell.variant.title}{f' ({cell.variant.protocol})' if cell.variant.kind.baseline else ''}"
-        f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
+        f"{_fed(cell.variant)}{'' if cell.size is None else f', l = {cell.size}'}: "
+        f"{result.failed} of {len(result.rows)}"
         for cell, result in broken.items()
     ]
     return [f"Trials that diverged and are not in the mean: {'; '.join(told)}."] if told else []
@@ -146,7 +159,7 @@ def beyond_overview(dataset: str, results: Results) -> Overview | None:
     absent = [titles[text] for text in methods if text not in texts]
     remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
     used = [result for (_, size), result in by_place.items() if size in sizes]
-    remarks += [_lengths(study_dataset(dataset), used), *_divergences(used)]
+    remarks += [_lengths(study_dataset(dataset), used), *_untuned(used), *_divergences(used)]
     return Overview(study_dataset(dataset).title, sizes, rows, tuple(filter(None, remarks)))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from shortlist.study.plan.datasets import paper_title, study_dataset
 from shortlist.study.plan.grid import SIZES, Cell, plan_run
 from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
-from shortlist.study.plan.recipes import Recipes
+from shortlist.study.plan.recipes import NOT_TUNED, Recipes
 from shortlist.study.plan.run_keys import own_code, settings_key
 from shortlist.study.run.ledger import RUN, Row
 
@@ -101,6 +101,11 @@ class CellResult:
     def adam(self) -> bool:
         """Whether SGD failed and Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
+
+    @property
+    def untuned(self) -> bool:
+        """Whether its settings are a default that nothing chose."""
+        return bool(self.rows) and self.rows[0]["recipe"] == NOT_TUNED
 
     def command(self, table: str, folder: Path) -> str:
         """Runs this cell of a table again with the settings chosen in a folder, into another one."""

@@ -62,6 +62,7 @@ def _notes(result: CellResult) -> list[str]:
         f"{len(result.rows)} trials": len(result.rows) > TRIALS,
         f"{result.failed} trials diverged and are not in the mean": result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
+        "not tuned": result.untuned,
         "Adam, as it fails under SGD": result.adam,
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
         f"{result.others} runs with other settings are not shown": result.others,
