@@ -102,3 +102,11 @@ def test_log_one_minus_softmax():
         want = [naive.log_of_candidates(f, C) for C in rest]
         got = log_one_minus_softmax(torch.tensor(f, dtype=torch.float64))
         torch.testing.assert_close(got, torch.tensor(want, dtype=torch.float64))
+
+
+def test_log_one_minus_softmax_of_large_logits():
+    """The difference of two logsumexps of logits near 1e4 would be right to three digits only, in float32."""
+    from shortlist.methods.base import log_one_minus_softmax
+
+    logits = torch.tensor([[1e4, 1e4 - 0.5, 1e4 - 1]])
+    torch.testing.assert_close(log_one_minus_softmax(logits), log_one_minus_softmax(logits.double()).float())

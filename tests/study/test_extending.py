@@ -90,8 +90,14 @@ def test_a_changed_formula_is_run_again_and_stands_in_the_table(tmp_path, monkey
     again = reproduce(OWN.replace("SIGN", "1"))
     assert again.out == learned.out
     assert "0 runs stored" in again.err
+    outdated = "run before its file was changed, and not since"
+    assert outdated not in write_report(tmp_path / "results-quick").text.read_text()
+    edit(tmp_path, OWN.replace("SIGN", "-1"))
+    told = write_report(tmp_path / "results-quick").text.read_text()
+    assert told.count(outdated) == 2  # at a glance, and beside its row
     unlearned = reproduce(OWN.replace("SIGN", "-1"))
     assert "1 run stored" in unlearned.err
+    assert outdated not in write_report(tmp_path / "results-quick").text.read_text()
     figures = [float(re.search(r"([\d.]+) \(1 trial\)", done.out)[1]) for done in (learned, unlearned)]
     assert figures[0] > 80
     assert figures[1] < 20

@@ -312,8 +312,7 @@ def log_one_minus_softmax(logits: Tensor) -> Tensor:
     """
     log_p = F.log_softmax(logits, -1)
     top = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.argmax(-1, keepdim=True), True)
-    rest = torch.logsumexp(logits.masked_fill(top, -torch.inf), -1, keepdim=True)
-    of_top = rest - torch.logsumexp(logits, -1, keepdim=True)
+    of_top = torch.logsumexp(log_p.masked_fill(top, -torch.inf), -1, keepdim=True)
     # where() sends gradients into both branches: keep the unused one away from log(0)
     of_others = torch.log1p(-torch.exp(log_p.masked_fill(top, -1.0)))
     return torch.where(top, of_top, of_others)

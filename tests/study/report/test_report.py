@@ -82,6 +82,15 @@ def test_figures_are_the_last_epochs_never_the_best(written):
     assert f"| {result.last.mean - 90.89:+.2f} |" in row
 
 
+def test_runs_that_were_not_scored_after_every_epoch_have_no_best_one(fashion, tmp_path):
+    """`reproduce --score-every 2`."""
+    rows = [{**row, "accuracy": [None, *row["accuracy"][1:]]} for row in fashion if row["line"] == "sl"]
+    diagnosis = write_report(write(tmp_path, rows)).text.read_text().split("## Which epoch")[1].split("## ")[0]
+    row = next(line for line in diagnosis.splitlines() if line.startswith("| size 5 |"))
+    assert row.split("|")[3].strip() == "91.20 ± 0.16"
+    assert row.split("|")[-2].strip() == "–"
+
+
 def test_the_best_of_each_column_is_bold(written):
     _, report = written
     part = report.text.read_text().split("**size 5**")[1].split("**size 4**")[0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.study.plan.grid import Cell, plan_run
+from shortlist.study.plan.grid import Cell, Wanted, plan_run, planned
 from shortlist.study.plan.recipes import CHOICE, Recipe, Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report import overview, tables
@@ -135,6 +135,40 @@ def test_what_is_not_the_papers_setting_says_so_at_a_glance():
     assert shown is not None
     assert (shown.sizes, {len(figures) for _, figures in shown.rows}) == ((5,), {1})
     assert shown.remarks[0].startswith("Not the paper's setting: only the 10,000 official test images")
+
+
+def test_what_a_best_is_not_the_best_of_is_told():
+    """The best of one is not the best of six."""
+    variants = [MethodVariant("rc", "paper"), MethodVariant("cc", "paper"), MethodVariant("rc"), MethodVariant("ol")]
+    cells = [Cell("fashion", "1-10", None if v.ordinary else 5, v) for v in variants]
+    rows = [fake_row(plan_run(cell, 0, NONE_CHOSEN)) for cell in cells]
+    rows.append(fake_row(plan_run(Cell("fashion", "1-10", 5, MethodVariant("exp")), 0, NONE_CHOSEN), failed="nan"))
+    shown = overview.table1_overview("fashion", Results(rows, NONE_CHOSEN))
+    assert shown.remarks[2] == (
+        "Not run, in some columns at least, and so not among the best: LOG, EXP, LW, PRODEN (None answers only); "
+        "LOG, LW, PRODEN (every answer); OL (OVR square) (all labels)."
+    )
+    whole = planned(Wanted(datasets=("fashion",), trials=1), NONE_CHOSEN)
+    told = overview.table1_overview("fashion", Results(map(fake_row, whole), NONE_CHOSEN)).remarks
+    assert not [remark for remark in told if remark.startswith("Not run")]
+
+
+def test_rows_with_settings_that_nothing_chose_are_told():
+    """A default beside settings that were tuned is no fair comparison."""
+    sl, rc = (Cell("fashion", "1-10", 5, variant) for variant in (MethodVariant("sl"), MethodVariant("rc")))
+    chosen = {"kind": CHOICE, "by": "tune", "dataset": "fashion", "line": "sl", "protocol": "fair",
+              "augment": False, "settings": Recipe(0.7, 0.1).settings(), "source": "x"}  # fmt: skip
+    recipes = Recipes([chosen])
+
+    def remarks(*cells):
+        rows = [fake_row(plan_run(cell, 0, recipes)) for cell in cells]
+        return [r for r in overview.table1_overview("fashion", Results(rows, recipes)).remarks if "not tuned" in r]
+
+    assert remarks(sl) == []
+    assert remarks(rc) == ["With default settings, not tuned: all."]
+    assert remarks(sl, rc) == ["With default settings, not tuned: RC (fair)."]
+    groups = tables.build_table("table1", "fashion", Results([fake_row(plan_run(rc, 0, recipes))], recipes)).groups
+    assert [r.notes for g in groups for r in g.rows if r.by["fair"].rows] == ["fair: 1 of 5 trials; fair: not tuned"]
 
 
 def test_trials_on_different_hardware_are_told():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scipy.special import stdtr, stdtrit
 
 from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.recipes import Recipes
@@ -69,8 +70,23 @@ def test_where_another_method_is_above_the_likelihood(result):
             gaps = [result(dataset, name, size, classes).minus(ours) for name in RIVALS]
             best.append(max(gaps, key=lambda gap: gap.mean))
     above = [gap for gap in best if gap.mean > 0]
-    told = f"above it in {len(above)} of these {len(best)}, in {sum(gap.clear for gap in above)} by more than two"
+    others = len(RIVALS) - 1  # CC is the likelihood here
+    by_chance = len(best) * others // (others + 1)
+    sure = sum(gap.mean > stdtrit(5 - 1, 0.975) * gap.error for gap in above)
+    assert (
+        f"above it in {len(above)} of these {len(best)} (it would be in {by_chance} if all six were equal), "
+        f"in {sum(gap.clear for gap in above)} by more than two standard errors (in {sure} at 95 %"
+    ) in said("study.md")
+
+
+def test_how_often_two_standard_errors_are_passed_by_chance():
+    five, three = (round(200 * stdtr(trials - 1, -2)) for trials in (5, 3))
+    most = [round(float(stdtrit(trials - 1, 0.975)), 1) for trials in (5, 3)]
+    told = (
+        f"passed in {five} % of comparisons of five trials and in {three} % of three; 5 % takes {most[0]} and {most[1]}"
+    )
     assert told in said("study.md")
+    assert f"passed by chance in {five} %" in said("reproduction.md")
 
 
 def test_where_sl_is_above_or_below_its_rivals(result):

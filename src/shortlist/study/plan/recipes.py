@@ -12,6 +12,8 @@ from shortlist.training import Optimiser, Schedule
 
 CHOICE = "choice"
 """The kind of the ledger's rows that hold a choice."""
+NOT_TUNED = "default, not tuned"
+"""The source of a recipe that nothing chose."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Recipe:
     optimiser: Optimiser = "sgd"
     batch_size: int = 256
     method_options: dict[str, Any] = field(default_factory=dict)
-    source: str = "default, not tuned"
+    source: str = NOT_TUNED
     """Who chose it, and how; kept in the ledger."""
 
     def settings(self) -> dict[str, Any]:

@@ -25,8 +25,9 @@ EXPLANATION = (
 )
 
 BEYOND = (
-    "Methods with random crops (and flips, on CIFAR10), fed with every answer, with settings chosen by one rule; the"
-    " likelihood also with averaged weights (decay 0.999 per step). OL has the ordinary label of every item."
+    "Methods with random crops (and flips, on CIFAR10), fed with every answer, with settings chosen by one rule where"
+    " nothing else is said; the likelihood also with averaged weights (decay 0.999 per step). OL has the ordinary"
+    " label of every item."
 )
 
 

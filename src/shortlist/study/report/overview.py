@@ -1,6 +1,6 @@
 """The report's tables in a few rows: Table 1 at a glance, and what goes beyond the paper."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shortlist.methods import Protocol
@@ -10,7 +10,7 @@ from shortlist.study.plan.grid import IMPROVED, Cell, beyond_methods
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Results
-from shortlist.study.report.tables import added
+from shortlist.study.report.tables import OUTDATED, added
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,30 @@ class Overview:
 def table1_overview(dataset: str, results: Results) -> Overview | None:
     """SL, the best rival under each protocol, likelihood and one's own method; None where Table 1 was not run.
 
-    The best rival is the one with the best mean of its cell.
+    The best rival is the one with the best mean of its cell; a remark names those that were not run.
     """
     about, sizes = study_dataset(dataset), tuple(results.sizes(dataset))
     rivals = [name for name in paper.METHODS if name != "sl"]
+    others = [name for name in rivals if name != "cc"]
 
     used: list[CellResult] = []
+    lacking: dict[str, dict[str, None]] = {}
+
+    def result(text: str, size: int | None, protocol: Protocol = "fair") -> CellResult:
+        used.append(results.of(Cell(dataset, paper.ALL_CLASSES, size, MethodVariant.parse(text, protocol))))
+        return used[-1]
 
     def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
-        found = results.of(Cell(dataset, paper.ALL_CLASSES, size, MethodVariant.parse(text, protocol)))
-        used.append(found)
-        return found.last
+        return result(text, size, protocol).last
 
     def best(figures: Sequence[Figure | None]) -> Figure | None:
         return max((figure for figure in figures if figure is not None), key=lambda figure: figure.mean, default=None)
+
+    def best_run(fed: str, names: Sequence[str], size: int | None, protocol: Protocol = "fair") -> Figure | None:
+        found = [result(name, size, protocol) for name in names]
+        if any(one.rows for one in found):
+            lacking.setdefault(fed, {}).update((one.cell.variant.title, None) for one in found if not one.rows)
+        return best([one.last for one in found])
 
     reported = about.title if about.in_paper else None
     rows: list[tuple[str, list[Figure | None]]] = [
@@ -50,12 +60,12 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
         ("best rival, the paper reports", [
             best([paper.figure(reported, paper.ALL_CLASSES, name, size) for name in rivals]) for size in sizes
         ]),
-        ("best rival, ours, None answers only", [best([ours(n, size, "paper") for n in rivals]) for size in sizes]),
-        ("likelihood (CC with every answer), ours", [ours("likelihood", size) for size in sizes]),
-        ("best other rival, ours, every answer", [
-            best([ours(name, size) for name in rivals if name != "cc"]) for size in sizes
+        ("best rival, ours, None answers only", [
+            best_run("None answers only", rivals, size, "paper") for size in sizes
         ]),
-        ("OL, all labels (better of two losses), ours", [best([ours("ol", None), ours("ol-ovr", None)])] * len(sizes)),
+        ("likelihood (CC with every answer), ours", [ours("likelihood", size) for size in sizes]),
+        ("best other rival, ours, every answer", [best_run("every answer", others, size) for size in sizes]),
+        ("OL, all labels (better of two losses), ours", [best_run("all labels", ("ol", "ol-ovr"), None)] * len(sizes)),
         ("likelihood, augmented, ours", [ours("likelihood+aug", size) for size in sizes]),
         ("OL, all labels, augmented, ours", [ours("ol+aug", None)] * len(sizes)),
     ]  # fmt: skip
@@ -71,7 +81,8 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
         sizes = tuple(size for size, was in zip(sizes, run, strict=True) if was)
     shown = tuple((name, tuple(figures)) for name, figures in rows if any(figures))
     note = [f"{about.note[:1].upper()}{about.note[1:]}."] if about.note else []
-    return Overview(about.title, sizes, shown, (*note, _lengths(about, used), *_divergences(used)))
+    told = (*_untuned(used), *_lacking(lacking), *_divergences(used), *_outdated(used))
+    return Overview(about.title, sizes, shown, (*note, _lengths(about, used), *told))
 
 
 def _own(dataset: str, results: Results) -> list[MethodVariant]:
@@ -88,12 +99,41 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
     return f"Ours: {_listed(epochs)} epochs{papers}, {trials} {'trial' if trials == '1' else 'trials'} per cell."
 
 
+def _untuned(found: Iterable[CellResult]) -> list[str]:
+    """Which rows ran with settings that nothing chose: a remark, or none."""
+    run = [result for result in found if result.rows]
+    titles = dict.fromkeys(_fed(result.cell.run_as().variant) for result in run if result.untuned)
+    which = "all" if all(result.untuned for result in run) else "; ".join(titles)
+    return [f"With default settings, not tuned: {which}."] if titles else []
+
+
+def _fed(variant: MethodVariant) -> str:
+    """Its title, and its protocol where that matters."""
+    return variant.title + (f" ({variant.protocol})" if variant.kind.baseline else "")
+
+
+def _lacking(titles: Mapping[str, Iterable[str]]) -> list[str]:
+    """Which rows a best is not the best of: a remark, or none.
+
+    >>> _lacking({"None answers only": ["LOG", "EXP"], "every answer": []})
+    ['Not run, in some columns at least, and so not among the best: LOG, EXP (None answers only).']
+    """
+    told = [f"{', '.join(names)} ({fed})" for fed, names in titles.items() if names]
+    return [f"Not run, in some columns at least, and so not among the best: {'; '.join(told)}."] if told else []
+
+
+def _outdated(found: Iterable[CellResult]) -> list[str]:
+    """Which figures of one's own methods are of what a file said before: a remark, or none."""
+    titles = dict.fromkeys(result.cell.variant.title for result in found if result.outdated)
+    return [f"{title}: {OUTDATED}." for title in titles]
+
+
 def _divergences(found: Iterable[CellResult]) -> list[str]:
     """Which means are of fewer trials than were run: a remark, or none."""
     broken = {result.cell.run_as(): result for result in found if result.failed}
     told = [
-        f"{cell.variant.title}{f' ({cell.variant.protocol})' if cell.variant.kind.baseline else ''}"
-        f"{'' if cell.size is None else f', l = {cell.size}'}: {result.failed} of {len(result.rows)}"
+        f"{_fed(cell.variant)}{'' if cell.size is None else f', l = {cell.size}'}: "
+        f"{result.failed} of {len(result.rows)}"
         for cell, result in broken.items()
     ]
     return [f"Trials that diverged and are not in the mean: {'; '.join(told)}."] if told else []
@@ -119,7 +159,7 @@ def beyond_overview(dataset: str, results: Results) -> Overview | None:
     absent = [titles[text] for text in methods if text not in texts]
     remarks += [f"Not run: {'; '.join(absent)}."] if absent else []
     used = [result for (_, size), result in by_place.items() if size in sizes]
-    remarks += [_lengths(study_dataset(dataset), used), *_divergences(used)]
+    remarks += [_lengths(study_dataset(dataset), used), *_untuned(used), *_divergences(used)]
     return Overview(study_dataset(dataset).title, sizes, rows, tuple(filter(None, remarks)))
 
 

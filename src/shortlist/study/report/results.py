@@ -12,8 +12,8 @@ import numpy as np
 from shortlist.study.plan.datasets import paper_title, study_dataset
 from shortlist.study.plan.grid import SIZES, Cell, plan_run
 from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
-from shortlist.study.plan.recipes import Recipes
-from shortlist.study.plan.run_keys import settings_key
+from shortlist.study.plan.recipes import NOT_TUNED, Recipes
+from shortlist.study.plan.run_keys import own_code, settings_key
 from shortlist.study.run.ledger import RUN, Row
 
 
@@ -29,6 +29,8 @@ class CellResult:
     """Runs of the same cell with other settings, which the table does not show."""
     current: bool = True
     """Whether these settings are the ones that are chosen now."""
+    outdated: bool = False
+    """Whether the file of a method of one's own says something else now than when they were run."""
 
     @property
     def finished(self) -> tuple[Row, ...]:
@@ -56,8 +58,12 @@ class CellResult:
 
     @property
     def best_epoch(self) -> Figure | None:
-        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result."""
-        return over_trials([max(row["accuracy"]) for row in self.finished if row["accuracy"]])
+        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result.
+
+        Of runs that were scored after every epoch: the best of some epochs is not the best.
+        """
+        curves = [row["accuracy"] for row in self.finished]
+        return over_trials([max(curve) for curve in curves if curve and None not in curve])
 
     def minus(self, other: "CellResult") -> "Paired | None":
         """What it is above another cell, trial by trial: both have the same shortlists."""
@@ -95,6 +101,11 @@ class CellResult:
     def adam(self) -> bool:
         """Whether SGD failed and Adam was used."""
         return bool(self.rows) and self.rows[0]["config"]["optimiser"] == "adam"
+
+    @property
+    def untuned(self) -> bool:
+        """Whether its settings are a default that nothing chose."""
+        return bool(self.rows) and self.rows[0]["recipe"] == NOT_TUNED
 
     def command(self, table: str, folder: Path) -> str:
         """Runs this cell of a table again with the settings chosen in a folder, into another one."""
@@ -194,7 +205,8 @@ class Results:
         ordered = tuple(sorted(chosen, key=lambda row: row["trial"]))
         # where nothing is chosen, settings are defaults or from elsewhere (--recipes): none is chosen "now"
         current = not self._recipes or self._rank(cell, chosen)[0]
-        return CellResult(cell, ordered, len(rows) - len(chosen), current)
+        outdated = ordered[0].get("code") != own_code(cell.variant.method).get("code")
+        return CellResult(cell, ordered, len(rows) - len(chosen), current or outdated, outdated)
 
     def _rank(self, cell: Cell, rows: Sequence[Row]) -> tuple[bool, bool, bool, int, int, str]:
         epochs = rows[0]["config"]["epochs"]

@@ -14,6 +14,8 @@ from shortlist.study.report.results import CellResult, Paired, Results
 
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
 """The variants that the study has to run; the others are additions."""
+OUTDATED = "run before its file was changed, and not since"
+"""What the figures of a method of one's own are then."""
 
 
 @dataclass
@@ -60,10 +62,12 @@ def _notes(result: CellResult) -> list[str]:
         f"{len(result.rows)} trials": len(result.rows) > TRIALS,
         f"{result.failed} trials diverged and are not in the mean": result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
+        "not tuned": result.untuned,
         "Adam, as it fails under SGD": result.adam,
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
         f"{result.others} runs with other settings are not shown": result.others,
         "with settings chosen earlier; those chosen now were not run": not result.current,
+        OUTDATED: result.outdated,
     }
     return [note for note, holds in told.items() if holds]
 
