@@ -64,6 +64,35 @@ def test_crops_move_images_of_one_channel_by_up_to_four_pixels(side, most):
     assert model.places == {(row, column) for row in reach for column in reach}
 
 
+class Comparing(nn.Module):
+    """A model of images that notes where the brightest pixels were, in training and as a teacher."""
+
+    seen: ClassVar[dict[bool, list[int]]] = {}
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 3)
+
+    def forward(self, x):
+        self.seen.setdefault(self.training, []).extend(x.flatten(1).argmax(1).tolist())
+        return self.layer(x.mean((1, 2, 3))[:, None])
+
+
+@pytest.mark.parametrize("options", [{}, {"apart": True}])
+def test_the_teacher_sees_the_same_crops_unless_it_is_to_have_its_own(options):
+    x = np.zeros((60, 1, 28, 28), np.uint8)
+    x[:, 0, 14, 14] = 255
+    data = Dataset("dots", Split(x, np.arange(60) % 3), None, ("a", "b", "c"), "image", False)
+    config = RunConfig("teacher", options, size=1, augment=True, batch_size=20)
+    run = prepare(data, config, engine=CPU, model=Comparing()).run
+    Comparing.seen.clear()
+    run.train_epoch()
+    own, teachers = Comparing.seen[True], Comparing.seen[False]
+    assert len(own) == len(teachers) == 60
+    assert (own == teachers) is (options == {})
+    assert len(set(teachers)) > 20
+
+
 class Pressing(nn.Linear):
     """A layer in whose first step of training somebody presses Ctrl-C."""
 
