@@ -1,0 +1,80 @@
+"""A policy that changes its mind: what it had closed is open again for everybody; and people who are not there."""
+
+import pytest
+from sqlalchemy import select
+
+from shortlist.annotate.db.schema import Item
+from shortlist.annotate.problems import NotFound
+from shortlist.annotate.queue.chooser import Choice, Front
+from shortlist.annotate.queue.queue import Queue
+
+from ..conftest import people
+from .conftest import scalar
+
+
+class Moody:
+    """A policy that asks about everything or about nothing, as it pleases."""
+
+    def __init__(self):
+        self.front, self.most_held, self.asks = Front(), 9, True
+
+    def choose(self, item, num_classes, refused, seed):
+        return Choice((0, 1), (1.0, 1.0), "moody", "1") if self.asks else None
+
+    def asks_again(self, num_classes, refused):
+        return False
+
+
+def test_a_closed_item_that_is_wanted_again_is_open_for_all_its_slots(make_project, database):
+    project = make_project(database, items=1, overlap=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, policy := Moody())
+    policy.asks = False
+    assert queue.next(ada) == []
+    assert scalar(project, select(Item.state)) == "closed"
+    policy.asks = True
+    assert queue.next(ada) == [], "it is asked about when the policy says so"
+    policy.front.put(scalar(project, select(Item.id)))
+    assert len(queue.next(ada)) == 1
+    assert scalar(project, select(Item.state)) == "open"
+    assert len(queue.next(bob)) == 1, "at the front for the first alone"
+
+
+def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database):
+    project = make_project(database, items=1, overlap=2)
+    sly, bob, cem = people(project, "sly", "bob", "cem")
+    queue = Queue(project.store, policy := Moody())
+    (q,) = queue.next(sly)
+    queue.answer(sly, q.id, 0, 0, 1.0)
+    policy.asks = False
+    assert queue.next(bob) == []
+    assert scalar(project, select(Item.state)) == "closed"
+    assert queue.take_back(sly) == 1
+    assert scalar(project, select(Item.state)) == "open"
+    policy.asks = True
+    for who in (bob, cem):
+        (q,) = queue.next(who)
+        queue.answer(who, q.id, 0, 0, 1.0)
+    assert scalar(project, select(Item.state)) == "done"
+    assert queue.settled == 2
+    assert project.store.check() == []
+
+
+def test_an_answer_that_is_undone_counts_no_more(make_project, database):
+    project = make_project(database, items=1)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, Moody())
+    (q,) = queue.next(ada)
+    queue.answer(ada, q.id, 0, 1, 1.0)
+    assert (scalar(project, select(Item.state)), queue.settled) == ("done", 1)
+    queue.undo(ada)
+    assert (scalar(project, select(Item.state)), queue.settled) == ("open", 0)
+    assert project.store.check() == []
+
+
+def test_who_is_not_there_is_told_so(make_project, database):
+    queue = Queue(make_project(database).store, Moody())
+    for ask in (queue.next, queue.undo, queue.release, queue.take_back, queue.renew):
+        with pytest.raises(NotFound) as refused:
+            ask(77)
+        assert refused.value.code == "no_annotator", ask
