@@ -74,3 +74,17 @@ def test_no_items_have_no_lists():
     questions = choose(Policy(epsilon=0.5), np.empty((0, 4)), np.empty((0, 4), bool), RNG)
     assert len(questions) == 0
     assert questions.inclusion(np.empty((0, 4), bool)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", ["top", "uniform"])
+def test_a_stated_size_may_be_above_the_longest_list_of_the_others(kind):
+    questions = choose(Policy(kind, size=12), np.full((3, 20), 0.05), np.ones((3, 20), bool), RNG)
+    assert questions.sizes.tolist() == [12, 12, 12]
+    others = choose(Policy("adaptive", size=12, hit=1.0), np.full((3, 20), 0.05), np.ones((3, 20), bool), RNG)
+    assert others.sizes.tolist() == [8, 8, 8]
+
+
+def test_a_probability_that_is_reached_but_for_rounding_is_reached():
+    """Eight times 0.1 is a little less than 0.8 to a computer."""
+    policy = Policy("adaptive", hit=0.8, max_size=10)
+    assert choose(policy, np.full((1, 10), 0.1), np.ones((1, 10), bool), RNG).sizes.tolist() == [8]

@@ -16,13 +16,15 @@ class Moody:
     """A policy that asks about everything or about nothing, as it pleases."""
 
     def __init__(self):
-        self.front, self.most_held, self.asks = Front(), 9, True
+        self.front, self.most_held, self.asks, self.refused = Front(), 9, True, []
 
     def choose(self, item, num_classes, refused, seed):
-        return Choice((0, 1), (1.0, 1.0), "moody", "1") if self.asks else None
+        left = [k for k in range(num_classes) if k not in refused][:2]
+        return Choice(tuple(left), (1.0,) * len(left), "moody", "1") if self.asks else None
 
     def asks_again(self, num_classes, refused):
-        return False
+        self.refused.append((num_classes, list(refused)))
+        return len(refused) < 4
 
 
 def test_a_closed_item_that_is_wanted_again_is_open_for_all_its_slots(make_project, database):
@@ -70,6 +72,17 @@ def test_an_answer_that_is_undone_counts_no_more(make_project, database):
     queue.undo(ada)
     assert (scalar(project, select(Item.state)), queue.settled) == ("open", 0)
     assert project.store.check() == []
+
+
+def test_the_policy_hears_of_all_that_was_refused_of_an_item(make_project, database):
+    """By whomever, and in order; of what another slot was answered it hears nothing."""
+    project = make_project(database, items=1, overlap=2)
+    ada, bob, cem = people(project, "ada", "bob", "cem")
+    queue = Queue(project.store, policy := Moody())
+    for who in (ada, bob, cem):
+        (q,) = queue.next(who)
+        queue.answer(who, q.id, 0, None, 1.0)
+    assert policy.refused == [(6, [0, 1]), (6, [0, 1]), (6, [0, 1, 2, 3])]
 
 
 def test_who_is_not_there_is_told_so(make_project, database):
