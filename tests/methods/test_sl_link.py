@@ -22,7 +22,7 @@ def test_the_minimiser_of_the_expected_loss_stands_for_the_probabilities(normali
 @pytest.mark.parametrize("normalisation", ["sum", "mean", "negatives"])
 def test_outputs_beyond_one_say_no_more_than_one(normalisation):
     method = methods.get("sl", normalisation=normalisation)
-    f = torch.tensor([[1.4, -0.5, -3.0], [2.0, 1.0, 0.2]], dtype=torch.float64)
+    f = torch.tensor([[1.4, -0.5, -3.0, 0.0, -1.0], [4.0, 1.0, 0.2, -0.9, -7.0]], dtype=torch.float64)
     torch.testing.assert_close(method.probabilities(f), method.probabilities(f.clamp(-1, 1)), rtol=1e-12, atol=0)
 
 

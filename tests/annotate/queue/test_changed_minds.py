@@ -62,6 +62,20 @@ def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_
     assert project.store.check() == []
 
 
+def test_after_answers_were_taken_back_the_question_is_at_its_next_attempt(make_project, database):
+    project = make_project(database, items=1)
+    (ada,) = people(project, "ada")
+    queue = Queue(project.store, Moody())
+    (q,) = queue.next(ada)
+    first, _ = queue.answer(ada, q.id, 0, 0, 1.0)
+    queue.take_back(ada)
+    again, _ = queue.answer(ada, q.id, 0, 0, 1.0)
+    assert (again.id, again.superseded) == (first.id, True), "sent again: it was stored, and is taken back all the same"
+    assert scalar(project, select(Item.state)) == "open"
+    queue.answer(ada, q.id, 1, 1, 1.0)  # late, but nobody else was asked
+    assert scalar(project, select(Item.state)) == "done"
+
+
 def test_an_answer_that_is_undone_counts_no_more(make_project, database):
     project = make_project(database, items=1)
     (ada,) = people(project, "ada")
