@@ -42,6 +42,28 @@ def test_a_closed_item_that_is_wanted_again_is_open_for_all_its_slots(make_proje
     assert len(queue.next(bob)) == 1, "at the front for the first alone"
 
 
+def test_the_front_is_looked_through_behind_what_is_done_and_what_somebody_has_answered(make_project, database):
+    """More of it than is looked up at once: ten items are done and leave it, thirty ada has answered and bob has not."""
+    project = make_project(database, items=45, overlap=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, policy := Moody())
+
+    def answer_one(who):
+        (q,) = queue.next(who)
+        queue.answer(who, q.id, 0, 0, 1.0)
+        return q.item_id
+
+    answered = [answer_one(ada) for _ in range(40)]
+    policy.front = Front(answered[:10])
+    assert [answer_one(bob) for _ in range(10)] == answered[:10], "in the order of the front"
+    with project.store.read() as connection:
+        rest = sorted(set(connection.execute(select(Item.id)).scalars()) - set(answered))
+    policy.front = Front([*answered, rest[-1]])
+    assert answer_one(ada) == rest[-1]
+    assert answer_one(bob) == answered[10]
+    assert policy.front.head(0, 99) == answered[11:]
+
+
 def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database):
     project = make_project(database, items=1, overlap=2)
     sly, bob, cem = people(project, "sly", "bob", "cem")
