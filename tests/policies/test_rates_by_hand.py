@@ -85,9 +85,7 @@ def asked(count, items, seed, *, typing=True):
     lists, sizes = rectangle([rng.permutation(K)[: 1 + i % K].tolist() for i in range(count)], K)
     answer = simulate_answers(rng, lists, sizes, truth[rows], K, Mistakes(0.2, 0.1, 0.1))
     typed = np.where((answer == NONE) & (rng.random(count) < 0.4 * typing), rng.integers(0, K, count), NONE)
-    questions = [
-        (int(row), lists[i, : sizes[i]].tolist(), int(answer[i]), int(typed[i])) for i, row in enumerate(rows)
-    ]
+    questions = [(int(row), lists[i, : sizes[i]].tolist(), int(answer[i]), int(typed[i])) for i, row in enumerate(rows)]
     beliefs = rng.dirichlet(np.ones(K), items)
     return Log(rows, lists, sizes, answer, typed), questions, beliefs, truth
 

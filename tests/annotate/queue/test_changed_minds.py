@@ -43,7 +43,7 @@ def test_a_closed_item_that_is_wanted_again_is_open_for_all_its_slots(make_proje
 
 
 def test_the_front_is_looked_through_behind_what_is_done_and_what_somebody_has_answered(make_project, database):
-    """More of it than is looked up at once: ten items are done and leave it, thirty ada has answered and bob has not."""
+    """More than is looked up at once: ten items are done and leave it, thirty are answered by ada and not by bob."""
     project = make_project(database, items=45, overlap=2)
     ada, bob = people(project, "ada", "bob")
     queue = Queue(project.store, policy := Moody())
