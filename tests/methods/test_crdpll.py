@@ -1,6 +1,7 @@
 """CRDPLL as its authors compute it: https://github.com/wu-dd/PLCR, main.py, written out as loops over floats."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -77,3 +78,14 @@ def test_confidences_begin_uniform_and_the_weak_view_alone_is_ruled_out_on():
     logits, batch = case(2)
     method = methods.get("crdpll", pull=0.0)
     assert method.objective_of_views([logits[0], logits[1]], batch) == method.objective(logits[0], batch)
+
+
+def test_without_a_ramp_the_pull_is_whole_from_the_first_step():
+    logits, batch = case(2)
+    first, none = (
+        methods.get("crdpll", ramp=0.0).objective_of_views(list(logits), replace(batch, progress=progress))
+        for progress in (torch.tensor(0.0, dtype=torch.float64), None)
+    )
+    assert first.item() == pytest.approx(none.item())
+    want = authors_loss(logits.tolist(), batch.candidates.tolist(), batch.confidence.tolist(), 1.0)
+    assert first.item() == pytest.approx(want, rel=1e-5)

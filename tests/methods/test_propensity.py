@@ -65,6 +65,20 @@ def test_gradient_reaches_the_losses_and_infinite_losses_of_none_items_do_no_har
     assert losses.grad[0].tolist() == [0.0, 1.0]
 
 
+def test_the_baseline_is_a_constant_even_where_it_is_the_networks_own():
+    logits = torch.tensor([[0.3, -0.2, 0.5]], requires_grad=True)
+    answer, inclusion = torch.tensor([1]), torch.tensor([0.5])
+
+    def gradient(q):
+        losses = -torch.log_softmax(logits, -1)
+        (found,) = torch.autograd.grad(propensity_loss(losses, answer, inclusion, baseline=q).sum(), logits)
+        return found
+
+    own = torch.softmax(logits, -1)
+    assert own.requires_grad
+    torch.testing.assert_close(gradient(own), gradient(torch.softmax(logits, -1).detach()))
+
+
 # -- the method --------------------------------------------------------------------------------------------------------
 
 LOGITS = torch.tensor([0.2, -1.0, 0.7, 0.0, 1.5], dtype=torch.float64)
