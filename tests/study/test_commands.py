@@ -81,6 +81,16 @@ def test_a_cell_again_in_a_folder_of_its_own(shortlist, tmp_path):
     assert len(rows_of(tmp_path / "rerun")) == 2
 
 
+def test_all_that_is_quick_says_which_tables_it_leaves_out(shortlist):
+    code, _, err = shortlist("reproduce", "all", "--quick", "--datasets", "digits", "--methods", "sl", "--dry-run")
+    assert code == 0
+    assert "tables 3 to 5 have no lists of 5 and are left out" in err
+    code, out, err = shortlist("reproduce", "table3", "--quick", "--datasets", "digits", "--methods", "sl", "--dry-run")
+    assert code == 0
+    assert "left out" not in err
+    assert "classes 1-8" in out
+
+
 def test_quick(shortlist, tmp_path):
     code, _, err = shortlist("reproduce", "table1", "--datasets", "digits", "--methods", "sl", "--quick")
     assert code == 0, err

@@ -54,6 +54,8 @@ def reproduce(
     """
     from shortlist.study import Budget, Study, checked_protocols
 
+    if quick and what == "all" and sizes is None:
+        note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
     names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
     folder = results or Path("results-quick" if quick else "results")
     study = Study(folder, recipes, device, score_every, Budget(minutes, batch_minutes), note)
