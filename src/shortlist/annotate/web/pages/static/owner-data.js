@@ -6,7 +6,7 @@ import { count } from "./figures.js";
 const POLL_MS = 300;
 const WORDS = { items: "items", media: "items", gold: "gold answers", known: "known labels", scores: "items with scores", classes: "classes", "label-studio": "answers" };
 const GROUPS = [
-  ["Labels", "One row per item, with its text.", { "labels.csv": "What most people picked, or a reviewer gave", "dawid-skene.csv": "Weighted by how reliable people are (Dawid-Skene)" }],
+  ["Labels", "One row per item.", { "labels.csv": "What most people picked, or a reviewer gave, and the texts", "dawid-skene.csv": "Weighted by how reliable people are (Dawid-Skene)" }],
   ["Answers", "All but those on gold items, with the lists that were shown: what shortlist train DATA --labels learns from (DATA: the file or folder of the items, with --text-column and --item-column as they were). CSV, JSONL and Parquet hold the same.", { "answers.csv": "CSV", "answers.jsonl": "JSONL", "answers.parquet": "Parquet", "gold-answers.csv": "On gold items", "crowd-kit.csv": "For crowd-kit" }],
   ["To look at again", "What people or the model differ about, and what reviewers changed.", { "second-look.csv": "Suspicious items", "corrections.csv": "Corrections" }],
   ["For Label Studio", "Tasks and the page that asks them.", { "label-studio.json": "Tasks", "label-studio.xml": "Config" }],
