@@ -104,13 +104,16 @@ def provenance_text(rows: Sequence[Row]) -> str:
     """On what, with which versions, from which commits."""
     if not rows:
         return "No run yet."
-    hours = sum(row["seconds"] for row in rows) / 3600
-    machines = _counted(row["hardware"] for row in rows)
+    seconds = Counter[str]()
+    for row in rows:
+        seconds[row["hardware"]] += row["seconds"]
+    runs = Counter(row["hardware"] for row in rows)
+    machines = ", ".join(f"{name}: {count} in {seconds[name] / 3600:.2f} hours" for name, count in runs.most_common())
     torch = _counted(f"torch {row['versions']['torch']}" for row in rows)
     commits = _counted(short(row["commit"]) if row["commit"] else "commit unknown" for row in rows)
     days = sorted({row["date"][:10] for row in rows})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"{len(rows)} runs, {hours:.2f} hours of computing, {span}; {machines}; {torch}; commits: {commits}."
+    return f"{len(rows)} runs, {span}; {machines}; {torch}; commits: {commits}."
 
 
 def _counted(values: Iterable[str]) -> str:
