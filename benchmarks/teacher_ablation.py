@@ -140,13 +140,7 @@ SIDES = ("trained", "held")
 FORM_EPOCHS = 100
 """Of `forms`: in 40 epochs whatever learns slowly loses, whether or not it would end higher."""
 DECAYS: dict[str, dict[str, tuple[float, ...]]] = {
-    "cifar10": {
-        "teacher": (1e-3,),
-        "proden": (1e-3,),
-        "dirk": (1e-3,),
-        "likelihood": (5e-4, 1e-3),
-        "ol": (5e-4, 1e-3),
-    },
+    "cifar10": {"teacher": (1e-3,), "proden": (1e-3,), "dirk": (1e-3,), "likelihood": (5e-4, 1e-3), "ol": (5e-4, 1e-3)},
     "fashion": {"teacher": (5e-4, 1e-4), "proden": (1e-4, 5e-4), "dirk": (5e-4, 1e-4), "likelihood": (5e-4, 1e-4)},
 }
 """Weight decays of `changes` and `decays`: the one that stands first, then others."""

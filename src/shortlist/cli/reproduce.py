@@ -54,8 +54,6 @@ def reproduce(
     """
     from shortlist.study import Budget, Study, checked_protocols
 
-    if quick and what == "all" and sizes is None:
-        note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
     names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
     folder = results or Path("results-quick" if quick else "results")
     study = Study(folder, recipes, device, score_every, Budget(minutes, batch_minutes), note)
@@ -105,6 +103,8 @@ def _wanted(
         return None
     if what not in (*PARTS, "all"):
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
+    if quick and what == "all" and sizes is None:
+        note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
     stated = tuple(_whole(word, "size") for word in _words(sizes)) if sizes else None
     return Wanted(
         tables=Wanted.tables if what == "all" else (what,),

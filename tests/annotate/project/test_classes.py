@@ -1,4 +1,4 @@
-"""Classes while people work: counted, and renamed without touching an answer."""
+"""Classes: read from a file; while people work counted, described anew, and renamed without touching an answer."""
 
 import csv
 
@@ -7,7 +7,8 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Answer, Question
 from shortlist.annotate.problems import Conflict, NotFound
-from shortlist.annotate.project.classes import rename_class
+from shortlist.annotate.project.classes import add_classes, rename_class
+from shortlist.annotate.project.sources import read_classes
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 
@@ -92,3 +93,44 @@ def test_a_bad_name_changes_nothing(make_project, database):
     with pytest.raises(NotFound):
         rename_class(project, 7, "new")
     rename_class(project, 0, "class 2")
+
+
+def test_classes_come_with_what_they_mean_and_that_can_be_changed(make_project, database, tmp_path):
+    path = tmp_path / "classes.csv"
+    path.write_text('class,description\nhen,"a bird, kept for eggs"\nemu,\n', encoding="utf-8")
+    found = read_classes(path)
+    assert found == {"hen": "a bird, kept for eggs", "emu": ""}
+    project = make_project(database, items=1, classes=0, size=2)
+    add_classes(project, found)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+
+    def said() -> dict[str, str | None]:
+        (question,) = queue.next(ada)
+        return dict(zip(question.names, question.descriptions, strict=True))
+
+    assert said() == {"hen": "a bird, kept for eggs", "emu": None}
+    assert add_classes(project, {"hen": None, "emu": "a tall bird", "fox": None}) == 3
+    assert said() == {"hen": "a bird, kept for eggs", "emu": "a tall bird"}
+    path.write_text("class,description\nhen,\nemu,a tall one\n", encoding="utf-8")
+    add_classes(project, read_classes(path))
+    assert said() == {"hen": None, "emu": "a tall one"}, "as the file says, also where it says nothing any more"
+    with pytest.raises(InputError, match="already"):
+        add_classes(project, ["emu"])
+    with pytest.raises(InputError, match="the description of 'fox'"):
+        add_classes(project, {"fox": "x" * 501})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\nhello,a\n", "expected the column class, and description if wanted, got text, label"),
+        ("class\na\nb\na\n", "class 'a' occurs twice"),
+        ("class,description\na,x\n,y\n", "row 2 has no class"),
+    ],
+)
+def test_a_table_that_is_not_one_of_classes_is_refused(tmp_path, content, said):
+    path = tmp_path / "classes.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_classes(path)

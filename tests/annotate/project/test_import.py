@@ -22,7 +22,6 @@ from shortlist.annotate.setup import init_project
 from shortlist.data import load
 from shortlist.errors import InputError
 
-from ..conftest import people
 from .test_sounds import FLAC, MP3, OGG
 
 
@@ -368,44 +367,3 @@ def test_a_hundred_thousand_items_in_under_a_minute(make_project):
     sources = (Source(str(i), f"item {i}", text=f"text number {i}") for i in range(100_000))
     assert add_items(project, sources).added == 100_000
     assert time.monotonic() - begun < 60
-
-
-def test_classes_come_with_what_they_mean_and_that_can_be_changed(make_project, database, tmp_path):
-    path = tmp_path / "classes.csv"
-    path.write_text('class,description\nhen,"a bird, kept for eggs"\nemu,\n', encoding="utf-8")
-    found = read_classes(path)
-    assert found == {"hen": "a bird, kept for eggs", "emu": ""}
-    project = make_project(database, items=1, classes=0, size=2)
-    add_classes(project, found)
-    (ada,) = people(project, "ada")
-    queue = project.queue()
-
-    def said() -> dict[str, str | None]:
-        (question,) = queue.next(ada)
-        return dict(zip(question.names, question.descriptions, strict=True))
-
-    assert said() == {"hen": "a bird, kept for eggs", "emu": None}
-    assert add_classes(project, {"hen": None, "emu": "a tall bird", "fox": None}) == 3
-    assert said() == {"hen": "a bird, kept for eggs", "emu": "a tall bird"}
-    path.write_text("class,description\nhen,\nemu,a tall one\n", encoding="utf-8")
-    add_classes(project, read_classes(path))
-    assert said() == {"hen": None, "emu": "a tall one"}, "as the file says, also where it says nothing any more"
-    with pytest.raises(InputError, match="already"):
-        add_classes(project, ["emu"])
-    with pytest.raises(InputError, match="the description of 'fox'"):
-        add_classes(project, {"fox": "x" * 501})
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("text,label\nhello,a\n", "expected the column class, and description if wanted, got text, label"),
-        ("class\na\nb\na\n", "class 'a' occurs twice"),
-        ("class,description\na,x\n,y\n", "row 2 has no class"),
-    ],
-)
-def test_a_table_that_is_not_one_of_classes_is_refused(tmp_path, content, said):
-    path = tmp_path / "classes.csv"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=said):
-        read_classes(path)

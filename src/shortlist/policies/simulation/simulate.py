@@ -117,9 +117,7 @@ def run_loop(
     most, makes, begun = np.inf if budget is None else budget, mistakes or Mistakes(), start or Start()
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
     measured = _Gold(gold)
-    points: list[Point] = []
-    scores: list[Score | None] = []
-    a_point: list[float | None] = []
+    points, scores, a_point = list[Point](), list[Score | None](), list[float | None]()
     with few_threads(work(data)):
         loop = Loop(data.x, data.num_classes, settings, seed, begun.experts, draw_sample(data, begun, score, seed))
         if begun.known is not None:
@@ -142,10 +140,15 @@ def run_loop(
             if tick is not None:
                 tick(points[-1])
     if not points:
-        if not len(loop.next_items(1)):
-            raise InputError(f"{data.name}: nothing to ask, the class of every item is known from the start")
-        raise InputError(f"budget: {budget} reads are not enough for one question")
+        raise _nothing_asked(loop, data, budget)
     return Curve(way, seed, tuple(points), tuple(scores), tuple(a_point))
+
+
+def _nothing_asked(loop: Loop, data: LoopData, budget: int | None) -> InputError:
+    """Why not one question was."""
+    if not len(loop.next_items(1)):
+        return InputError(f"{data.name}: nothing to ask, the class of every item is known from the start")
+    return InputError(f"budget: {budget} reads are not enough for one question")
 
 
 def _ask(loop: Loop, pinned: int | None) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
