@@ -1,5 +1,6 @@
 """What is wrong with a method of one's own is one line before anything is trained."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -32,6 +33,30 @@ WRONG = {
     "confidences": (
         {"objective": right, "refresh": "after", "confidence": lambda self, logits, batch: logits.sum(-1)},
         r"confidences of shape \(2, 4\), got shape \(2,\)",
+    ),
+    "a mask of items": (
+        {"objective": right, "rows": lambda self, labels, protocol: labels.answered},
+        "rows must give places of items, integers from 0 to 95, got bool from",
+    ),
+    "items that are not there": (
+        {"objective": right, "rows": lambda self, labels, protocol: np.arange(len(labels)) + 1},
+        "rows must give places of items, integers from 0 to 95, got int64 from 1 to 96",
+    ),
+    "a start for all": (
+        {"objective": right, "refresh": "after", "start": lambda self, batch: torch.ones(4)},
+        r"start must give a tensor of shape \(.*, 4\), got shape \(4,\)",
+    ),
+    "no start": (
+        {"objective": right, "refresh": "after", "start": lambda self, batch: batch.shown.numpy()},
+        "start must give a tensor of shape .*, got ndarray",
+    ),
+    "a probability an item": (
+        {"objective": right, "probabilities": lambda self, logits: logits.amax(-1)},
+        r"probabilities of shape \(2, 4\), got shape \(2,\)",
+    ),
+    "scores": (
+        {"objective": right, "probabilities": lambda self, logits: torch.sigmoid(logits)},
+        "probabilities that sum to 1 for each item, got 2",
     ),
 }
 
@@ -80,6 +105,35 @@ def test_a_method_that_asks_for_a_teacher_finds_one(register):
     for decay in (0.0, 0.9):
         register({"objective": taught, "teacher": decay})
         prepare(load("digits"), RunConfig("mine", model="lenet", size=3), engine=CPU)
+
+
+def test_a_network_that_teaches_itself_also_teaches_confidences(register):
+    """As averaged weights do: a decay of 0 is no other case for the method."""
+    seen = []
+
+    def believed(self, logits, batch):
+        seen.append((logits, batch.teacher))
+        return torch.softmax(batch.teacher, -1)
+
+    for refresh in ("forward", "after"):
+        register({"objective": right, "teacher": 0.0, "refresh": refresh, "confidence": believed})
+        run = prepare(blobs(), RunConfig("mine", size=2), engine=CPU).run
+        seen.clear()
+        run.train_epoch()
+        assert all(torch.equal(logits, taught) for logits, taught in seen)
+        assert seen
+
+
+def test_what_a_method_draws_at_the_start_follows_the_seed(register):
+    register({"objective": right, "refresh": "forward", "start": lambda self, batch: torch.rand(batch.shown.shape)})
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first, again, other = (
+        prepare(blobs(), RunConfig("mine", size=2, seed=seed), engine=CPU).run.feed.table for seed in (0, 0, 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1, 1.5, "0.9", lambda self: 0.9])

@@ -54,7 +54,7 @@ def reproduce(
     """
     from shortlist.study import Budget, Study, checked_protocols
 
-    names = [name + "-quick" for name in _words(datasets)] if quick else _words(datasets)
+    names = [name + "-quick" if quick else name for name in _words(datasets, "datasets")]
     folder = results or Path("results-quick" if quick else "results")
     study = Study(folder, recipes, device, score_every, Budget(minutes, batch_minutes), note)
     asked = (what, names, methods, sizes, classes, trials, protocol, epochs, quick)
@@ -64,7 +64,7 @@ def reproduce(
     elif what == "search":
         missing, train = partial(study.unsearched, names, length), partial(study.search, names, epochs=length)
     else:
-        tuned = (names, _words(methods) if methods else None, checked_protocols(protocol))
+        tuned = (names, None if methods is None else _words(methods, "methods"), checked_protocols(protocol))
         missing, train = partial(study.untried, *tuned, length), partial(study.tune, *tuned, epochs=length)
     if dry_run:
         _list(study, missing(), json)
@@ -105,21 +105,26 @@ def _wanted(
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
     if quick and what == "all" and sizes is None:
         note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
-    stated = tuple(_whole(word, "size") for word in _words(sizes)) if sizes else None
+    usual = QUICK_SIZES if quick and what not in ("table3", "table4", "table5") else None
     return Wanted(
         tables=Wanted.tables if what == "all" else (what,),
         datasets=tuple(names),
-        methods=tuple(_words(methods)) if methods else None,
-        sizes=stated or (QUICK_SIZES if quick and what not in ("table3", "table4", "table5") else None),
-        classes=tuple(_words(classes)) if classes else None,
+        methods=None if methods is None else _words(methods, "methods"),
+        sizes=usual if sizes is None else tuple(_whole(word, "size") for word in _words(sizes, "sizes")),
+        classes=None if classes is None else _words(classes, "classes"),
         protocols=checked_protocols(protocol),
         trials=trials if trials is not None else 1 if quick else Wanted.trials,
         epochs=epochs or (QUICK_EPOCHS if quick else None),
     )
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+def _words(text: str, option: str) -> tuple[str, ...]:
+    from shortlist.errors import InputError
+
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:  # not the same as not stated, which stands for everything
+        raise InputError(f"--{option}: expected one or more, separated by commas, got {text!r}")
+    return words
 
 
 def _whole(word: str, what: str) -> int:

@@ -182,7 +182,7 @@ class Method(ABC):
                 raise InputError(f"weight: expected {len(labels)} numbers of at least 0, one per item")
         if not len(labels):
             raise InputError(f"method {self.name!r} cannot train without labels")
-        rows = self.rows(labels, protocol)
+        rows = self._checked_rows(labels, protocol)
         if not len(rows):
             part = "None" if labels.answered.all() else "answered"
             raise InputError(f"method {self.name!r} under protocol {protocol!r} needs {part} items, and there are none")
@@ -190,7 +190,19 @@ class Method(ABC):
         if self.refresh == "never":
             return feed
         everything = feed.batch(torch.arange(len(feed)))
-        return replace(feed, table=self.start(everything).float())
+        table = self.start(everything)
+        if not isinstance(table, Tensor) or table.shape != everything.shown.shape:
+            expected, got = tuple(everything.shown.shape), type(table).__name__
+            got = f"shape {tuple(table.shape)}" if isinstance(table, Tensor) else got
+            raise InputError(f"method {self.name!r}: start must give a tensor of shape {expected}, got {got}")
+        return replace(feed, table=table.float())
+
+    def _checked_rows(self, labels: StochasticLabels, protocol: Protocol) -> NDArray[np.int64]:
+        rows = np.asarray(self.rows(labels, protocol))
+        if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(labels)):
+            expected, got = f"integers from 0 to {len(labels) - 1}", f"{rows.dtype} from {rows.min()} to {rows.max()}"
+            raise InputError(f"method {self.name!r}: rows must give places of items, {expected}, got {got}")
+        return rows.astype(np.int64)
 
 
 @dataclass

@@ -42,6 +42,7 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         try:
             risk = objective_of(method, logits, batch)
             confidence = None if method.refresh == "never" else confidence_of(method, logits.detach(), batch)
+            believed = method.probabilities(logits.detach())
         except InputError:
             raise
         except Exception as error:
@@ -52,6 +53,10 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         raise InputError(f"{who} has an objective that does not depend on the logits: nothing could be learned")
     if confidence is not None and (not isinstance(confidence, Tensor) or confidence.shape != batch.shown.shape):
         raise InputError(f"{who} must give confidences of shape {tuple(batch.shown.shape)}, got {_what(confidence)}")
+    if not isinstance(believed, Tensor) or believed.shape != logits.shape:
+        raise InputError(f"{who} must give probabilities of shape {tuple(logits.shape)}, got {_what(believed)}")
+    if not torch.allclose(believed.sum(-1), torch.ones(()), atol=1e-3):
+        raise InputError(f"{who} must give probabilities that sum to 1 for each item, got {believed.sum(-1)[0]:.4g}")
 
 
 def _what(value: object) -> str:

@@ -101,7 +101,9 @@ def build_task(
         raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
-    feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
+    with torch.random.fork_rng(devices=[]):  # of a method that draws where its confidences begin
+        torch.default_generator.manual_seed(stream_seed(config.seed, "feed"))
+        feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
     check_method(method, feed, views=2 if config.strong else 1)
     if config.mix:
         check_mixed(method)

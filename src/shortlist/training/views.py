@@ -14,6 +14,7 @@ s for a step, uniform from 0 to 1. What is minimised of them is then s times the
 that of the items before them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,8 +118,7 @@ def in_fleet(batch: Batch, runs: int = 1) -> Batch:
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
     """(...) a method's objective of the views that logits (..., views B, K) are of."""
     views = views_of(logits, batch)
-    if method.teacher == 0:
-        batch = replace(batch, teacher=views[0].detach())
+    batch = _self_taught(method, views, batch)
     if batch.own is None:
         return method.objective_of_views(views, batch)
     weak, strong = views
@@ -129,4 +129,10 @@ def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
 def confidence_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
     """(..., B, K) the confidences renewed from logits (..., views B, K); mixed views say nothing of an item."""
     views = views_of(logits, batch)
+    batch = _self_taught(method, views, batch)
     return method.confidence_of_views(views if batch.own is None else views[:1], batch)
+
+
+def _self_taught(method: Method, views: Sequence[Tensor], batch: Batch) -> Batch:
+    """The batch, with the network as the teacher where the method asks for that."""
+    return replace(batch, teacher=views[0].detach()) if method.teacher == 0 else batch
