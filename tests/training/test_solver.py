@@ -11,6 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
 from shortlist.labels import StochasticLabels
+from shortlist.methods import METHODS, Method
+from shortlist.risks import log_candidates
 from shortlist.training import RunConfig, fit, prepare
 from shortlist.training import loop as training_loop
 from shortlist.training.evaluation import logits_of, predict_logits
@@ -123,6 +125,19 @@ def test_dense_features_are_normalised_first():
     assert history[-1].risk < history[0].risk
     right = (logits_of(prepared.run.model, data.train.x, "cpu").argmax(1).numpy() == data.train.y).mean()
     assert right > 0.75
+
+
+def test_what_rises_with_the_progress_is_solved_at_its_end(monkeypatch):
+    """Of a method of one's own; it found no progress at all."""
+
+    def rising(self, logits, batch):
+        return batch.mean(-batch.progress * log_candidates(logits, batch.candidates))
+
+    monkeypatch.setitem(
+        METHODS, "rising", type("Rising", (Method,), {"name": "rising", "title": "", "objective": rising})
+    )
+    rising_run, plain = (fit(prepare(_data(), replace(CONFIG, size=2, method=name))) for name in ("rising", "cc"))
+    assert [row.risk for row in rising_run] == [row.risk for row in plain]
 
 
 def test_it_goes_on_bit_for_bit(monkeypatch, tmp_path):

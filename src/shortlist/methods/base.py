@@ -56,7 +56,7 @@ class Batch:
     teacher: Tensor | None = None
     """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient."""
     progress: Tensor | None = None
-    """(...) how much of the training is done, from 0 to 1; None where there is no training."""
+    """(...) how much of the training is done, from 0 to 1 (lbfgs: 1 always); None where there is no training."""
     own: Tensor | None = None
     """(...) the share of each item in its strong view, where the rest is that of the item before it; None: all."""
 

@@ -4,12 +4,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from shortlist.data import Dataset
-from shortlist.errors import InputError
 from shortlist.training.config import Engine, RunConfig, resolve_device
 from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.fleet.packs import packs, train_pack
 from shortlist.training.history import check_score_every
-from shortlist.training.loop import Interrupted, calibration_on_test, fit
+from shortlist.training.loop import DivergedError, Interrupted, calibration_on_test, fit
 from shortlist.training.prepared import prepare
 
 
@@ -47,7 +46,7 @@ def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int
     result, stopped = FleetResult(config), threading.Event()
     try:
         fit(prepared, on_epoch=result.history.append, on_stop=stopped.set, score_every=score_every)
-    except InputError as error:  # the risk is no longer finite
+    except DivergedError as error:
         result.failed = str(error)
         return result
     if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin

@@ -7,7 +7,7 @@ import torch
 
 from shortlist.data import Dataset, load
 from shortlist.errors import InputError
-from shortlist.methods import METHODS
+from shortlist.methods import METHODS, Batch, Method
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.fleet.networks import suits_kernels
@@ -219,6 +219,19 @@ def test_without_a_gpu_one_after_another(digits: Dataset) -> None:
     assert all(torch.equal(state[name], good.state[name]) for name in state)
     assert broken.state is None
     assert broken.failed
+
+
+def test_what_a_method_refuses_on_the_way_is_no_divergence(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study would store it as a run that diverged."""
+
+    def refuse(self: Method, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+        if len(batch.answer) > 2:  # not in the trial before the training
+            raise InputError("not these")
+        return logits.sum()
+
+    monkeypatch.setitem(METHODS, "mine", type("Mine", (Method,), {"name": "mine", "title": "", "objective": refuse}))
+    with pytest.raises(InputError, match="not these"):
+        train_fleet(digits, [replace(BASE, size=5, method="mine")], engine=Engine(device="cpu"))
 
 
 def test_memory_that_runs_out_splits_the_pack(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,8 @@ class SolverRun(Run):
         return risk + penalty, risk, slope
 
     def _batch_of(self, part: slice) -> Batch:
-        return self.feed.batch(torch.arange(part.start, part.stop))
+        """With the progress of a training's end: what is solved does not change on the way."""
+        return replace(self.feed.batch(torch.arange(part.start, part.stop)), progress=torch.ones(()))
 
     @torch.no_grad()
     def _write(self) -> None:
