@@ -62,8 +62,8 @@ def test_it_is_found_beside_the_registered_ones(module, on_path, tmp_path, monke
         ("my_methods:", "must read package.module:Class"),
         ("nowhere:Outside", "no module 'nowhere' is installed or in the current folder"),
         ("broken_method:Outside", "importing it failed: ZeroDivisionError: division by zero"),
-        ("my_methods:Inside", "module 'my_methods' has no Method called 'Inside'"),
-        ("my_methods:batch_mean", "has no Method called 'batch_mean'"),
+        ("my_methods:Inside", "no method 'Inside' in /.*/my_methods.py"),
+        ("my_methods:batch_mean", "no method 'batch_mean' in /.*/my_methods.py"),
         ("my_methods:Unfinished", "does not define objective, title"),
     ],
 )

@@ -126,7 +126,7 @@ def test_the_seed_draws_on_the_cpu_whatever_the_default_device():
         (("lenet", (1, 8, 8), 3), {"hidden": (3,)}, r"model lenet has no options, got 'hidden'"),
         (("no.such.package:make", (4,), 3), {}, r"'no.such.package:make': no module 'no'"),
         (("math:", (4,), 3), {}, r"must read package.module:function"),
-        (("math:nothing", (4,), 3), {}, r"module 'math' has no function 'nothing'"),
+        (("sys:nothing", (4,), 3), {}, r"no model 'nothing' in module 'sys'"),
         (("math:hypot", (4,), 3), {}, r"model 'math:hypot' failed: TypeError"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,18 +10,25 @@ from typing import Any
 from shortlist.errors import InputError, first_line
 
 
-def own_object(kind: str, path: str, what: str) -> Any:
-    """What `path` names in its module, which may lie in the current folder; None where it has nothing of that name.
+def own_object(kind: str, path: str, what: str, suits: Callable[[Any], bool]) -> Any:
+    """What `path` names in its module, which may lie in the current folder.
 
     Args:
         kind: `model` or `method`, for the messages.
         path: `package.module:name`.
         what: what the name is of, such as `Class`.
+        suits: whether something of that name is what was meant.
     """
     module_name, _, name = path.partition(":")
     if not module_name or not name:
         raise InputError(f"{kind} {path!r} must read package.module:{what}")
-    return getattr(_module(module_name, f"{kind} {path!r}"), name, None)
+    module = _module(module_name, f"{kind} {path!r}")
+    found = getattr(module, name, None)
+    if not suits(found):
+        # the file, as for a test.py of one's own it is Python's
+        where = getattr(module, "__file__", None) or f"module {module_name!r}"
+        raise InputError(f"{kind} {path!r}: no {kind} {name!r} in {where}")
+    return found
 
 
 def _module(name: str, asked: str) -> ModuleType:

@@ -11,10 +11,9 @@ def own_method(path: str) -> type[Method]:
     Raises:
         InputError: the module cannot be imported, or the name is no finished method.
     """
-    found = own_object("method", path, "Class")
-    if not (isinstance(found, type) and issubclass(found, Method)):
-        module_name, _, name = path.partition(":")
-        raise InputError(f"method {path!r}: module {module_name!r} has no Method called {name!r}")
+    found: type[Method] = own_object(
+        "method", path, "Class", lambda named: isinstance(named, type) and issubclass(named, Method)
+    )
     left = sorted(found.__abstractmethods__) + [name for name in ("name", "title") if not hasattr(found, name)]
     if left:
         raise InputError(f"method {path!r} does not define {', '.join(left)}")

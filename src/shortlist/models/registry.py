@@ -107,7 +107,7 @@ def _build(
     if isinstance(name, str):
         if own and ":" not in name:
             raise unknown_name("model", name, names())
-        function, label = _resolve(name if own else _MODELS[name][0]), name
+        function, label = own_object("model", name if own else _MODELS[name][0], "function", callable), name
     else:
         function, label = name, getattr(name, "__name__", repr(name))
     try:
@@ -145,15 +145,6 @@ def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) not in (1, 3) or math.prod(shape) < 1 or min(shape) < 1:
         raise InputError(f"in_shape must be (D,) or (C, H, W) with positive sizes, got {in_shape}")
     return shape
-
-
-def _resolve(path: str) -> Callable[..., nn.Module]:
-    """The function that "package.module:function" names; modules in the current folder count too."""
-    function = own_object("model", path, "function")
-    if not callable(function):
-        module_name, _, name = path.partition(":")
-        raise InputError(f"model {path!r}: module {module_name!r} has no function {name!r}")
-    return function  # type: ignore[no-any-return]
 
 
 def _checked_output(model: object, label: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
