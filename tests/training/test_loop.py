@@ -14,7 +14,7 @@ from shortlist.labels import NONE, StochasticLabels
 from shortlist.training import loop
 from shortlist.training.config import RunConfig
 from shortlist.training.history import mean_of_last
-from shortlist.training.loop import Interrupted, fit
+from shortlist.training.loop import DivergedError, Interrupted, fit
 from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
@@ -171,6 +171,13 @@ def test_a_risk_that_is_not_finite_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"the risk is (inf|nan) after epoch 1: try a smaller lr"):
         fit(prepared(method="sl", lr=1e30), checkpoint=path)
     assert not path.exists()
+
+
+def test_a_last_step_into_nowhere_is_one_line():
+    """The risk is of before it: what was saved said nothing, or broke the scores after the training."""
+    run = prepared(batch_size=1000, epochs=1, optimiser="sgd", lr=1e38, holdout=0.0)
+    with pytest.raises(DivergedError, match="the outputs are no numbers after epoch 1: try a smaller lr"):
+        fit(run)
 
 
 def test_scores_by_epoch():

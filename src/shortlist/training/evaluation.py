@@ -224,9 +224,9 @@ def calibration_error(probabilities: NDArray[np.float64], y: NDArray[np.int64], 
 
 
 def miscalibration(p: Tensor, y: Tensor, bins: int = 15) -> Tensor:
-    """`calibration_error`, still on the device."""
+    """`calibration_error`, still on the device; NaN where a probability is."""
     confidence, said = p.double().max(-1)
-    place = (confidence * bins).long().clamp(max=bins - 1)
+    place = (confidence.nan_to_num() * bins).long().clamp(max=bins - 1)  # a place that is none ends a GPU's process
     gap = torch.zeros(bins, dtype=torch.float64, device=p.device)
     gap.index_add_(0, place, (said == y.to(said.device)).double() - confidence)
     return gap.abs().sum() / max(len(y), 1)

@@ -11,23 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from shortlist.errors import InputError, first_line
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, miscalibration, score_answers
+from shortlist.training.evaluation import accuracy, miscalibration, predict_logits, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
 
 KEPT = "kept."
 """Before the names of the best epoch's weights in a checkpoint."""
+FEW = 100
+"""Items that a trained model is tried on."""
 CHECKPOINT_SECONDS = 1.0
 """Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
 
 
 class DivergedError(InputError):
-    """The risk is no longer finite: these settings lead nowhere, however often they are tried."""
+    """Numbers are no longer finite: these settings lead nowhere, however often they are tried."""
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
@@ -64,7 +67,7 @@ def fit(
 
     Raises:
         Interrupted: on Ctrl-C, after the epoch under way was finished and saved.
-        DivergedError: the risk is no longer finite.
+        DivergedError: the risk is no longer finite, or the outputs are no numbers in the end.
         InputError: the checkpoint belongs to another run, or cannot be written.
     """
     check_score_every(score_every)
@@ -79,10 +82,10 @@ def fit(
             risk = run.train_epoch()
             due = best or score_due(run.epoch, epochs, score_every)
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
-            if not np.isfinite(scores.risk):
+            if broken := _broken(prepared, scores.risk):
                 if run.group.any(stopping()):
                     raise Interrupted(run.epoch)  # or the study would take it for a failed run and go on to the next
-                raise DivergedError(f"the risk is {scores.risk} after epoch {run.epoch}: try a smaller lr")
+                raise DivergedError(f"{broken} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
             if best and saved_epoch(history, "best") is scores:
                 kept = {name: tensor.detach().clone() for name, tensor in run.model.state_dict().items()}
@@ -118,6 +121,18 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
         seconds=_since(began),
         **({} if held is None else held.estimated),
     )
+
+
+def _broken(prepared: Prepared, risk: float) -> str | None:
+    """What is not finite, if anything; the risk does not show where the last step of all led to."""
+    run = prepared.run
+    if not np.isfinite(risk):
+        return f"the risk is {risk}"
+    if run.epoch == run.config.epochs:
+        logits = predict_logits(run.model, run.inputs, run.feed.rows[:FEW].cpu(), bool(run.engine.amp))
+        if torch.softmax(logits, -1).isnan().any():  # a logit of -inf is none
+            return "the outputs are no numbers"
+    return None
 
 
 def calibration_on_test(prepared: Prepared) -> float | None:

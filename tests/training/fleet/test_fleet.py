@@ -211,6 +211,18 @@ def test_a_broken_run_ends_alone(digits: Dataset) -> None:
         assert all(torch.equal(state[name], results[i].state[name]) for name in state)  # type: ignore[index]
 
 
+def test_a_last_step_into_nowhere_ends_a_run_alone(digits: Dataset) -> None:
+    """The risk is of before it; the index of a bin that no number has would end a GPU's process."""
+    one_step = replace(BASE, size=5, epochs=1, batch_size=len(digits.train), holdout=0.0)
+    configs = [one_step, replace(one_step, lr=1e38, seed=1), replace(one_step, seed=2)]
+    for results in (lockstep(digits, configs), dict(enumerate(train_fleet(digits, configs, engine=Engine("cpu"))))):
+        assert (results[1].failed or "").startswith("the outputs are no numbers after epoch 1")
+        assert (results[1].state, results[1].calibration_error) == (None, None)
+        for i in (0, 2):
+            assert results[i].failed is None
+            assert results[i].calibration_error is not None
+
+
 def test_without_a_gpu_one_after_another(digits: Dataset) -> None:
     configs = [replace(BASE, size=5, seed=3), replace(BASE, size=5, method="sl", lr=1e20)]
     good, broken = train_fleet(digits, configs, engine=Engine(device="cpu"))

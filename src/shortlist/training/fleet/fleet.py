@@ -304,7 +304,11 @@ class Fleet:
                 if self.test:
                     errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
                     for run in finished:
-                        self.results[self.places[run]].calibration_error = errors[run]
+                        result = self.results[self.places[run]]
+                        if np.isnan(errors[run]):
+                            result.state, result.failed = None, f"the outputs are no numbers after epoch {self.epoch}"
+                        else:
+                            result.calibration_error = errors[run]
         ended += finished
         if not ended:
             return False

@@ -28,13 +28,17 @@ def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y:
 
 
 def calibration_errors(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:
-    """Each run's on the same items, by the probabilities that its method makes of logits; waits for the device."""
+    """Each run's on the same items, by the probabilities that its method makes of logits; waits for the device.
+
+    NaN where the logits are no numbers, which the risk does not show if the last step of all led there.
+    """
     rows, counts = _test_rows(tasks, sets, y.device)
     logits = _said(net, rows, inputs, Tensor.clone)
     errors = []
     for run, (task, count) in enumerate(zip(tasks, counts, strict=True)):
-        p = task.method.class_probabilities(logits[run, :count], task.smoothing)
-        errors.append(miscalibration(p, y[rows[run, :count]]))
+        own = logits[run, :count]
+        error = miscalibration(task.method.class_probabilities(own, task.smoothing), y[rows[run, :count]])
+        errors.append(torch.where(torch.softmax(own, -1).isnan().any(), torch.nan, error))
     found: list[float] = torch.stack(errors).tolist()
     return found
 
