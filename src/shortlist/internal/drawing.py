@@ -54,6 +54,15 @@ def drawing_style(name: str, font_size: int = 9) -> Iterator[None]:
         yield
 
 
+def as_it_stands(text: str) -> str:
+    r"""For a picture's letters, which matplotlib would take for a formula between dollars, and refuse a wrong one.
+
+    >>> as_it_stands("for $x$")
+    'for \\$x\\$'
+    """
+    return text.replace("$", r"\$")
+
+
 def svg_text(drawing: Figure, title: str) -> str:
     """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
     buffer = io.StringIO()

@@ -108,6 +108,19 @@ def test_a_method_of_ones_own_is_a_row_of_the_table(tmp_path, monkeypatch):
     assert "fashion: the runs of my_rows:Mine are in no table" in said[0]
 
 
+def test_a_title_of_ones_own_stands_as_it_was_written(tmp_path, monkeypatch):
+    """A bar would end a cell of a table; matplotlib refused a report whose title had a formula it cannot set."""
+    (tmp_path / "my_signs.py").write_text(OWN + r'''    title = "Mine, |C| < 3 ($\\half$)"''')
+    monkeypatch.chdir(tmp_path)
+    wanted = Wanted(("table1", "figure2"), ("fashion",), methods=("my_signs:Mine",), sizes=(8, 5), trials=2)
+    folder = write(tmp_path / "results", [fake_row(run, 0.9) for run in planned(wanted, NONE_CHOSEN)])
+    text = write_report(folder).text.read_text()
+    assert r"| Mine, \|C\| < 3 ($\half$), every answer |" in text
+    assert r"| Mine, \|C\| < 3 ($\half$) | – |" in text
+    for name in ("sizes", "figure2"):
+        assert r">Mine, |C| &lt; 3 ($\half$)<" in (folder / "figures" / f"{name}-fashion.svg").read_text()
+
+
 def test_additions_are_not_held_against_the_paper():
     for line in (MethodVariant("sl", augment=True), MethodVariant("sl", ema=True)):
         result = Results([fake_row(plan_run(Cell("fashion", "1-10", 5, line), 0, NONE_CHOSEN))], NONE_CHOSEN)

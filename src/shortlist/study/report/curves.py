@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
+from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
 from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
@@ -41,7 +41,7 @@ def figure2(dataset: str, results: Results) -> str | None:
             panel = axes[PROTOCOLS.index(protocol), columns.index(size)]
             for text, curve in curves.items():
                 handles.setdefault(
-                    MethodVariant.parse(text).title,
+                    as_it_stands(MethodVariant.parse(text).title),
                     _draw(panel, list(looks).index(text) / len(looks), looks[text], curve),
                 )
                 heights.append(curve.mean(0)[len(curve[0]) // 5 :])

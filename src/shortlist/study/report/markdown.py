@@ -1,6 +1,6 @@
 """The report's tables as Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shortlist.study.plan.paper import Figure
 from shortlist.study.report.claims import Check
@@ -45,6 +45,15 @@ def signed(difference: float | None) -> str:
     return "" if difference is None else f"{difference:+.2f}"
 
 
+def _line(cells: Iterable[str]) -> str:
+    r"""Of a table.
+
+    >>> _line(["Mine, |C| known", "91.64"])
+    '| Mine, \\|C\\| known | 91.64 |'
+    """
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
 def table_text(table: Table) -> str:
     """A table, its groups one after another."""
     parts = [f"### {table.title}", *([table.note] if table.note else [])]
@@ -68,7 +77,7 @@ def _row(row: TableRow) -> str:
         number(fair.last_ten),
         row.notes,
     ]
-    return f"| {' | '.join(cells)} |"
+    return _line(cells)
 
 
 def overview_text(overview: Overview) -> str:
@@ -77,7 +86,7 @@ def overview_text(overview: Overview) -> str:
         f"| {overview.title} | " + " | ".join(f"l = {size}" for size in overview.sizes) + " |",
         "|---" * (len(overview.sizes) + 1) + "|",
     ]
-    lines += [f"| {name} | {' | '.join(map(number, figures))} |" for name, figures in overview.rows]
+    lines += [_line([name, *map(number, figures)]) for name, figures in overview.rows]
     return "\n".join([*lines, *(["", *(f"- {remark}" for remark in overview.remarks)] if overview.remarks else [])])
 
 
@@ -111,7 +120,7 @@ def epochs_text(table: EpochTable) -> str:
         cells = [row.place, number(row.reported), number(row.last.last), signed(row.last.difference)]
         cells += [number(row.chosen.last), signed(row.chosen.difference)]
         cells += [number(row.chosen.last_epoch), number(row.best)]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(_line(cells))
     return "\n".join(lines)
 
 

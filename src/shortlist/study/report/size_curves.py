@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, drawing_style, svg_text
+from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell
@@ -45,7 +45,7 @@ def by_size(dataset: str, results: Results) -> str | None:
         drawn = [points for methods in panels.values() for points in methods.values()]
         axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
         shown = [text for text in looks if text in handles]
-        titles = [MethodVariant.parse(text).title for text in shown]
+        titles = [as_it_stands(MethodVariant.parse(text).title) for text in shown]
         drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
         return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
