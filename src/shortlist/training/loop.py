@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from shortlist.errors import InputError, first_line
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
-from shortlist.training.evaluation import accuracy, miscalibration, predict_logits, score_answers
+from shortlist.training.evaluation import accuracy, miscalibration, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
 
 KEPT = "kept."
 """Before the names of the best epoch's weights in a checkpoint."""
-FEW = 100
-"""Items that a trained model is tried on."""
 CHECKPOINT_SECONDS = 1.0
 """Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
 
@@ -125,14 +122,10 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
 
 def _broken(prepared: Prepared, risk: float) -> str | None:
     """What is not finite, if anything; the risk does not show where the last step of all led to."""
-    run = prepared.run
     if not np.isfinite(risk):
         return f"the risk is {risk}"
-    if run.epoch == run.config.epochs:
-        logits = predict_logits(run.model, run.inputs, run.feed.rows[:FEW].cpu(), bool(run.engine.amp))
-        if torch.softmax(logits, -1).isnan().any():  # a logit of -inf is none
-            return "the outputs are no numbers"
-    return None
+    ended = prepared.run.epoch == prepared.run.config.epochs
+    return "the outputs are no numbers" if ended and not prepared.gives_numbers() else None
 
 
 def calibration_on_test(prepared: Prepared) -> float | None:

@@ -25,6 +25,8 @@ from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, l
 from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
+FEW = 100
+"""Items that a trained model is tried on."""
 PLENTY = 1 << 23
 """A temperature is fitted to at most so many logits (items times classes): with more items, to some of them."""
 
@@ -60,6 +62,12 @@ class Prepared:
     def test_logits(self) -> Tensor | None:
         """The same for the test items; None where there are none."""
         return None if self.test is None else predict_logits(self.run.model, self.test, amp=bool(self.run.engine.amp))
+
+    def gives_numbers(self) -> bool:
+        """Whether the model as it is says something of items that it trains on: a few are tried."""
+        run = self.run
+        logits = predict_logits(run.model, run.inputs, run.feed.rows[:FEW].cpu(), bool(run.engine.amp))
+        return not torch.softmax(logits, -1).isnan().any()  # a logit of -inf is none
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
