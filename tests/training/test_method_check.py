@@ -1,5 +1,7 @@
 """What is wrong with a method of one's own is one line before anything is trained."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from shortlist.methods import METHODS, Method
 from shortlist.risks import log_candidates
 from shortlist.training.config import RunConfig
 from shortlist.training.fleet.packs import build_tasks, fleet_of
+from shortlist.training.method_check import check_method
 from shortlist.training.prepared import prepare
 
 from .conftest import CPU, blobs
@@ -96,6 +99,16 @@ def test_what_is_wrong_with_views_is_told_where_there_are_two(register):
         register({"objective": right, **parts})
         with pytest.raises(InputError, match=line):
             prepare(load("digits"), RunConfig("mine", model="lenet", size=3, augment=True, strong=True), engine=CPU)
+
+
+@pytest.mark.parametrize("runs", [None, 2])
+def test_probabilities_of_another_precision_are_as_good(register, runs):
+    feed = prepare(blobs(), RunConfig(size=2), engine=CPU).run.feed
+    for share, line in ((1.0, None), (0.5, "sum to 1 for each item, got 0.5")):
+        parts = {"probabilities": lambda self, logits, share=share: share * torch.softmax(logits.double(), -1)}
+        register({"objective": lambda self, logits, batch: logits.logsumexp(-1).mean(-1), **parts})
+        with pytest.raises(InputError, match=line) if line else nullcontext():
+            check_method(METHODS["mine"](), feed, runs=runs)
 
 
 def test_a_method_that_asks_for_a_teacher_finds_one(register):

@@ -55,8 +55,9 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         raise InputError(f"{who} must give confidences of shape {tuple(batch.shown.shape)}, got {_what(confidence)}")
     if not isinstance(believed, Tensor) or believed.shape != logits.shape:
         raise InputError(f"{who} must give probabilities of shape {tuple(logits.shape)}, got {_what(believed)}")
-    if not torch.allclose(believed.sum(-1), torch.ones(()), atol=1e-3):
-        raise InputError(f"{who} must give probabilities that sum to 1 for each item, got {believed.sum(-1)[0]:.4g}")
+    total = believed.double().sum(-1).flatten()
+    if not torch.allclose(total, torch.ones_like(total), atol=1e-3):
+        raise InputError(f"{who} must give probabilities that sum to 1 for each item, got {total[0]:.4g}")
 
 
 def _what(value: object) -> str:
