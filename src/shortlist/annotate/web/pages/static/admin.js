@@ -59,8 +59,7 @@ async function refresh() {
     status = await call("GET", "/status");
     at("title").textContent = status.title;
     document.title = `${status.title} · Admin · Shortlist`;
-    const { done, total } = status.progress;
-    at("progress").textContent = total ? `${count(done)} of ${count(total)} done` : "";
+    at("progress").textContent = status.items ? `${count(status.items_done)} of ${count(status.items)} items done` : "";
     await opened.get(current())?.(status);
   });
 }

@@ -44,7 +44,7 @@ async function load() {
   const called = (k) => (k === -1 ? "None" : rows[k]?.name ?? k);
   const apart = agreement.confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
   const most = apart[0]?.pairs ?? 1;
-  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "None so far.")]));
+  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "No such pairs so far.")]));
 }
 
 function fill() {
