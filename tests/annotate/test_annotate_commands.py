@@ -127,6 +127,9 @@ def test_a_damaged_picture_is_said_to_be_one(tmp_path):
     (tmp_path / "classes.txt").write_text("a\nb\n")
     said = run("init", tmp_path / "p", "--items", tmp_path / "pictures", "--classes", tmp_path / "classes.txt")
     assert "skipped a.png: not an image or a sound of a known type, or damaged" in said
+    assert run("check", tmp_path / "p") == "no damage found\n"
+    next((tmp_path / "p" / "media").rglob("*.png")).unlink()
+    assert run("check", tmp_path / "p", code=1) == "item 1: its file is missing\n1 problems\n"
 
 
 def test_classes_that_look_alike_are_said(tmp_path):
