@@ -153,6 +153,7 @@ def test_files_come_in(run_project, person):
         "row 302 (empty): an empty text",
     ]
     assert owner.page.locator("#upload-said li").all_inner_texts() == lines
+    owner.page.locator("p:text-is('7 left out:') + ul").wait_for()
     owner.page.get_by_role("button", name="Add items").click()
     owner.page.locator("#upload-said", has_text="300 items were added.").wait_for()
     owner.page.locator("#upload-what").select_option("classes")
@@ -161,6 +162,32 @@ def test_files_come_in(run_project, person):
     owner.page.locator(
         "#upload-said", has_text="by capitals, spaces or zeros only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
+
+
+def test_what_was_done_on_one_tab_is_seen_on_the_others(run_project, person):
+    site = bank(run_project, items=6, overlap=1, gold_every=1000)
+    owner = person().go(site.admin_link)
+    owner.tab("items")
+    owner.page.locator("#items .badge", has_text="no answer yet").first.wait_for()
+    owner.tab("settings")
+    owner.tab("classes")
+    owner.page.fill("#class-name", "lost PIN")
+    owner.press("Enter")
+    owner.page.locator("#class-said", has_text="lost PIN is on lists").wait_for()
+    queue, ada = site.project.queue(), People(site.project).invite("Ada")[0]
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    owner.tab("settings")
+    owner.page.locator("#set-pinned option", has_text="lost PIN").wait_for(state="attached")
+    owner.page.fill("#set-title", "Written, not saved")
+    owner.tab("items")
+    owner.page.locator(f"#item-{held.item_id} .badge.accent").wait_for()
+    for id, name in (("filter-class", "lost PIN"), ("correct-class", "lost PIN"), ("filter-person", "Ada")):
+        assert owner.page.locator(f"#{id} option", has_text=name).count() == 1
+    with owner.page.expect_response("**/settings"):
+        owner.tab("settings")
+    owner.settle()
+    assert owner.page.input_value("#set-title") == "Written, not saved"
 
 
 def test_classes_change(run_project, person):

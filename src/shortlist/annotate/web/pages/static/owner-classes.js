@@ -28,9 +28,8 @@ export async function start() {
       return `${names[0]} is on lists from the next question on.`;
     });
   });
-  return async () => {
-    if (Date.now() - looked < SLOW_MS) return;
-    await load();
+  return async (_, entered) => {
+    if (entered || Date.now() - looked >= SLOW_MS) await load();
   };
 }
 

@@ -103,15 +103,14 @@ function byReason(skipped) {
 
 function report(words, found) {
   const what = at("upload-what").value;
-  const lines = what === "classes" ? [`${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.`] : [`${count(total(found))} ${WORDS[what]} ${words}.`];
+  const some = what === "classes" ? `${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.` : `${count(total(found))} ${WORDS[what]} ${words}.`;
   const left = found.skipped.length + found.more_skipped;
-  if (left) lines.push(`${count(left)} left out:`);
-  if (found.remark) lines.push(`Probably slips: ${found.remark}.`);
   const reasons = byReason(found.skipped).slice(0, 10);
   const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
   const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
   if (others) list.append(element("li", {}, `and ${count(others)} more`));
-  at("upload-said").replaceChildren(...lines.map((text) => element("p", {}, text)), ...(left ? [list] : []));
+  const slips = found.remark ? [element("p", {}, `Probably slips: ${found.remark}.`)] : [];
+  at("upload-said").replaceChildren(element("p", {}, some), ...(left ? [element("p", {}, `${count(left)} left out:`), list] : []), ...slips);
 }
 
 async function read() {

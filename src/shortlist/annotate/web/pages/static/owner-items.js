@@ -17,13 +17,6 @@ let open = null;
 let acting = false;
 
 export async function start({ trying }) {
-  const [all, { annotators }] = await Promise.all([call("GET", "/review/classes"), call("GET", "/status")]);
-  classes = all.filter((one) => one.ended_at === null);
-  names = new Map(classes.map((one) => [one.id, one.name]));
-  const options = () => classes.map((one) => element("option", { value: one.id }, one.name));
-  at("filter-class").append(...options());
-  at("correct-class").append(element("option", { value: "" }, "None of the classes"), ...options());
-  at("filter-person").append(...annotators.map((who) => element("option", { value: who.id }, who.name)));
   let typing = 0;
   at("filters").addEventListener("input", (event) => {
     clearTimeout(typing);
@@ -55,19 +48,38 @@ export async function start({ trying }) {
   });
   at("item-before").addEventListener("click", () => step(-1, trying));
   at("item-after").addEventListener("click", () => step(+1, trying));
-  addEventListener("hashchange", () => wish() && trying(() => find(true)));
-  wish();
-  await trying(() => find(true)); // what fails here is tried again by hand: the listeners are there already
+  return async ({ annotators }, entered) => {
+    if (!entered) return;
+    await offer(annotators);
+    wish();
+    await find(true);
+  };
+}
+
+// The classes and people to choose from; what was chosen stays.
+async function offer(annotators) {
+  const all = await call("GET", "/review/classes");
+  classes = all.filter((one) => one.ended_at === null);
+  names = new Map(classes.map((one) => [one.id, one.name]));
+  const options = (some) => some.map((one) => element("option", { value: one.id }, one.name));
+  fill("filter-class", "Any class", options(classes));
+  fill("filter-person", "Anybody", options(annotators));
+  fill("correct-class", "None of the classes", options(classes));
+}
+
+function fill(id, nothing, options) {
+  const chosen = at(id).value;
+  at(id).replaceChildren(element("option", { value: "" }, nothing), ...options);
+  at(id).value = [...at(id).options].some((one) => one.value === chosen) ? chosen : "";
 }
 
 // The overview links to #items?flagged.
 function wish() {
   const [tab, wanted] = location.hash.split("?");
-  if (tab !== "#items" || !wanted) return false;
+  if (tab !== "#items" || !wanted) return;
   at("filters").reset();
   const box = at("filters").querySelector(`[value="${CSS.escape(wanted)}"]`);
   if (box) box.checked = true;
-  return true;
 }
 
 function query() {

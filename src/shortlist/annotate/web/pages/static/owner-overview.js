@@ -16,7 +16,7 @@ const lately = (over) => (over && over < FULL_HOUR ? hours(Math.max(over, 60) / 
 const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
 export function start() {
-  return async (status) => {
+  return async (status, entered) => {
     const { done, total } = status.progress;
     at("bar").max = Math.max(total, 1);
     at("bar").value = done;
@@ -40,7 +40,7 @@ export function start() {
     at("sizes").hidden = !status.seconds_by_size.length;
     const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
     at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
-    if (Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
+    if (entered || Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
       [looked, counted] = [Date.now(), status.answers];
       await showWork(total - done);
     }
