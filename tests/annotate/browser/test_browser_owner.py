@@ -162,6 +162,10 @@ def test_files_come_in(run_project, person):
     owner.page.locator(
         "#upload-said", has_text="by capitals, spaces or zeros only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
+    assert owner.page.get_by_label("Column of texts").is_hidden()
+    owner.page.get_by_role("button", name="Add classes").click()
+    owner.page.locator("#upload-said", has_text="7 classes now.").wait_for()
+    owner.page.get_by_label("Column of texts").wait_for()  # the form is one for items again
 
 
 def test_what_was_done_on_one_tab_is_seen_on_the_others(run_project, person):

@@ -21,11 +21,7 @@ export async function start({ refresh }) {
   links();
   at("pseudonyms").addEventListener("change", links);
   at("upload").addEventListener("input", () => (at("upload-go").hidden = true));
-  at("upload-what").addEventListener("input", () => {
-    at("upload-file").multiple = at("upload-what").value === "media";
-    at("upload-columns").hidden = at("upload-what").value !== "items";
-    at("upload-all").hidden = at("upload-what").value === "media";
-  });
+  at("upload-what").addEventListener("input", suit);
   at("upload").addEventListener("submit", (event) => {
     event.preventDefault();
     trying(look);
@@ -34,9 +30,18 @@ export async function start({ refresh }) {
     at("upload-go").disabled = true;
     await read();
     at("upload").reset();
+    suit();
     at("upload-go").hidden = true;
     await refresh();
   }));
+}
+
+// The fields that what comes in has.
+function suit() {
+  const what = at("upload-what").value;
+  at("upload-file").multiple = what === "media";
+  at("upload-columns").hidden = what !== "items";
+  at("upload-all").hidden = what === "media";
 }
 
 function links() {
