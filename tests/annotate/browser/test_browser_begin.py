@@ -69,7 +69,10 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner.page, page = opened.value, owner.page
         owner.page.set_default_timeout(PATIENCE)
         answered = answer_all(owner)
-        page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
+        with page.context.expect_page() as opened:
+            page.locator("#to-admin").click()
+        opened.value.wait_for_url("**/admin*")
+        page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")  # once more
         page.wait_for_url("**/admin*")
         page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=3 * PATIENCE)
         assert answered >= COUNT

@@ -158,5 +158,7 @@ at("wishes").addEventListener("submit", (event) => {
     at("ready").focus();
   }).finally(() => (at("make").disabled = false));
 });
+// The link works once; after that this browser is signed in.
+at("to-admin").addEventListener("click", () => setTimeout(() => (at("to-admin").href = "/admin")));
 if (!token) notice(say("begin_no_token"));
 else upload([...at("file").files]); // chosen before this script was here
