@@ -149,7 +149,11 @@ def test_the_log_names_items_as_the_pages_do(looked_through, person):
     owner.page.locator("#items-found", has_text=re.compile(r"^1 shown")).wait_for()
     owner.page.locator("#items tr").click()
     owner.page.wait_for_selector("#item[open]")
-    owner.page.get_by_role("button", name="Correct", exact=True).click()
+    correct_it = owner.page.get_by_role("button", name="Correct", exact=True)
+    correct_it.click()
+    assert owner.page.locator("#correct-class:invalid").count() == 1, "nobody said anything of it: no class is at hand"
+    owner.page.select_option("#correct-class", label="pin blocked")
+    correct_it.click()
     owner.page.locator("#history li", has_text="corrected it").wait_for()
     owner.press("Escape")
     owner.tab("settings")

@@ -5,6 +5,7 @@ import { at, element } from "./dom.js";
 import { count, percent, seconds } from "./figures.js";
 
 const PAGE = 50;
+const NO_CLASS = "none";
 const TRIES = 60; // requests for one page where few items match; each looks at 20,000: all of a million
 const REASONS = { unclear: "unclear", broken: "broken", unlisted: "not in the list", mine: "not for them" };
 let classes = [];
@@ -33,14 +34,14 @@ export async function start({ trying }) {
   at("item").addEventListener("close", () => trying(() => renew(open.id)));
   at("correct").addEventListener("submit", (event) => {
     event.preventDefault();
-    const answer = at("correct-class").value === "" ? null : Number(at("correct-class").value);
+    const answer = at("correct-class").value === NO_CLASS ? null : Number(at("correct-class").value);
     act("correction", { answer, seen: open.version, why: at("correct-why").value });
   });
   at("correct-undo").addEventListener("click", () => act("undo", { seen: open.version, why: at("correct-why").value }));
   at("flags-close").addEventListener("click", () => act("flags/close", {}));
   at("item-erase").addEventListener("click", async () => {
     const words = "The item and everything that was said about it are gone for good.";
-    if (await ask({ title: `Erase ${open.name}?`, words, go: "Erase", danger: true })) trying(erase);
+    if (await ask({ title: `Erase ${open.name}?`, words, go: "Erase", danger: true })) erase();
   });
   at("comment").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -64,7 +65,7 @@ async function offer(annotators) {
   const options = (some) => some.map((one) => element("option", { value: one.id }, one.name));
   fill("filter-class", "Any class", options(classes));
   fill("filter-person", "Anybody", options(annotators));
-  fill("correct-class", "None of the classes", options(classes));
+  fill("correct-class", "Choose a class", [element("option", { value: NO_CLASS }, "None of the classes"), ...options(classes)]);
 }
 
 function fill(id, nothing, options) {
@@ -182,7 +183,7 @@ function show(item) {
   at("item-shown").replaceChildren(...parts);
   at("item-label").replaceChildren(...states({ ...item, flags: flags(item) }), ...answersOf(item));
   const most = item.gold ?? item.known ?? item.answers.find((one) => one.answer !== null)?.answer;
-  at("correct-class").value = most === undefined || most === null || most === -1 ? (most === -1 ? "" : String(classes[0].id)) : String(most);
+  at("correct-class").value = most === -1 ? NO_CLASS : String(most ?? ""); // nothing where nobody said anything: a slip would be a label
   at("correct-undo").hidden = !item.corrected;
   at("flags-close").hidden = !flags(item);
   at("history").replaceChildren(...item.events.map((one) => event(one, item)));
@@ -220,15 +221,22 @@ async function act(what, body) {
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.code === "corrected_meanwhile") show(await call("GET", `/review/items/${open.id}`));
-    say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+    refused(error);
     return false;
   } finally {
     acting = false;
   }
 }
 
+// In the dialog: it covers the page's own notice.
+const refused = (error) => say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+
 async function erase() {
-  await call("DELETE", `/items/${open.id}`);
+  try {
+    await call("DELETE", `/items/${open.id}`);
+  } catch (error) {
+    return refused(error);
+  }
   at(`item-${open.id}`)?.remove();
   shown = shown.filter((id) => id !== open.id);
   at("item").close();
