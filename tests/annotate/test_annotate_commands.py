@@ -65,7 +65,7 @@ def test_status_prints_slips_misses_and_strays(make_project):
         queue.answer(ada, held[0].id, 0, None if number >= 0 and shown else held[0].shortlist[0], 1.0)
     assert min(counts.values()) > 0
     text = run("status", project.folder)
-    assert "30 of 30 done" in text
+    assert "30 of 30 items done\n" in text
     assert f"{30 + counts['gold']} answers, 0 None (without gold)" in text
     misses = f"0 slips, {counts['shown']} misses of {counts['shown']} shown"
     assert f"gold {counts['gold']} ({misses}, {counts['strays']} strays of {counts['strays']} not shown)" in text
@@ -117,7 +117,7 @@ def test_a_reason_is_printed_once(tmp_path):
     items.write_text("item,text,gold\n" + "".join(f"n{k},text,class {k}\n" for k in range(25)))
     lines = run("add", tmp_path / "project", "--items", items).splitlines()
     assert len(lines) == 22
-    assert lines[-2] == "... and for 5 more reasons"
+    assert lines[-2] == "skipped others for 5 more reasons"
 
 
 def test_a_damaged_picture_is_said_to_be_one(tmp_path):
@@ -127,6 +127,9 @@ def test_a_damaged_picture_is_said_to_be_one(tmp_path):
     (tmp_path / "classes.txt").write_text("a\nb\n")
     said = run("init", tmp_path / "p", "--items", tmp_path / "pictures", "--classes", tmp_path / "classes.txt")
     assert "skipped a.png: not an image or a sound of a known type, or damaged" in said
+    assert run("check", tmp_path / "p") == "no damage found\n"
+    next((tmp_path / "p" / "media").rglob("*.png")).unlink()
+    assert run("check", tmp_path / "p", code=1) == "item 1: its file is missing\n1 problems\n"
 
 
 def test_classes_that_look_alike_are_said(tmp_path):

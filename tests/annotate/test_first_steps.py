@@ -338,7 +338,9 @@ def test_the_command_prints_the_address_and_goes_on_with_the_project(tmp_path):
         (tmp_path / "up").mkdir()
         assert post("file", table(tmp_path / "up").read_bytes())["labelled"] == 20
         made = post("make", b'{"title": "Mine"}')
-        assert Path(made["folder"]).samefile(tmp_path / "mine")
+        assert made["again"] == f"shortlist annotate serve {tmp_path / 'mine'}"
+        assert (tmp_path / "mine").is_dir()
+        assert made["left_out"] == []
         end = time.monotonic() + 90
         while not served(connection):  # the project's own server takes the place of the first one
             assert time.monotonic() < end

@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import shlex
 import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from shortlist.annotate.web.serve import Address, listen, make_server, serve_pro
 from shortlist.data import TABLE_SUFFIXES, item_names, read_table
 from shortlist.errors import InputError
 from shortlist.internal.names import alike
+from shortlist.internal.reasons import by_reason
 from shortlist.policies import make_features, names_expert
 
 SHOWN = 5
@@ -139,10 +142,10 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()} …"
 
 
-def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
+def make_project(parent: Path, path: Path, wishes: Wishes, tell: Callable[[str], None] = lambda line: None) -> Path:
     """A project below `parent` from the table, or the folder of pictures and sounds.
 
-    What has a class is known, the rest is asked about.
+    What has a class is known, the rest is asked about. `tell` is called with what was left out and why.
     """
     look = look_at(path, wishes)
     if len(look.classes) < 2:
@@ -163,7 +166,9 @@ def make_project(parent: Path, path: Path, wishes: Wishes) -> Path:
     additions = Additions(items=path, classes=classes, known=known, text_column=text, item_column=item)
     learns = look.kind in ("text", "image")  # not from sounds, nor from both
     size = min(wishes.size, len(look.classes))
-    init_project(folder, additions, title=title, size=size, policy=POLICY if learns else None)
+    _, outcome = init_project(folder, additions, title=title, size=size, policy=POLICY if learns else None)
+    for line in by_reason(outcome.skipped):
+        tell(line)
     return folder
 
 
@@ -186,14 +191,18 @@ def run_first_steps(say: Callable[[str], None], *, port: int = 8080, parent: Pat
     listener, address = listen(Address(port=port))
     made: list[Path] = []
 
-    def make(path: Path, wishes: Wishes) -> dict[str, str]:
+    def make(path: Path, wishes: Wishes) -> dict[str, Any]:
         if made:
             raise InputError("the project is there already")
-        made.append(make_project(parent or Path.cwd(), path, wishes))
+        left_out: list[str] = []
+        made.append(make_project(parent or Path.cwd(), path, wishes, left_out.append))
+        for line in left_out:
+            say(f"skipped {line}")
         with Project.open(made[0]) as project:
             people = People(project)
             you = people.renew_invite(people.ensure("you"))
-            return {"admin": f"/join#{people.admin_link()}", "you": f"/join#{you}", "folder": str(made[0])}
+            links = {"admin": f"/join#{people.admin_link()}", "you": f"/join#{you}"}
+        return {**links, "again": _again(made[0]), "left_out": left_out}
 
     beginning = Beginning(look_at, make, lambda: setattr(server, "should_exit", True))
     server = make_server(beginning.app(address.port), address)
@@ -206,8 +215,12 @@ def run_first_steps(say: Callable[[str], None], *, port: int = 8080, parent: Pat
         beginning.close()
     if made:
         with Project.open(made[0]) as project:
-            say(f"The project is in {made[0]}; to serve it again later: shortlist annotate serve {made[0]}")
+            say(f"The project is in {made[0]}; to serve it again later: {_again(made[0])}")
             serve_project(project, address, say, listener=listener)
+
+
+def _again(folder: Path) -> str:
+    return shlex.join(("shortlist", "annotate", "serve", str(folder)))
 
 
 def _open_browser(url: str) -> None:

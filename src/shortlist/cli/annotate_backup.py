@@ -43,7 +43,7 @@ def check(project: Folder) -> None:
         found = opened.check()
     for line in found:
         typer.echo(line, err=True)
-    typer.echo(f"{len(found)} problems" if found else "sound", err=bool(found))
+    typer.echo(f"{len(found)} problems" if found else "no damage found", err=bool(found))
     if found:
         raise typer.Exit(1)
 

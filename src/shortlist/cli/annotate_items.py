@@ -11,8 +11,7 @@ import typer
 from shortlist.cli.annotate_backup import Folder
 from shortlist.cli.options import AsJson, Features
 from shortlist.cli.progress import progress
-
-NAMED = 3  # items of those that are left out for the same reason
+from shortlist.internal.reasons import by_reason
 
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
@@ -204,12 +203,5 @@ def _print_outcome(added: int, skipped: list[tuple[str, str]], what: str = "item
 
 
 def _print_skipped(skipped: list[tuple[str, str]]) -> None:
-    """Each reason once, with the first items that it is true of."""
-    reasons: dict[str, list[str]] = {}
-    for item, reason in skipped:
-        reasons.setdefault(reason, []).append(item)
-    for reason, items in list(reasons.items())[:20]:
-        more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
-        typer.echo(f"skipped {', '.join(items[:NAMED])}{more}: {reason}", err=True)
-    if len(reasons) > 20:
-        typer.echo(f"... and for {len(reasons) - 20} more reasons", err=True)
+    for line in by_reason(skipped):
+        typer.echo(f"skipped {line}", err=True)

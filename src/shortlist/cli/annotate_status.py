@@ -9,7 +9,8 @@ WAYS = {"full": "full list", "search": "search", "shortlist": "shortlist"}
 def status_lines(title: str, found: dict[str, Any]) -> Iterator[str]:
     """Progress, time, agreement, the model's score, ways that are compared, people."""
     done, total = found["progress"]["done"], found["progress"]["total"]
-    yield f"{title}: {done:,} of {total:,} done, {found['items_done']:,} of {found['items']:,} items"
+    settled = f", {done:,} of {total:,} questions settled" if total > found["items"] else ""  # of several people each
+    yield f"{title}: {found['items_done']:,} of {found['items']:,} items done{settled}"
     if found["hours"] is not None:
         yield f"  time spent: {_time(found['hours'])}"
     if found["agreement"]["pairs"]:

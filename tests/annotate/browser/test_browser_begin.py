@@ -69,7 +69,10 @@ def test_from_a_file_to_labels_and_a_models_accuracy(person, tmp_path):
         owner.page, page = opened.value, owner.page
         owner.page.set_default_timeout(PATIENCE)
         answered = answer_all(owner)
-        page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")
+        with page.context.expect_page() as opened:
+            page.locator("#to-admin").click()
+        opened.value.wait_for_url("**/admin*")
+        page.locator("#to-admin").evaluate("link => { link.target = '_self'; link.click(); }")  # once more
         page.wait_for_url("**/admin*")
         page.get_by_text(re.compile("model right", re.IGNORECASE)).first.wait_for(timeout=3 * PATIENCE)
         assert answered >= COUNT
@@ -96,11 +99,12 @@ def test_from_a_folder_of_pictures_to_a_question(person, tmp_path):
         for i in range(4):
             (tmp_path / "garden_birds" / name / f"{i}.png").write_bytes(picture(i))
     (tmp_path / "garden_birds" / "notes.txt").write_text("no picture")
+    (tmp_path / "garden_birds" / "wren" / "cut.png").write_bytes(picture(0)[:200])
     process = subprocess.Popen([*COMMAND, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
         owner = person(viewport={"width": 360, "height": 740}).go(process.stdout.readline().split()[-1])
         owner.page.set_input_files("#whole", tmp_path / "garden_birds")
-        owner.page.locator("#read", has_text=re.compile("^8 pictures$")).wait_for()
+        owner.page.locator("#read", has_text=re.compile("^9 pictures$")).wait_for()
         assert owner.page.locator("#title").input_value() == "garden birds"
         assert owner.page.locator("#classes").input_value() == "robin\nwren"
         assert "nothing is left to ask" in owner.page.locator("#labelled").inner_text()
@@ -122,6 +126,9 @@ def test_from_a_folder_of_pictures_to_a_question(person, tmp_path):
         owner.page.locator("#counted", has_text="3 classes").wait_for()
         owner.page.get_by_role("button", name="Make the project").click()
         owner.page.locator("#ready").wait_for()
+        assert owner.page.locator("#left-out li").all_inner_texts() == ["wren/cut.png: a broken image (OSError)"]
+        assert owner.page.locator("#again").inner_text() == f"shortlist annotate serve {tmp_path / 'garden-birds'}"
+        check(owner)
         owner.page.locator("#to-you").evaluate("link => { link.target = '_self'; link.click(); }")
         owner.ready()
         assert owner.page.locator("#item img").evaluate("image => image.naturalWidth") == 320

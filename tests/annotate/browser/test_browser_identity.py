@@ -2,6 +2,8 @@
 
 from shortlist.annotate.project.people import People, join_link
 
+from .test_browser_axe import check
+
 
 def test_a_page_elsewhere_cannot_make_somebody_another_person(run_project, person):
     site = run_project(items=6)
@@ -24,6 +26,21 @@ def test_a_page_elsewhere_cannot_make_somebody_another_person(run_project, perso
     victim.page.wait_for_url(site.url + "/")
     victim.ready()
     assert victim.page.locator("#who").inner_text() == "Mallory"
+
+
+def test_an_owners_link_that_was_used_leads_its_owner_on(run_project, person):
+    site = run_project(items=3)
+    owner, ada = person().go(site.admin_link), person().go(join_link(site.url, People(site.project).invite("Ada")[1]))
+    owner.page.wait_for_url("**/admin")
+    ada.ready()
+    for who, leads_on in ((owner, True), (ada, False)):
+        who.go("about:blank").go(site.admin_link)
+        who.page.get_by_role("heading", name="This link does not work").wait_for()
+        who.page.wait_for_load_state("networkidle")
+        assert who.page.get_by_role("link", name="Manage the project").is_visible() == leads_on
+    check(owner)
+    owner.page.get_by_role("link", name="Manage the project").click()
+    owner.page.wait_for_selector("#tab-overview:not([inert])")
 
 
 def test_a_long_name_leaves_the_buttons_on_the_screen(run_project, person):

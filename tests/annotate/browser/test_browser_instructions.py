@@ -89,7 +89,7 @@ def test_without_any_the_work_begins_at_once_and_help_tells_of_classes_and_keys(
     words = {"cat": "It purrs.", "dog": "It barks."}
     said = help.locator("#classes dd:not(:has(q))").all_inner_texts()
     assert said == [words[name] for name in ada.choices() if name in words]
-    mine = help.locator("#classes", has_text="You took it for Text number 0")
+    mine = help.locator("#classes", has_text="You picked it for Text number 0")
     assert mine.count() == (taken in ada.choices())
     assert help.locator("#keymap").is_visible()
     check(ada)

@@ -124,6 +124,9 @@ def test_a_correction_by_hand_and_two_reviewers(run_project, person):
     ben.page.select_option("#correct-class", label="None of the classes")
     ben.page.get_by_role("button", name="Correct", exact=True).click()
     ben.page.locator("#item-label .badge", has_text="Corrected: no class").wait_for()
+    ben.page.get_by_role("button", name="Erase the item").click()
+    ben.page.locator("#ask-go").click()
+    ben.page.locator("#item-notice", has_text="only an owner of the project can do this").wait_for()
     ben.page.fill("#comment-text", "A black page.")
     ben.press("Enter")
     ben.page.locator("#history li", has_text="commented").wait_for()
@@ -153,6 +156,7 @@ def test_files_come_in(run_project, person):
         "row 302 (empty): an empty text",
     ]
     assert owner.page.locator("#upload-said li").all_inner_texts() == lines
+    owner.page.locator("p:text-is('7 left out:') + ul").wait_for()
     owner.page.get_by_role("button", name="Add items").click()
     owner.page.locator("#upload-said", has_text="300 items were added.").wait_for()
     owner.page.locator("#upload-what").select_option("classes")
@@ -161,6 +165,36 @@ def test_files_come_in(run_project, person):
     owner.page.locator(
         "#upload-said", has_text="by capitals, spaces or zeros only: 'pin blocked' and 'Pin Blocked'"
     ).wait_for()
+    assert owner.page.get_by_label("Column of texts").is_hidden()
+    owner.page.get_by_role("button", name="Add classes").click()
+    owner.page.locator("#upload-said", has_text="7 classes now.").wait_for()
+    owner.page.get_by_label("Column of texts").wait_for()  # the form is one for items again
+
+
+def test_what_was_done_on_one_tab_is_seen_on_the_others(run_project, person):
+    site = bank(run_project, items=6, overlap=1, gold_every=1000)
+    owner = person().go(site.admin_link)
+    owner.tab("items")
+    owner.page.locator("#items .badge", has_text="no answer yet").first.wait_for()
+    owner.tab("settings")
+    owner.tab("classes")
+    owner.page.fill("#class-name", "lost PIN")
+    owner.press("Enter")
+    owner.page.locator("#class-said", has_text="lost PIN is on lists").wait_for()
+    queue, ada = site.project.queue(), People(site.project).invite("Ada")[0]
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    owner.tab("settings")
+    owner.page.locator("#set-pinned option", has_text="lost PIN").wait_for(state="attached")
+    owner.page.fill("#set-title", "Written, not saved")
+    owner.tab("items")
+    owner.page.locator(f"#item-{held.item_id} .badge.accent").wait_for()
+    for id, name in (("filter-class", "lost PIN"), ("correct-class", "lost PIN"), ("filter-person", "Ada")):
+        assert owner.page.locator(f"#{id} option", has_text=name).count() == 1
+    with owner.page.expect_response("**/settings"):
+        owner.tab("settings")
+    owner.settle()
+    assert owner.page.input_value("#set-title") == "Written, not saved"
 
 
 def test_classes_change(run_project, person):
@@ -272,7 +306,7 @@ def test_an_item_of_each_kind_among_150_classes(run_project, person):
         owner.page.locator("#items button").first.click()
         shown.locator("p").wait_for()
         check(owner)
-    assert owner.page.locator("#correct-class option").count() == 151
+    assert owner.page.locator("#correct-class option").count() == 152
 
 
 def test_people_are_sorted_and_searched_when_asked(run_project, person):

@@ -338,7 +338,7 @@ def test_an_admin_removes_somebody_and_takes_their_answers_back(run_project, per
     back.click()
     me.page.locator("#ask-go").click()
     me.page.locator("#link", has_text="Answers of sly taken back: 1.").wait_for()
-    me.page.locator("#progress", has_text="0 of 12 done").wait_for()
+    me.page.locator("#progress", has_text="0 of 12 items done").wait_for()
     back.wait_for(state="hidden")
     me.page.get_by_role("button", name="Invite again: sly").wait_for()
     assert [row["kind"] for row in stored(site.project)] == ["answer", "undo"]

@@ -99,11 +99,25 @@ def test_counts_and_pace_mean_what_they_say(looked_through, person):
     with site.project.store.write() as connection:
         connection.execute(update(Answer).values(answered_at=time.time() - 300))
     owner = person().go(site.admin_link)
-    owner.page.locator("#progress", has_text="1 of 5 done").wait_for()
+    owner.page.locator("#progress", has_text="2 of 6 items done").wait_for()
     done = owner.page.locator("#figures > div", has_text="Items done").inner_text().split("\n")
     assert done == ["Items done", "2", "of 6, 1 known or corrected"]
     # one answer in five minutes, four to go
     owner.page.locator("#work-now", has_text="1 in the last 5 min; at this pace done in 20 min").wait_for()
+
+
+def test_items_that_several_people_answer_are_not_taken_for_questions(run_project, person):
+    site = bank(run_project, items=4, gold_every=1000, overlap=2)
+    owner = person().go(site.admin_link)
+    owner.page.locator("#todo a", has_text="Invite people").wait_for()
+    check(owner)
+    queue, ada = site.project.queue(), People(site.project).invite("Ada")[0]
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    owner.page.locator("#figures > div", has_text="of 4, 1 of 8 questions settled").wait_for()
+    owner.page.locator("#progress", has_text="0 of 4 items done").wait_for()
+    owner.page.locator("#to-go", has_text="4 items to go").wait_for()
+    owner.page.locator("#todo", has_text="Nothing: no flags").wait_for()
 
 
 def test_what_is_to_go_costs_what_was_spent_on_what_is_done(run_project, person):
@@ -115,7 +129,7 @@ def test_what_is_to_go_costs_what_was_spent_on_what_is_done(run_project, person)
         answers += 1
         done = site.project.status()["progress"]["done"]
     owner = person().go(site.admin_link)
-    wanted = f"{20 - done} to go, about {round((20 - done) * 2 * answers / 3 / done)} min of work"
+    wanted = f"{20 - done} items to go, about {round((20 - done) * 2 * answers / 3 / done)} min of work"
     owner.page.locator("#to-go", has_text=wanted).wait_for(timeout=10_000)
     # and another answer is in every figure of the page, not in half of them
     (held,) = queue.next(ada)
@@ -135,11 +149,19 @@ def test_the_log_names_items_as_the_pages_do(looked_through, person):
     owner.page.locator("#items-found", has_text=re.compile(r"^1 shown")).wait_for()
     owner.page.locator("#items tr").click()
     owner.page.wait_for_selector("#item[open]")
-    owner.page.get_by_role("button", name="Correct", exact=True).click()
+    correct_it = owner.page.get_by_role("button", name="Correct", exact=True)
+    correct_it.click()
+    assert owner.page.locator("#correct-class:invalid").count() == 1, "nobody said anything of it: no class is at hand"
+    owner.page.select_option("#correct-class", label="pin blocked")
+    correct_it.click()
     owner.page.locator("#history li", has_text="corrected it").wait_for()
     owner.press("Escape")
     owner.tab("settings")
-    owner.page.locator("#audit td", has_text="correct item 277").wait_for()
+    what = owner.page.locator("#audit td", has_text="correct item 277")
+    what.wait_for()
+    owner.page.set_viewport_size({"width": 390, "height": 844})
+    box = what.bounding_box()
+    assert box["x"] + box["width"] <= 390, "on a phone, too"
 
 
 def test_a_list_longer_than_the_classes_is_refused(looked_through, person):

@@ -195,5 +195,5 @@ def test_status_says_how_far_and_how_often_people_agree(make_project):
         while held := queue.next(who):
             queue.answer(who, held[0].id, 0, choice, 2.0)
     printed = run("status", project.folder)
-    assert "6 of 6 done, 3 of 3 items" in printed
+    assert "3 of 3 items done, 6 of 6 questions settled" in printed
     assert "agreement: 0.0% of 3 pairs" in printed

@@ -43,7 +43,7 @@ class Beginning:
     def __init__(
         self,
         look: Callable[[Path, Wishes], Any],
-        make: Callable[[Path, Wishes], dict[str, str]],
+        make: Callable[[Path, Wishes], dict[str, Any]],
         done: Callable[[], None],
     ) -> None:
         self.token = secrets.token_urlsafe(32)

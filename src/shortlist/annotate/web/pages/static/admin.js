@@ -7,7 +7,7 @@ const RENEW_MS = 3000;
 const TABS = ["overview", "people", "items", "classes", "instructions", "data", "settings"];
 const opened = new Map();
 const starting = new Set();
-let status = null;
+let entered = true; // a tab was opened, and has not been told so
 
 // Show what a request says that failed; true if all went well.
 async function trying(act) {
@@ -28,6 +28,7 @@ async function trying(act) {
 const current = () => TABS.find((name) => `#${name}` === location.hash.split("?")[0]) ?? TABS[0];
 
 async function open() {
+  entered = true;
   const name = current();
   for (const tab of TABS) at(`tab-${tab}`).hidden = tab !== name;
   for (const link of at("tabs").children) {
@@ -39,7 +40,7 @@ async function open() {
   await refresh();
 }
 
-// A page takes no input before its script listens: the browser itself would send the form, and load everything anew.
+// A page takes no input before its script listens and has filled it: the browser itself would send the form.
 async function start(name) {
   if (opened.has(name) || starting.has(name)) return;
   starting.add(name);
@@ -47,7 +48,6 @@ async function start(name) {
   try {
     const script = await import(`./owner-${name}.js`);
     opened.set(name, (await script.start({ trying, refresh })) ?? (() => {}));
-    at(`tab-${name}`).inert = false;
   } finally {
     starting.delete(name);
   }
@@ -56,13 +56,27 @@ async function start(name) {
 async function refresh() {
   await trying(async () => {
     await start(current());
-    status = await call("GET", "/status");
+    const status = await call("GET", "/status");
     at("title").textContent = status.title;
     document.title = `${status.title} · Admin · Shortlist`;
-    const { done, total } = status.progress;
-    at("progress").textContent = total ? `${count(done)} of ${count(total)} done` : "";
-    await opened.get(current())?.(status);
+    at("progress").textContent = status.items ? `${count(status.items_done)} of ${count(status.items)} items done` : "";
+    await show(current(), status);
   });
+}
+
+// What was done on other tabs is to be seen on this one: whoever comes back reads nothing old.
+async function show(name, status) {
+  const tab = opened.get(name);
+  if (!tab) return;
+  const anew = entered;
+  entered = false;
+  try {
+    await tab(status, anew);
+    at(`tab-${name}`).inert = false;
+  } catch (error) {
+    entered ||= anew;
+    throw error;
+  }
 }
 
 at("sign-out").addEventListener("click", async () => {

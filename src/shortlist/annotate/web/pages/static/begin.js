@@ -150,11 +150,15 @@ at("wishes").addEventListener("submit", (event) => {
     await served();
     at("to-admin").href = made.admin;
     at("to-you").href = made.you;
-    at("folder").textContent = made.folder;
+    at("again").textContent = made.again;
+    at("left-out").hidden = !made.left_out.length;
+    at("left-out").querySelector("ul").replaceChildren(...made.left_out.map((line) => element("li", { dir: "auto" }, line)));
     for (const id of ["step-file", "wishes"]) at(id).hidden = true;
     at("ready").hidden = false;
     at("ready").focus();
   }).finally(() => (at("make").disabled = false));
 });
+// The link works once; after that this browser is signed in.
+at("to-admin").addEventListener("click", () => setTimeout(() => (at("to-admin").href = "/admin")));
 if (!token) notice(say("begin_no_token"));
 else upload([...at("file").files]); // chosen before this script was here

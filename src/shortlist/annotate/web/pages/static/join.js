@@ -21,6 +21,8 @@ async function join(instead = false) {
       title(say("bad_link"));
       at("status").textContent = `${reason(error)}. ${say("bad_link_next")}`;
       at("paste").hidden = false;
+      // an owner's link works once: who opens it again in the same browser is signed in already
+      call("GET", "/session?role=admin").then((who) => (at("manage").hidden = who.role === "annotator"), () => {});
     }
   }
 }

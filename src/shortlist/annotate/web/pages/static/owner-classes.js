@@ -28,9 +28,8 @@ export async function start() {
       return `${names[0]} is on lists from the next question on.`;
     });
   });
-  return async () => {
-    if (Date.now() - looked < SLOW_MS) return;
-    await load();
+  return async (_, entered) => {
+    if (entered || Date.now() - looked >= SLOW_MS) await load();
   };
 }
 
@@ -44,7 +43,7 @@ async function load() {
   const called = (k) => (k === -1 ? "None" : rows[k]?.name ?? k);
   const apart = agreement.confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
   const most = apart[0]?.pairs ?? 1;
-  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "None so far.")]));
+  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "No such pairs so far.")]));
 }
 
 function fill() {

@@ -21,11 +21,7 @@ export async function start({ refresh }) {
   links();
   at("pseudonyms").addEventListener("change", links);
   at("upload").addEventListener("input", () => (at("upload-go").hidden = true));
-  at("upload-what").addEventListener("input", () => {
-    at("upload-file").multiple = at("upload-what").value === "media";
-    at("upload-columns").hidden = at("upload-what").value !== "items";
-    at("upload-all").hidden = at("upload-what").value === "media";
-  });
+  at("upload-what").addEventListener("input", suit);
   at("upload").addEventListener("submit", (event) => {
     event.preventDefault();
     trying(look);
@@ -34,9 +30,18 @@ export async function start({ refresh }) {
     at("upload-go").disabled = true;
     await read();
     at("upload").reset();
+    suit();
     at("upload-go").hidden = true;
     await refresh();
   }));
+}
+
+// The fields that what comes in has.
+function suit() {
+  const what = at("upload-what").value;
+  at("upload-file").multiple = what === "media";
+  at("upload-columns").hidden = what !== "items";
+  at("upload-all").hidden = what === "media";
 }
 
 function links() {
@@ -103,15 +108,14 @@ function byReason(skipped) {
 
 function report(words, found) {
   const what = at("upload-what").value;
-  const lines = what === "classes" ? [`${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.`] : [`${count(total(found))} ${WORDS[what]} ${words}.`];
+  const some = what === "classes" ? `${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.` : `${count(total(found))} ${WORDS[what]} ${words}.`;
   const left = found.skipped.length + found.more_skipped;
-  if (left) lines.push(`${count(left)} left out:`);
-  if (found.remark) lines.push(`Probably slips: ${found.remark}.`);
   const reasons = byReason(found.skipped).slice(0, 10);
   const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
   const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
   if (others) list.append(element("li", {}, `and ${count(others)} more`));
-  at("upload-said").replaceChildren(...lines.map((text) => element("p", {}, text)), ...(left ? [list] : []));
+  const slips = found.remark ? [element("p", {}, `Probably slips: ${found.remark}.`)] : [];
+  at("upload-said").replaceChildren(element("p", {}, some), ...(left ? [element("p", {}, `${count(left)} left out:`), list] : []), ...slips);
 }
 
 async function read() {

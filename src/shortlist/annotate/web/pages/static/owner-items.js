@@ -5,6 +5,7 @@ import { at, element } from "./dom.js";
 import { count, percent, seconds } from "./figures.js";
 
 const PAGE = 50;
+const NO_CLASS = "none";
 const TRIES = 60; // requests for one page where few items match; each looks at 20,000: all of a million
 const REASONS = { unclear: "unclear", broken: "broken", unlisted: "not in the list", mine: "not for them" };
 let classes = [];
@@ -17,13 +18,6 @@ let open = null;
 let acting = false;
 
 export async function start({ trying }) {
-  const [all, { annotators }] = await Promise.all([call("GET", "/review/classes"), call("GET", "/status")]);
-  classes = all.filter((one) => one.ended_at === null);
-  names = new Map(classes.map((one) => [one.id, one.name]));
-  const options = () => classes.map((one) => element("option", { value: one.id }, one.name));
-  at("filter-class").append(...options());
-  at("correct-class").append(element("option", { value: "" }, "None of the classes"), ...options());
-  at("filter-person").append(...annotators.map((who) => element("option", { value: who.id }, who.name)));
   let typing = 0;
   at("filters").addEventListener("input", (event) => {
     clearTimeout(typing);
@@ -40,14 +34,14 @@ export async function start({ trying }) {
   at("item").addEventListener("close", () => trying(() => renew(open.id)));
   at("correct").addEventListener("submit", (event) => {
     event.preventDefault();
-    const answer = at("correct-class").value === "" ? null : Number(at("correct-class").value);
+    const answer = at("correct-class").value === NO_CLASS ? null : Number(at("correct-class").value);
     act("correction", { answer, seen: open.version, why: at("correct-why").value });
   });
   at("correct-undo").addEventListener("click", () => act("undo", { seen: open.version, why: at("correct-why").value }));
   at("flags-close").addEventListener("click", () => act("flags/close", {}));
   at("item-erase").addEventListener("click", async () => {
     const words = "The item and everything that was said about it are gone for good.";
-    if (await ask({ title: `Erase ${open.name}?`, words, go: "Erase", danger: true })) trying(erase);
+    if (await ask({ title: `Erase ${open.name}?`, words, go: "Erase", danger: true })) erase();
   });
   at("comment").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -55,19 +49,38 @@ export async function start({ trying }) {
   });
   at("item-before").addEventListener("click", () => step(-1, trying));
   at("item-after").addEventListener("click", () => step(+1, trying));
-  addEventListener("hashchange", () => wish() && trying(() => find(true)));
-  wish();
-  await trying(() => find(true)); // what fails here is tried again by hand: the listeners are there already
+  return async ({ annotators }, entered) => {
+    if (!entered) return;
+    await offer(annotators);
+    wish();
+    await find(true);
+  };
+}
+
+// The classes and people to choose from; what was chosen stays.
+async function offer(annotators) {
+  const all = await call("GET", "/review/classes");
+  classes = all.filter((one) => one.ended_at === null);
+  names = new Map(classes.map((one) => [one.id, one.name]));
+  const options = (some) => some.map((one) => element("option", { value: one.id }, one.name));
+  fill("filter-class", "Any class", options(classes));
+  fill("filter-person", "Anybody", options(annotators));
+  fill("correct-class", "Choose a class", [element("option", { value: NO_CLASS }, "None of the classes"), ...options(classes)]);
+}
+
+function fill(id, nothing, options) {
+  const chosen = at(id).value;
+  at(id).replaceChildren(element("option", { value: "" }, nothing), ...options);
+  at(id).value = [...at(id).options].some((one) => one.value === chosen) ? chosen : "";
 }
 
 // The overview links to #items?flagged.
 function wish() {
   const [tab, wanted] = location.hash.split("?");
-  if (tab !== "#items" || !wanted) return false;
+  if (tab !== "#items" || !wanted) return;
   at("filters").reset();
   const box = at("filters").querySelector(`[value="${CSS.escape(wanted)}"]`);
   if (box) box.checked = true;
-  return true;
 }
 
 function query() {
@@ -170,7 +183,7 @@ function show(item) {
   at("item-shown").replaceChildren(...parts);
   at("item-label").replaceChildren(...states({ ...item, flags: flags(item) }), ...answersOf(item));
   const most = item.gold ?? item.known ?? item.answers.find((one) => one.answer !== null)?.answer;
-  at("correct-class").value = most === undefined || most === null || most === -1 ? (most === -1 ? "" : String(classes[0].id)) : String(most);
+  at("correct-class").value = most === -1 ? NO_CLASS : String(most ?? ""); // nothing where nobody said anything: a slip would be a label
   at("correct-undo").hidden = !item.corrected;
   at("flags-close").hidden = !flags(item);
   at("history").replaceChildren(...item.events.map((one) => event(one, item)));
@@ -208,15 +221,22 @@ async function act(what, body) {
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.code === "corrected_meanwhile") show(await call("GET", `/review/items/${open.id}`));
-    say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+    refused(error);
     return false;
   } finally {
     acting = false;
   }
 }
 
+// In the dialog: it covers the page's own notice.
+const refused = (error) => say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+
 async function erase() {
-  await call("DELETE", `/items/${open.id}`);
+  try {
+    await call("DELETE", `/items/${open.id}`);
+  } catch (error) {
+    return refused(error);
+  }
   at(`item-${open.id}`)?.remove();
   shown = shown.filter((id) => id !== open.id);
   at("item").close();

@@ -16,12 +16,14 @@ const lately = (over) => (over && over < FULL_HOUR ? hours(Math.max(over, 60) / 
 const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
 export function start() {
-  return async (status) => {
+  return async (status, entered) => {
     const { done, total } = status.progress;
     at("bar").max = Math.max(total, 1);
     at("bar").value = done;
     const { score, agreement } = status;
-    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${status.known ? `, ${count(status.known)} known or corrected` : ""}`)];
+    const known = status.known ? `, ${count(status.known)} known or corrected` : "";
+    const asked = total > status.items ? `, ${count(done)} of ${count(total)} questions settled` : ""; // of several people each
+    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${known}${asked}`)];
     if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
     else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
     if (score && !score.early && score.questions_for_a_point !== null) rows.push(figure("One point more", `≈ ${count(Number(score.questions_for_a_point.toPrecision(1)))}`, "questions"));
@@ -33,12 +35,12 @@ export function start() {
     at("figures").replaceChildren(...rows);
     // None that is asked again and gold items take time, too, and bring the end no nearer
     const left = done && status.hours !== null ? ((total - done) * status.hours) / done : null;
-    at("to-go").textContent = total > done ? `${count(total - done)} to go${left === null ? "" : `, about ${hours(left)} of work`}` : total ? "All answers are in." : "";
+    at("to-go").textContent = total > done ? `${count(status.items - status.items_done)} items to go${left === null ? "" : `, about ${hours(left)} of work`}` : total ? "All answers are in." : "";
     showCurve(status);
     at("sizes").hidden = !status.seconds_by_size.length;
     const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
     at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
-    if (Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
+    if (entered || Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
       [looked, counted] = [Date.now(), status.answers];
       await showWork(total - done);
     }
@@ -62,7 +64,7 @@ async function showWork(left) {
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(answers)} in the last ${lately(over)}${eta}` : "Nobody has answered yet.";
-  const links = [];
+  const links = perDay.size ? [] : [element("a", { href: "/admin#people" }, "Invite people"), element("a", { href: "/admin#instructions" }, "Tell them what to do")];
   if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
   if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
   at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));

@@ -31,9 +31,9 @@ export function start({ refresh }) {
       await showSessions();
     });
   });
-  return async (status) => {
+  return async (status, entered) => {
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
-    if (Date.now() - looked < SLOW_MS) return;
+    if (!entered && Date.now() - looked < SLOW_MS) return;
     looked = Date.now();
     await Promise.all([showAgreement(status.annotators), showSessions()]);
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);

@@ -12,10 +12,6 @@ const values = () => Object.fromEntries(Object.entries(FIELDS).map(([name, id]) 
 const when = (seconds) => new Date(1000 * seconds).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" });
 
 export async function start({ refresh }) {
-  const { names } = await call("GET", "/classes");
-  at("set-pinned").append(...names.map((name) => element("option", {}, name)));
-  fill(await call("GET", "/settings"));
-  await Promise.all([log(), backups()]);
   at("set-policy").addEventListener("change", reveal);
   at("settings").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -35,6 +31,16 @@ export async function start({ refresh }) {
     const { problems } = await send("GET", "/check");
     return problems.length ? [`${count(problems.length)} problems:`, ...problems.slice(0, 20)].join("\n") : "No damage found.";
   }));
+  return async (_, entered) => {
+    if (entered) await Promise.all([settings(), log(), backups()]);
+  };
+}
+
+async function settings() {
+  const [{ names }, now] = await Promise.all([call("GET", "/classes"), call("GET", "/settings")]);
+  if (Object.entries(before).some(([name, value]) => values()[name] !== value)) return; // changed and not saved: it stays
+  at("set-pinned").replaceChildren(element("option", { value: "" }, "No class"), ...names.map((name) => element("option", {}, name)));
+  fill(now);
 }
 
 async function saying(place, failed, act) {
