@@ -12,6 +12,7 @@ from shortlist.cli.options import (
     ImageSize,
     LabelColumn,
     TextColumn,
+    in_hours,
     note,
     print_json,
     print_table,
@@ -84,7 +85,7 @@ def plan(
         return
     lines = []
     for row in rows:
-        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", _hours(row.hours), f"{row.answered:.0%}")
+        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", in_hours(row.hours), f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", "basis"), lines)
     typer.echo(
@@ -97,11 +98,6 @@ def plan(
         typer.echo(_about_names(clear))
     for line in limits:
         typer.echo(f"- {line}")
-
-
-def _hours(hours: float) -> str:
-    """Small plans are read, too: 0.053 rather than 0.1."""
-    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
