@@ -117,6 +117,8 @@ REFUSED = {
     "a class twice": (INDEX, MASK, [0, 1, 1], "each once"),
     "a mask of numbers": (INDEX, MASK.astype(int), None, "0 and 1 may be a mask or classes"),
     "no shortlists at all": (INDEX, [1, 2, 3, 4], None, "row 0 is 1, expected a list of classes"),
+    "lists within lists": (INDEX, [[[1, 2], [3]]] * 4, None, "expected one flat list of class labels per item"),
+    "a mask of three dimensions": (INDEX, np.zeros((4, 3, 2), bool), None, "expected one flat list of class labels"),
     "y against shown": ([0, 2, NONE, NONE], LABELS, None, "row 0 differs from the answer in shown"),
     "continuous": ([0.5, 1, 2, 0], None, None, "Unknown label type"),
 }

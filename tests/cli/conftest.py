@@ -1,3 +1,4 @@
+import io
 import os
 import subprocess
 import sys
@@ -39,6 +40,11 @@ def command(*words, stdin=None, cwd=None):
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def piped(text):
+    """What a process finds on stdin: bytes."""
+    return io.TextIOWrapper(io.BytesIO(text if isinstance(text, bytes) else text.encode()))
 
 
 def image_folder(folder, per_class=12, side=20, colour=False, seed=0):

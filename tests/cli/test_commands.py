@@ -14,7 +14,7 @@ from shortlist.cli import app
 from shortlist.data import load
 from shortlist.training.saved.folder import load_folder
 
-from .conftest import WORDS, command, image_folder, text_rows, text_table
+from .conftest import WORDS, command, image_folder, piped, text_rows, text_table
 
 
 def rows_of(text):
@@ -105,7 +105,7 @@ def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     text_table(tmp_path / "q.csv", [("first", question)], ("item", "text"))
     found = {}
     for form in (*stdin, *files):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin.get(form, "")))
+        monkeypatch.setattr("sys.stdin", piped(stdin.get(form, "")))
         done = shortlist("predict", out, files.get(form, "-"), "--json")
         assert done.code == 0, done.err
         found[form] = json.loads(done.out)
@@ -115,6 +115,11 @@ def test_predict_from_stdin_and_files(texts, shortlist, tmp_path, monkeypatch):
     assert sum(found["csv"]["top_probabilities"]) == pytest.approx(1)
     both = rows_of(shortlist("predict", out, tmp_path / "q.txt", tmp_path / "q.csv").out)
     assert [row["item"] for row in both] == [f"{tmp_path / 'q.txt'}:0", f"{tmp_path / 'q.csv'}:first"]
+    for damaged, place in ((b"caf\xe9 card\n", 3), (question.encode("utf-16"), 0)):  # as Excel and PowerShell write
+        monkeypatch.setattr("sys.stdin", piped(damaged))
+        refused = shortlist("predict", out, "-")
+        assert refused.code == 2
+        assert re.fullmatch(rf"shortlist: stdin is not UTF-8 text: .* at byte {place}\n", refused.err)
     monkeypatch.setattr("sys.stdin", None)  # what Python makes of a closed one
     closed = shortlist("predict", out, "-")
     assert (closed.code, closed.err) == (2, "shortlist: stdin is closed: nothing can be read from it\n")

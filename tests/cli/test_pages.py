@@ -13,7 +13,7 @@ from shortlist.cli import app
 from shortlist.losses import LOSSES
 from shortlist.policies.sizes import RULES
 
-from .conftest import ROOT, environment, image_folder, text_rows, text_table
+from .conftest import ROOT, environment, image_folder, piped, text_rows, text_table
 
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("practitioners", "researchers")}
 
@@ -46,10 +46,8 @@ def place(tmp_path, monkeypatch):
 
 def call(line, shortlist, monkeypatch):
     if "|" in line:
-        import io
-
         said, _, line = line.partition(" | ")
-        monkeypatch.setattr("sys.stdin", io.StringIO(shlex.split(said)[1] + "\n"))
+        monkeypatch.setattr("sys.stdin", piped(shlex.split(said)[1] + "\n"))
     done = shortlist(*shlex.split(line)[1:])
     assert done.code == 0, (line, done.err)
     assert "Traceback" not in done.err

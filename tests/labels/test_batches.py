@@ -41,6 +41,8 @@ def test_columns_and_rows_agree(ending, named, tmp_path, monkeypatch):
     "text",
     [
         'item,shortlist,answer\n"a,b",x|y,x\n',  # a quote
+        'item,shortlist,answer,note\na,x|y,x,"one\nb,x|y,y,two"\n',  # a quoted line end, in a column that is not read
+        'item,shortlist,answer,"classes"\na,x|y,x,x|y|z\n',  # a quoted name of a column
         "item,shortlist,answer\na,x\\|y|z,z\n",  # an escape
         "item,shortlist,answer\na,x|y,'=x\n",  # a cell guarded against spreadsheets
         "item,shortlist,answer,typed\na,x|y,,z\n",  # typed

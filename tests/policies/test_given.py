@@ -58,7 +58,7 @@ def test_items_that_are_elsewhere_are_counted_and_rows_without_a_class_passed_ov
     path.write_text("item,class\na,cat\nb, \nx,dog\ny,dog\n")
     rows, _ = read_known(path, ITEMS, CLASSES)
     assert rows.tolist() == [0]
-    assert "2 of 4 rows are of items that are not in the data, first 'x': they are left out" in caplog.text
+    assert "2 of 4 rows are of none of the 3 items to label, first 'x': they are left out" in caplog.text
 
 
 def test_the_column_that_names_items_may_be_stated(tmp_path):

@@ -90,6 +90,8 @@ def test_a_sample_scores_the_model_without_test_data(table, tmp_path):
     columns = ("--text-column", "question", "--label-column", "intent", "--size", "3", "--seeds", "1")
     result = _run(str(table), *columns, "--score", "24", "--out", str(tmp_path / "economy"))
     assert result.exit_code == 0, result.output
+    # 240 items: a second each, and 0.25 s per name down to the right one
+    assert re.search(r"1,440 reads, 0\.1[23] hours\.", result.stdout)
     line = result.stdout.strip().splitlines()[-1]
     found = re.fullmatch(r"adaptive, seed 0: score (.+)% \((.+)% to (.+)%\) by 24 items; test items (.+)%; .*", line)
     assert found, line

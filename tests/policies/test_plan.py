@@ -280,3 +280,17 @@ def test_a_plan_says_by_which_items_it_counted_the_classes(tmp_path):
     assert line not in _run("--data", str(path), "--classes", "5").stdout
     path.write_text("text,label\n" + "".join(f"word{i % 3} {i},c{i % 3}\n" for i in range(20)))
     assert "Classes: 3" not in _run("--data", str(path)).stdout
+
+
+def test_classes_that_no_labelled_item_has_are_on_the_lists_that_are_played(tmp_path):
+    path, names = tmp_path / "mine.csv", tmp_path / "names.txt"
+    path.write_text("text,label\n" + "".join(f"word{i % 3} {i},c{i % 3}\n" for i in range(120)))
+    names.write_text("".join(f"c{i}\n" for i in range(12)))
+    line = "Your labelled items are of 3 of the 12 classes: items of others cost more."
+    played = {}
+    for stated in ((), ("--names", str(names)), ("--classes", "12")):
+        result = json.loads(_run("--data", str(path), *stated, "--json").stdout)
+        played[stated[:1]] = next(way["reads"] for way in result["ways"] if way["basis"].startswith("from 120"))
+        assert (line in result["limits"]) == bool(stated)
+    assert played["--names",] > 1.2 * played[()]
+    assert played["--classes",] == played[()]  # nobody knows what the others are called

@@ -90,6 +90,8 @@ def encode(where: str, values: Classes, classes: Classes, rows: Sequence[int] | 
 
 def flat_values(where: str, values: list[Any]) -> Classes:
     """A flat list of class labels as one array, all text or all numbers."""
+    if any(isinstance(value, list | tuple | np.ndarray) for value in values):
+        raise InputError(f"{where}: holds lists within lists, expected one flat list of class labels per item")
     return _plain(where, np.asarray(_array_of(values)))
 
 

@@ -39,8 +39,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: passes over the data in `fit`.
         batch_size: items of a step; `auto`: a 32nd of the items, but 32 to 256.
         optimiser: `adam`, which does for all methods at one learning rate, `sgd`, or `lbfgs` for linear models, whose
-            epochs are steps on all items; `auto` is `lbfgs` where a linear model is trained by the likelihood on
-            sparse features, else `adam`.
+            epochs are steps on all items (`partial_fit` then takes `adam`); `auto` is `lbfgs` where a linear model is
+            trained by the likelihood on sparse features, else `adam`.
         lr: learning rate.
         weight_decay: L2.
         momentum: of `sgd`.

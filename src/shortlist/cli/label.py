@@ -18,6 +18,7 @@ from shortlist.cli.options import (
     Miss,
     Slip,
     TextColumn,
+    in_hours,
     note,
     print_json,
     print_table,
@@ -213,7 +214,7 @@ def _print(result: dict[str, Any]) -> None:
     print_table(("way", "accuracy", "resolved", "reads", "time", "99 %: reads", "time"), rows)
     typer.echo(
         f"\n{result['data']}: {result['items']:,} items, {result['classes']} classes, seeds {result['seeds']}. Reads "
-        f"and time are shares of full labels: {full['reads']:,.0f} reads, {full['seconds'] / 3600:,.1f} hours.\n"
+        f"and time are shares of full labels: {full['reads']:,.0f} reads, {in_hours(full['seconds'] / 3600)} hours.\n"
         f"99 %: the cost from which on accuracy stays at 99 % of the {full['accuracy']:.1%} of full labels."
     )
     for scored in result["scores"]:

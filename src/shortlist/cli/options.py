@@ -62,6 +62,11 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         typer.echo("  ".join(cells).rstrip())
 
 
+def in_hours(hours: float) -> str:
+    """Small projects are planned, too: 0.053 rather than 0.1."""
+    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
+
+
 def keep_apart(out: Path | None, *read: str | Path | None) -> None:
     """Refuse to write over a file that is read: it would be the only copy of somebody's data."""
     for path in read:

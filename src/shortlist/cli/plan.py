@@ -12,6 +12,7 @@ from shortlist.cli.options import (
     ImageSize,
     LabelColumn,
     TextColumn,
+    in_hours,
     note,
     print_json,
     print_table,
@@ -30,7 +31,7 @@ def plan(
         str | None,
         typer.Option(help="Your items. Labelling is simulated on those with a class; class names are tried."),
     ] = None,
-    names: Annotated[Path | None, typer.Option(help="The class names, one per line, where --data has none.")] = None,
+    names: Annotated[Path | None, typer.Option(help="All class names, one per line, where --data lacks some.")] = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -52,10 +53,10 @@ def plan(
     from dataclasses import asdict
 
     from shortlist.errors import InputError
-    from shortlist.policies import TimeModel, plan_labelling, plan_limits
+    from shortlist.policies import TimeModel, plan_labelling
 
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
-    clear = own = counted = None
+    dataset = clear = own = counted = None
     if data is not None:
         columns = {"text_column": text_column, "image_column": image_column, "label_column": label_column}
         dataset, found, clear = _look_at(data, names, {**columns, "image_size": image_size})
@@ -69,6 +70,7 @@ def plan(
     if classes is None or items is None:
         raise InputError("give --classes and --items, or --data")
     rows = plan_labelling(classes, items, time, tuple(size or ()), clear, own)
+    limits = _limits(None if own is None else dataset, classes)
     source = "stated" if log is None else f"fitted to {log}"
     if as_json:
         result = {
@@ -77,13 +79,13 @@ def plan(
             "clarity": clear,
             "time": {**asdict(time), "source": source},
             "ways": [asdict(row) for row in rows],
-            "limits": plan_limits(own is not None),
+            "limits": limits,
         }
         print_json(result)
         return
     lines = []
     for row in rows:
-        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", _hours(row.hours), f"{row.answered:.0%}")
+        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", in_hours(row.hours), f"{row.answered:.0%}")
         lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", "basis"), lines)
     typer.echo(
@@ -94,13 +96,8 @@ def plan(
         typer.echo(counted)
     if clear is not None:
         typer.echo(_about_names(clear))
-    for line in plan_limits(own is not None):
+    for line in limits:
         typer.echo(f"- {line}")
-
-
-def _hours(hours: float) -> str:
-    """Small plans are read, too: 0.053 rather than 0.1."""
-    return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
@@ -124,7 +121,8 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
     if unnamed:
         raise InputError(f"{names}: class {unnamed[0]!r} of {data} is missing")
     texts = list(dataset.train.x) if dataset.kind == "text" else []
-    return dataset, len(found), clarity(texts, found) if texts else None  # names say nothing about anything else
+    clear = clarity(texts, found) if texts else None  # names say nothing about anything else
+    return dataset.with_classes(found), len(found), clear
 
 
 def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
@@ -137,6 +135,19 @@ def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
         note(f"{items:,} items to label, fewer than the {labelled:,} of {dataset.name} that have a class already")
     with progress(3, "playing", lines=True) as bar:
         return project_cost(dataset, items, time, tick=bar.advance)
+
+
+def _limits(played: "Dataset | None", classes: int) -> list[str]:
+    """What the figures do and do not say; `played`: the items that the model-chosen rows come from."""
+    from shortlist.data import UNLABELLED
+    from shortlist.policies import plan_limits
+
+    limits = plan_limits(played is not None)
+    if played is not None and played.train.y is not None:
+        found = len({*played.train.y.tolist()} - {UNLABELLED})
+        if found < classes:
+            limits.append(f"Your labelled items are of {found} of the {classes} classes: items of others cost more.")
+    return limits
 
 
 def _about_classes(dataset: "Dataset") -> str | None:

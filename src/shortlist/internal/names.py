@@ -46,13 +46,13 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def shown_names(names: Sequence[str], most: int = 5) -> str:
+def shown_names(names: Sequence[str]) -> str:
     """A few of the names, for messages.
 
-    >>> shown_names(["feb", "jan"]), shown_names(["a", "b", "c"], most=2)
-    ("'feb', 'jan'", "'a', 'b', ...")
+    >>> shown_names(["feb", "jan"]), shown_names("abcdefg")
+    ("'feb', 'jan'", "'a', 'b', 'c', 'd', 'e', ...")
     """
-    return ", ".join([*(repr(name[:80]) for name in names[:most]), *(["..."] if len(names) > most else [])])
+    return ", ".join([*(repr(name[:80]) for name in names[:5]), *(["..."] if len(names) > 5 else [])])
 
 
 def plain_name(name: str) -> str:

@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 
 FEW = 1e-12
+ROUNDS = 30
+"""Of expectation maximisation."""
 
 
 def softmax(logits: NDArray[np.floating]) -> Matrix:
@@ -27,15 +29,15 @@ def softmax(logits: NDArray[np.floating]) -> Matrix:
 def background(counts: NDArray[np.integer]) -> Matrix:
     """(K,) what to believe of an item the model knows nothing about: the fewer answers a class has, the likelier.
 
-    >>> background(np.array([0, 1, 9])).round(3).tolist()
-    [0.794, 0.198, 0.008]
+    >>> background(np.array([0, 1, 9])).round(3)
+    array([0.794, 0.198, 0.008], dtype=float32)
     """
     rare = 1.0 / np.square(1.0 + np.asarray(counts, np.float64))
     shares: Matrix = (rare / rare.sum()).astype(np.float32)
     return shares
 
 
-def stray_share(log_model: FloatArray, log_background: FloatArray, resolved: int, *, rounds: int = 30) -> float:
+def stray_share(log_model: FloatArray, log_background: FloatArray, resolved: int) -> float:
     """The share of items that the background explains, not the model, by expectation maximisation.
 
     A model that never saw a class answered cannot rank it and would never show it: items of that class would be asked
@@ -45,12 +47,11 @@ def stray_share(log_model: FloatArray, log_background: FloatArray, resolved: int
         log_model: (B,) log of how likely the model held the answers of each unresolved item before they came.
         log_background: (B,) the same for the background.
         resolved: how many more items were asked and are resolved; they count for the model.
-        rounds: of EM.
     """
     share, asked = 0.5, len(log_model) + resolved
     if not asked:
         return 0.0
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         share = float(np.clip(stray(log_model, log_background, share).sum() / asked, 1e-6, 0.9))
     return share
 

@@ -76,8 +76,6 @@ class Questions:
     """(B,)."""
     num_candidates: NDArray[np.int64]
     """(B,) m: the number of candidates."""
-    hit: FloatArray
-    """(B,) the model's probability that the right class is on the preferred list."""
 
     @property
     def probabilities(self) -> FloatArray:
@@ -127,8 +125,7 @@ def choose(
         drawn = _draw(candidates[uniform], probabilities[uniform], sizes[uniform], width, rng)
         lists = best.copy()
         lists[uniform] = drawn
-    hit = np.where(kept, mass[:, :width], 0).sum(axis=1)
-    return Questions(lists, sizes, best, epsilon, m.astype(np.int64), hit)
+    return Questions(lists, sizes, best, epsilon, m.astype(np.int64))
 
 
 def choose_one(

@@ -65,8 +65,8 @@ def read_known(
         raise InputError(f"{path}: none of its items is in the data, whose first is {items[0]!r}")
     if elsewhere:
         _LOG.warning(
-            "%s: %d of %d rows are of items that are not in the data, first %r: they are left out",
-            *(path, len(elsewhere), len(names), elsewhere[0]),
+            "%s: %d of %d rows are of none of the %d items to label, first %r: they are left out",
+            *(path, len(elsewhere), len(names), len(items), elsewhere[0]),
         )
     rows = np.array(sorted(known), np.int64)
     return rows, np.array([known[int(row)] for row in rows], np.int64)

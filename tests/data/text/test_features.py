@@ -75,6 +75,17 @@ def test_saved_and_read_again_it_gives_the_same_bits(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
+@pytest.mark.parametrize("part", [1, 3, 4, 5])
+def test_many_texts_are_transformed_part_by_part_to_the_same_bits(part, monkeypatch):
+    new = ["lost", "", *TEXTS, "card " * 9, "zzz"]
+    features = TfidfFeatures.fit(TEXTS)
+    at_once = features.transform(new)
+    monkeypatch.setattr("shortlist.data.text.tfidf._PART", part)
+    by_parts = features.transform(new)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(by_parts, name), getattr(at_once, name))
+
+
 def test_no_text_and_empty_texts():
     features = TfidfFeatures.fit(TEXTS)
     assert features.transform([]).shape == (0, features.size)

@@ -26,6 +26,8 @@ CONTRAST, WHITE = 10.0, 0.1
 """Added to variances: patches without contrast and directions without variance are not blown up."""
 FLATTEN = 0.5
 """Directions are scaled by their variance to the power of minus half this: 0 leaves them, 1 makes all equal."""
+ROUNDS = 10
+"""Of k-means."""
 CHUNK = 8
 """Images at a time: what is in between stays in the processor's cache."""
 
@@ -132,13 +134,13 @@ def _whitening(patches: Matrix) -> Matrix:
     return white
 
 
-def _typical(patches: Matrix, count: int, rng: np.random.Generator, rounds: int = 10) -> Matrix:
+def _typical(patches: Matrix, count: int, rng: np.random.Generator) -> Matrix:
     """The centres of k-means."""
     from scipy.sparse import csr_matrix
 
     centres = patches[np.sort(rng.permutation(len(patches))[:count])]
     ones, places = np.ones(len(patches), np.float32), np.arange(len(patches) + 1)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         half = 0.5 * np.square(centres).sum(axis=1)
         nearest = _in_chunks(lambda part: (part @ centres.T - half).argmax(axis=1), patches, 2048)  # noqa: B023
         members = csr_matrix((ones, nearest, places), (len(patches), count))

@@ -117,14 +117,13 @@ class Snapshot:
         return path
 
     @staticmethod
-    def publish(loop: Loop, folder: str | os.PathLike[str], features: Path | None = None, *, keep: int = 2) -> Path:
-        """Write a snapshot of the loop and make it the current one; older ones beyond `keep` are removed.
+    def publish(loop: Loop, folder: str | os.PathLike[str], features: Path | None = None) -> Path:
+        """Write a snapshot of the loop and make it the current one; of the older ones the last stays.
 
         Args:
             loop: what is published.
             folder: where.
             features: those of the loop in this folder, as `write_features` stored them; they are stored if not given.
-            keep: so many snapshots stay: a server may be about to read the last one.
         """
         root = Path(folder)
         root.mkdir(parents=True, exist_ok=True)
@@ -141,7 +140,7 @@ class Snapshot:
         temporary = root / f".{CURRENT}.{os.getpid()}"
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
         temporary.replace(root / CURRENT)
-        for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-keep]:
+        for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-2]:  # a server may yet read the last
             shutil.rmtree(old, ignore_errors=True)
         for other in root.glob(FEATURES):
             if other != features:

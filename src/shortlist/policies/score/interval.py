@@ -28,7 +28,7 @@ def estimate(right: FloatArray, wrong: FloatArray, undecided: BoolArray) -> tupl
         undecided: (n,) whether the answers leave both possible.
 
     >>> [round(value, 3) for value in estimate(np.array([1.0, 1, 0, 1]), np.array([0.0, 0, 1, 0]), np.zeros(4, bool))]
-    [0.75, 0.284, 0.966]
+    [0.75, 0.284, 0.972]
     """
     hits, misses = np.log(ACCURACIES), np.log1p(-ACCURACIES)
     jeffreys = -0.5 * (hits + misses)

@@ -22,7 +22,7 @@ def questions_for(points: float, curve: NDArray[np.float64]) -> float | None:
 
     >>> questions = np.array([400.0, 600, 800, 1000])
     >>> round(questions_for(2, np.column_stack([questions, 1 - 3 / np.sqrt(questions)])))
-    534
+    606
     """
     if not len(curve):
         return None

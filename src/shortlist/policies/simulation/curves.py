@@ -13,6 +13,8 @@ from shortlist.policies.simulation.simulate import Curve
 
 Axis = Literal["reads", "seconds"]
 FloatArray = NDArray[np.float64]
+SHARE = 0.99
+"""Of the accuracy of full labels: where it is reached is the mark."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +28,22 @@ class Band:
     high: FloatArray
 
 
-def band(curves: Sequence[Curve], axis: Axis, field: str = "accuracy", *, steps: int = 400) -> Band:
-    """Mean, least and largest value over the seeds at each cost; a run that ended keeps its last value.
+def band(curves: Sequence[Curve], axis: Axis, *, steps: int = 400) -> Band:
+    """Mean, least and largest accuracy over the seeds at each cost; a run that ended keeps its last value.
 
     Between two trainings a run's value is that of the earlier one: what was in hand at that cost.
     """
     last = max(curve.column(axis)[-1] for curve in curves)
     first = max(curve.column(axis)[0] for curve in curves)
     cost = np.linspace(first, last, steps)
-    values = np.stack([at_cost(curve, axis, cost, field) for curve in curves])
+    values = np.stack([at_cost(curve, axis, cost) for curve in curves])
     return Band(curves[0].way, cost, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
 
-def at_cost(curve: Curve, axis: Axis, cost: FloatArray, field: str = "accuracy") -> FloatArray:
-    """The field at each cost: that of the last training at or before it (the first one before any)."""
+def at_cost(curve: Curve, axis: Axis, cost: FloatArray) -> FloatArray:
+    """The accuracy at each cost: that of the last training at or before it (the first one before any)."""
     place = np.searchsorted(curve.column(axis), cost, side="right") - 1
-    return curve.column(field)[np.maximum(place, 0)]
+    return curve.column("accuracy")[np.maximum(place, 0)]
 
 
 def mark(curves: Sequence[Curve], axis: Axis, target: float) -> float | None:
@@ -68,14 +70,14 @@ class Summary:
     mark_seconds: float | None
 
 
-def summarise(curves: Sequence[Curve], full: Sequence[Curve], *, share: float = 0.99) -> Summary:
+def summarise(curves: Sequence[Curve], full: Sequence[Curve]) -> Summary:
     """One way to label against full labels (the last point of `full` is all items labelled)."""
 
     def mean_end(of: Sequence[Curve], name: str) -> float:
         return float(np.mean([getattr(curve.points[-1], name) for curve in of]))
 
     def cost(axis: Axis) -> tuple[float, float | None]:
-        marked, whole = mark(curves, axis, share * mean_end(full, "accuracy")), mean_end(full, axis)
+        marked, whole = mark(curves, axis, SHARE * mean_end(full, "accuracy")), mean_end(full, axis)
         return mean_end(curves, axis) / whole, None if marked is None else marked / whole
 
     (reads, mark_reads), (seconds, mark_seconds) = cost("reads"), cost("seconds")

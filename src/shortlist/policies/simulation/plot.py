@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.internal.files import atomic_path, atomic_write
-from shortlist.policies.simulation.curves import Axis, band, by_way, curves_csv
+from shortlist.policies.simulation.curves import SHARE, Axis, band, by_way, curves_csv
 from shortlist.policies.simulation.simulate import FULL, Curve
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; the line styles differ as well
@@ -21,10 +21,10 @@ def write_curves(folder: Path, curves: Sequence[Curve], report: Mapping[str, Any
     draw_curves(curves, folder / "curve", title=f"{report['data']}, {report['classes']} classes")
 
 
-def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str, share: float = 0.99) -> list[Path]:
+def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str) -> list[Path]:
     """Write `path`.svg and `path`.png; both axes of cost are logarithmic.
 
-    The dotted level is `share` of the accuracy of full labels.
+    The dotted level is `SHARE` of the accuracy of full labels.
     """
     import matplotlib
 
@@ -43,7 +43,7 @@ def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str, share:
             panel.fill_between(line.cost, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
         if FULL in groups:
             ends = [run.points[-1].accuracy for run in groups[FULL]]
-            panel.axhline(share * sum(ends) / len(ends), color="0.35", linestyle=":", linewidth=1)
+            panel.axhline(SHARE * sum(ends) / len(ends), color="0.35", linestyle=":", linewidth=1)
         panel.set(xscale="log", xlabel=label)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("test accuracy")

@@ -75,9 +75,7 @@ def read_items(trained: Trained, files: Sequence[str], **columns: str | None) ->
 
 def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     if file == STDIN:
-        if sys.stdin is None:
-            raise InputError("stdin is closed: nothing can be read from it")
-        return _lines(trained, sys.stdin.read().removeprefix("\ufeff"), "stdin", columns)  # as Excel begins a CSV
+        return _lines(trained, _stdin(), "stdin", columns)
     path = Path(file)
     if trained.kind == "image" and path.suffix.lower() in IMAGE_SUFFIXES:
         return _images(trained, [file])
@@ -86,6 +84,16 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
     dataset = _read(trained, file, {**columns, "label_column": None}, None)
     part = dataset.train if dataset.test is None or not DataSource(file).known else dataset.test
     return Items(_inputs(trained, dataset, part), part.items.tolist())
+
+
+def _stdin() -> str:
+    """All that is piped in, read as files are, whatever the locale makes of it."""
+    if sys.stdin is None:
+        raise InputError("stdin is closed: nothing can be read from it")
+    try:
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig").read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"stdin is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
 def _read(trained: Trained, data: str, columns: dict[str, str | None], class_names: Sequence[str] | None) -> Dataset:
