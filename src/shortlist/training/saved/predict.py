@@ -90,10 +90,13 @@ def _stdin() -> str:
     """All that is piped in, read as files are, whatever the locale makes of it."""
     if sys.stdin is None:
         raise InputError("stdin is closed: nothing can be read from it")
+    text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
     try:
-        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig").read()
+        return text.read()
     except UnicodeDecodeError as error:
         raise InputError(f"stdin is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    finally:
+        text.detach()  # or stdin would be closed with it
 
 
 def _read(trained: Trained, data: str, columns: dict[str, str | None], class_names: Sequence[str] | None) -> Dataset:
