@@ -45,6 +45,22 @@ def test_a_late_answer_does_not_count_once_the_slot_is_asked_with_other_classes(
     assert scalar(project, select(Item.state)) == "open"
 
 
+@pytest.mark.parametrize("seed", [0, 1], ids=["gold", "plain"])
+def test_a_late_answer_to_what_was_asked_again_counts(make_project, database, clock, seed):
+    """Their own None before it is no other voice."""
+    project = make_project(database, items=3, classes=9, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain(), gold_every=2, seeds=count(seed, 2).__next__, clock=clock)
+    (first,) = queue.next(ada)
+    _, (again,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
+    assert (again.item_id, again.turn) == (first.item_id, 1)
+    clock.now += 1000
+    assert queue.next(bob)[0].id != again.id, "he sees that her time is up, and is asked about something else"
+    stored, _ = queue.answer(ada, again.id, 0, again.shortlist[0], 1.0)
+    assert stored.answer == again.shortlist[0]
+    assert project.check() == []
+
+
 def test_what_somebody_passed_over_is_theirs_when_their_own_lease_has_run_out(make_project, database, clock):
     """Protects the hint of where to begin looking, which must be forgotten with the lease.
 

@@ -5,6 +5,8 @@ from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.problems import NotFound
+from shortlist.annotate.project.audit import CommandLine
+from shortlist.annotate.project.erasing import erase_person
 from shortlist.annotate.queue.chooser import Choice, Front
 from shortlist.annotate.queue.queue import Queue
 
@@ -64,7 +66,8 @@ def test_the_front_is_looked_through_behind_what_is_done_and_what_somebody_has_a
     assert policy.front.head(0, 99) == answered[11:]
 
 
-def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database):
+@pytest.mark.parametrize("away", ["take back", "erase"])
+def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database, away):
     project = make_project(database, items=1, overlap=2)
     sly, bob, cem = people(project, "sly", "bob", "cem")
     queue = Queue(project.store, policy := Moody())
@@ -73,14 +76,14 @@ def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_
     policy.asks = False
     assert queue.next(bob) == []
     assert scalar(project, select(Item.state)) == "closed"
-    assert queue.take_back(sly) == 1
+    assert (queue.take_back(sly) if away == "take back" else erase_person(project, sly, CommandLine())) == 1
     assert scalar(project, select(Item.state)) == "open"
     policy.asks = True
     for who in (bob, cem):
         (q,) = queue.next(who)
         queue.answer(who, q.id, 0, 0, 1.0)
     assert scalar(project, select(Item.state)) == "done"
-    assert queue.settled == 2
+    assert away == "erase" or queue.settled == 2
     assert project.store.check() == []
 
 

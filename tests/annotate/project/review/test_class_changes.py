@@ -5,6 +5,7 @@ import pytest
 from shortlist.annotate.problems import Conflict, Invalid
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.known_items import mark_known
+from shortlist.annotate.project.review import class_changes
 from shortlist.annotate.project.review.class_changes import merge_classes, restore_class, retire_class
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
@@ -123,6 +124,37 @@ def test_what_was_corrected_is_asked_about_when_the_correction_is_undone_and_the
     assert project.check() == []
     (held,) = project.queue().next(ben)
     assert held.item_id == 1
+
+
+def test_what_people_say_after_a_corrected_class_has_gone_is_exported(make_project, database, tmp_path):
+    """They are asked about the item again: the reviewer's word, of no class any more, stood in the way of theirs."""
+    project = make_project(database, items=2, size=2)
+    ada, _ = people(project, "ada", "ben")
+    one = item(project)["id"]
+    correct(project.store, one, 0, 2, "rev", "")
+    before = rows(project, "labels.csv", tmp_path)
+    assert retire_class(project, 2) == 1
+    answer_all(project, project.queue(), [ada], lambda q: q.shortlist[0])
+    assert {row["item"] for row in rows(project, "answers.csv", tmp_path)} == {"item 0", "item 1"}
+    assert all(row["label"] for row in rows(project, "labels.csv", tmp_path))
+    correct(project.store, one, 1, 3, "rev", "")
+    undo_correction(project.store, one, 2, "rev")
+    assert all(row["label"] for row in rows(project, "labels.csv", tmp_path)), "the one below it is of the same class"
+    restore_class(project, 2)
+    (again,) = (row for row in rows(project, "labels.csv", tmp_path) if row["item"] == "item 0")
+    assert (
+        (again["label"], again["corrected_by"]) == (before[0]["label"], before[0]["corrected_by"]) == ("class 2", "rev")
+    )
+
+
+def test_known_items_of_a_class_that_has_gone_are_opened_a_batch_after_another(make_project, database, monkeypatch):
+    project = make_project(database, items=5)
+    mark_known(project, {f"item {k}": f"class {2 if k else 3}" for k in range(5)})
+    monkeypatch.setattr(class_changes, "AT_ONCE", 2)
+    assert retire_class(project, 2) == 4
+    (ada,) = people(project, "ada")
+    assert {held.item_id for held in project.queue().next(ada, hold=5)} == {2, 3, 4, 5}
+    assert (item(project)["known"], item(project)["state"], project.check()) == (3, "closed", [])
 
 
 def test_what_cannot_be_ended_is_said_in_one_line(make_project):

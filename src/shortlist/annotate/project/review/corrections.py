@@ -82,7 +82,10 @@ def standing(connection: Connection, item_id: int) -> Any:
 
 
 def standing_corrections(connection: Connection) -> dict[int, Any]:
-    """Item id -> its latest correction that was not taken back, with the item's name."""
+    """Item id -> its latest correction that was not taken back, with the item's name.
+
+    Not where its class was retired since: people are asked about the item again.
+    """
     statement = select(Correction, Item.name, Item.gold).join(Item, Item.id == Correction.item_id)
     found: dict[int, list[Any]] = {}
     for row in connection.execute(statement.order_by(Correction.id)):
@@ -90,7 +93,8 @@ def standing_corrections(connection: Connection) -> dict[int, Any]:
             found.setdefault(row.item_id, []).append(row)
         else:  # it takes back the latest one
             found[row.item_id].pop()
-    return {item: rows[-1] for item, rows in found.items() if rows}
+    latest, classes = {item: rows[-1] for item, rows in found.items() if rows}, read_class_map(connection)
+    return {item: row for item, row in latest.items() if row.class_id is None or classes.now(row.class_id) is not None}
 
 
 @contextmanager
