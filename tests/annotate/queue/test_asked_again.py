@@ -61,6 +61,25 @@ def test_a_late_answer_to_what_was_asked_again_counts(make_project, database, cl
     assert project.check() == []
 
 
+def test_a_skip_cannot_be_taken_back_once_somebody_else_has_said_none(make_project, database):
+    """The list is answered: a second answer to it would stand beside the first, in one slot."""
+    project = make_project(database, items=1, classes=5)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain())
+    (skipped,) = queue.next(ada)
+    queue.skip(ada, skipped.id, 0)
+    queue.undo(ada, skipped.id)
+    queue.skip(ada, skipped.id, 1)
+    (taken,) = queue.next(bob)
+    queue.answer(bob, taken.id, 0, None, 1.0)
+    for _ in range(2):
+        with pytest.raises(Conflict) as refused:
+            queue.undo(ada, skipped.id)
+        assert refused.value.code == "slot_taken"
+        (held,) = queue.next(ada)
+        assert held.turn == 1, "and she is asked about what is left"
+
+
 def test_what_somebody_passed_over_is_theirs_when_their_own_lease_has_run_out(make_project, database, clock):
     """Protects the hint of where to begin looking, which must be forgotten with the lease.
 

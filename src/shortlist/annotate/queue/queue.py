@@ -311,7 +311,8 @@ class Queue:
         # a None is asked again at once, mostly of the same person; or the policy knew enough and closed the item
         held = state == "leased" and ahead == 1 and question["slot_holder"] == annotator_id
         waiting = state in ("free", "closed") and ahead <= 1
-        if not (mine or held or waiting):
+        passed = taken_back.kind == "skip" and ahead > 0  # somebody else has answered it since
+        if passed or not (mine or held or waiting):
             raise Conflict("slot_taken", f"question {question['id']} has since been given to somebody else")
         if held:
             self.leases.expire(connection, question)
