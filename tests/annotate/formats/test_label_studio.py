@@ -2,6 +2,7 @@
 
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
@@ -21,7 +22,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 
-from ..conftest import people
+from ..conftest import new_database, people
 
 
 def tasks_of(project, tmp_path) -> list[dict]:
@@ -283,6 +284,20 @@ def test_who_holds_an_item_here_may_have_answered_it_there(make_project, tmp_pat
     assert import_answers(project, json.dumps([second]).encode(), is_csv=False).added == 1
     queue.answer(who, held.id, 0, None, 1.0)
     assert project.check() == []
+
+
+@pytest.mark.postgres
+def test_what_somebody_is_being_asked_is_not_taken_from_them(make_project, postgres, tmp_path):
+    """At the same moment: the slot was settled twice, and the item waited for -1 answers."""
+    project = make_project(new_database(postgres), items=1)
+    data = json.dumps([annotate(tasks_of(project, tmp_path)[0], 1, "__none__")]).encode()
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    with ThreadPoolExecutor(1) as pool, project.store.quick():  # not committed yet
+        (held,) = queue.next(ada)
+        assert pool.submit(import_answers, project, data, is_csv=False).result(20).added == 1
+    queue.answer(ada, held.id, 0, None, 1.0)
+    assert (Stats(project.store).progress(), project.check()) == ({"done": 2, "total": 2}, [])
 
 
 def test_a_task_that_nobody_answered_yet_is_no_bad_answer(make_project, tmp_path):

@@ -283,7 +283,9 @@ def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple
     theirs = select(Slot.id).where(Slot.item_id == item_id, Slot.annotator_id == annotator_id)
     holder = annotator_id if connection.execute(theirs).scalar() is None else None
     free = select(Slot.id, Slot.turn).where(Slot.item_id == item_id, Slot.state == "free", ~Slot.gold)
-    found = connection.execute(free.order_by(Slot.number).limit(1)).first()
+    # locked: on PostgreSQL somebody may be given it at this moment
+    locked = free.order_by(Slot.number).limit(1).with_for_update(of=Slot, skip_locked=True)
+    found = connection.execute(locked).first()
     if found is not None:
         set_slot(connection, found.id, "done", found.turn, holder)
         return found.id, found.turn, gold

@@ -53,11 +53,11 @@ def erase_item(project: Project, item_id: int, who: Actor) -> int:
     """Erase an item: its text or file, name, answers, comments, corrections. Returns how many answers there were."""
     with project.store.write() as connection:
         mine = items.c.id == item_id
+        # locked first, as by whoever answers: nobody is given one of its slots in the meantime
+        connection.execute(project.store.locked(select(slots.c.id).where(slots.c.item_id == item_id), of=slots)).all()
         file = connection.execute(project.store.locked(select(items.c.id, items.c.file).where(mine), of=items)).first()
         if file is None:
             raise NotFound("no_item", f"there is no item {item_id}")
-        # nobody is given one of its slots in the meantime
-        connection.execute(project.store.locked(select(slots.c.id).where(slots.c.item_id == item_id), of=slots)).all()
         count = _count(connection, questions.c.item_id == item_id)
         _uncount(connection, item_id)
         _delete(connection, items, select(items.c.id).where(mine))

@@ -89,11 +89,13 @@ def _class(connection: Connection, class_id: int) -> Any:
 
 def _ask_about(project: Project, class_id: int) -> int:
     """Open items that were known to be of a class that has gone and that lack answers; returns how many."""
-    count, found = 0, select(Item.id).where(Item.known == class_id).limit(AT_ONCE)
+    count, of_class = 0, select(Item.id).where(Item.known == class_id)
     while True:
         with project.store.write() as connection:
-            # locked: a reviewer may be giving one of them another class
-            known = list(connection.execute(project.store.locked(found, of=Item)).scalars())
+            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
+            # locked first, and looked at again: a reviewer may have given one of them another class
+            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
+            known = list(connection.execute(of_class.where(Item.id.in_(found))).scalars())
             waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
             free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
             connection.execute(update(slots).where(*waiting).values(free))
@@ -102,7 +104,7 @@ def _ask_about(project: Project, class_id: int) -> int:
             count += int(connection.execute(lacking).rowcount)
             done = {"known": None, "state": "done"}
             connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
-        if len(known) < AT_ONCE:
+        if len(found) < AT_ONCE:
             return count
 
 

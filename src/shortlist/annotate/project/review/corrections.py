@@ -102,14 +102,15 @@ def _versioned(store: Store, item_id: int, seen: int) -> Iterator[tuple[Connecti
     """A transaction on an item at the version that was seen; refused if somebody was faster."""
     try:
         with store.write() as connection:
+            # locked before anything is changed, so that nobody is asked about it from here on; and before the item, as
+            # by whoever answers, or the two might wait for each other
+            connection.execute(store.locked(select(Slot.id).where(Slot.item_id == item_id), of=Slot)).all()
             item = connection.execute(store.locked(_ITEM.where(Item.id == item_id), of=Item)).first()
             if item is None:
                 raise NotFound("no_item", f"there is no item {item_id}")
             latest = connection.execute(_LATEST.where(Correction.item_id == item_id).limit(1)).first()
             if (0 if latest is None else latest.version) != seen:
                 raise Conflict("corrected_meanwhile", _said(latest))
-            # locked before anything is changed, so that nobody is asked about it from here on
-            connection.execute(store.locked(select(Slot.id).where(Slot.item_id == item_id), of=Slot)).all()
             yield connection, item
     except IntegrityError as error:  # the database itself refuses a version twice
         raise Conflict("corrected_meanwhile", "somebody was faster: look again") from error
