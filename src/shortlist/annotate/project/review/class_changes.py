@@ -51,10 +51,14 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
 
 
 def ask_about_retired(project: Project) -> None:
-    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then."""
+    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then.
+
+    And for what a retirement has left that was ended in between.
+    """
     with project.store.read() as connection:
         retired = [class_id for class_id, into in read_class_map(connection).into.items() if into is None]
     for class_id in retired:
+        _ask_about(project, class_id)
         _ask_again(project, class_id)
 
 

@@ -72,8 +72,8 @@ def _pinned(app: Services, name: str) -> int | None:
     if not name:
         return None
     with app.project.store.read() as connection:
-        found, ended = class_ids(connection).get(name), ended_classes(connection)
-    if found is None or found in ended:
+        found = class_ids(connection).get(name)
+    if found is None:
         raise Invalid("no_class", f"pinned: no class is named {name!r}")
     return found
 
