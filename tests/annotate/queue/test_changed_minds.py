@@ -1,9 +1,11 @@
 """A policy that changes its mind: what it had closed is open again for everybody; and people who are not there."""
 
+from itertools import count
+
 import pytest
 from sqlalchemy import select
 
-from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.schema import Item, Slot
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.audit import CommandLine
 from shortlist.annotate.project.erasing import erase_person
@@ -130,3 +132,18 @@ def test_who_is_not_there_is_told_so(make_project, database):
         with pytest.raises(NotFound) as refused:
             ask(77)
         assert refused.value.code == "no_annotator", ask
+
+
+def test_an_item_that_was_made_gold_is_not_taken_from_whom_it_measures(make_project, database):
+    """The policy, which does not know yet that it is gold, wants it: one person was given the other's own slot."""
+    project = make_project(database, items=2, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, policy := Moody(), gold_every=2, seeds=count().__next__)
+    (gold,) = queue.next(ada)
+    queue.skip(ada, gold.id, 0)
+    policy.front.put(gold.item_id)
+    (held,) = queue.next(bob)
+    assert held.item_id != gold.item_id
+    with project.store.read() as connection:
+        owners = connection.execute(select(Slot.annotator_id).where(Slot.gold).order_by(Slot.id)).scalars().all()
+    assert owners == [ada]
