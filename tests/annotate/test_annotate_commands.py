@@ -2,7 +2,7 @@
 
 import pytest
 from PIL import Image
-from sqlalchemy import select
+from sqlalchemy import select, text
 from typer.testing import CliRunner
 
 from shortlist.annotate import Additions, init_project
@@ -48,6 +48,21 @@ def test_a_file_in_the_place_of_a_folder_and_the_other_way_round(make_project, t
     items.write_text("text\nx\n")
     classes.write_text("a\nb\n")
     assert refused("init", file, "--items", items, "--classes", classes) == f"{file}: cannot be made: File exists"
+
+
+def test_a_database_that_fails_is_one_line(make_project):
+    """A disk that is full while somebody is invited, a server that is gone: it was a traceback."""
+    project = make_project(items=1)
+    with project.store.write() as connection:
+        connection.execute(
+            text("CREATE TRIGGER full BEFORE INSERT ON annotators BEGIN SELECT RAISE(ABORT, 'full'); END")
+        )
+        connection.execute(text("ALTER TABLE notes RENAME TO gone"))
+    assert refused("invite", project.folder, "ada") == f"{project.folder}: the database: full"
+    assert (
+        refused("backup", project.folder, project.folder / "b.zip")
+        == f"{project.folder}: the database: no such table: notes"
+    )
 
 
 def test_status_prints_slips_misses_and_strays(make_project):

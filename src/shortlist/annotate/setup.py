@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.annotate.db.statements import class_ids, class_names
+from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.formats.answers import PSEUDONYMS
 from shortlist.annotate.live.items import check_live
@@ -118,10 +118,10 @@ def _readable(folder: Path) -> str:
 def rename_by_name(project: Project, old: str, new: str) -> str:
     """Rename the class `old` to `new`; returns a remark if it now looks like another one."""
     with project.store.read() as connection:
-        class_id = class_ids(connection).get(old.strip())
-    if class_id is None:
+        names = class_names(connection)
+    if old.strip() not in names:
         raise InputError(f"the project has no class {old!r}")
-    rename_class(project, class_id, new)
+    rename_class(project, names.index(old.strip()), new)
     with project.store.read() as connection:
         return tell_alike(class_names(connection), {new.strip()})
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
@@ -12,14 +13,16 @@ from sqlalchemy import select
 from shortlist import NONE, StochasticLabels
 from shortlist.annotate.db.schema import Annotator, Answer, Question
 from shortlist.annotate.formats.label_studio_answers import import_answers, import_file
+from shortlist.annotate.project.audit import CommandLine
 from shortlist.annotate.project.classes import add_classes
+from shortlist.annotate.project.erasing import erase_person
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.review.class_changes import retire_class
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 from shortlist.errors import InputError
 
-from ..conftest import people
+from ..conftest import new_database, people
 
 
 def tasks_of(project, tmp_path) -> list[dict]:
@@ -164,6 +167,21 @@ def test_a_class_that_was_retired_meanwhile_is_no_answer(make_project, database,
     assert project.status()["progress"]["done"] == 1
 
 
+def test_an_answer_to_what_is_asked_again_after_a_retirement_ends_it(make_project, database, tmp_path):
+    """It was taken for the answer before it, whose class had gone, and the item was opened again."""
+    project = make_project(database, items=1)
+    (ada,) = people(project, "ada")
+    (held,) = project.queue().next(ada)
+    project.queue().answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    assert retire_class(project, held.shortlist[0]) == 1
+    (task,) = tasks_of(project, tmp_path)
+    right = str(task["data"]["stochastic"]["classes"][0])
+    for added in (1, 0):
+        data = json.dumps([annotate(task, 1, right)]).encode()
+        assert import_answers(project, data, is_csv=False).added == added
+        assert (project.status()["progress"]["done"], project.check()) == (1, [])
+
+
 def test_more_answers_than_slots_are_kept(make_project, tmp_path):
     project = make_project(items=1)
     (task,) = tasks_of(project, tmp_path)
@@ -233,6 +251,53 @@ def test_an_export_with_numbers_and_one_with_addresses_are_the_same_answers(make
     assert (report.added, report.known, report.skipped) == (0, 3, [])
     with project.store.read() as connection:
         assert len(connection.execute(select(Annotator.name)).all()) == 2
+
+
+@pytest.mark.parametrize("away", ["take back", "erase"])
+def test_whoever_had_several_tasks_about_an_item_is_followed_by_as_many(make_project, database, tmp_path, away):
+    """All but the first of their answers have slots that are nobody's, which stayed done with no answer in them."""
+    project = make_project(database, items=1, overlap=2)
+    tasks = tasks_of(project, tmp_path)
+    (old,) = tasks_of(make_project(items=1), tmp_path)
+    given = [annotate(task, k, "__none__") for k, task in enumerate([*tasks, old])]
+    assert import_answers(project, json.dumps(given).encode(), is_csv=False).added == 3
+    with project.store.read() as connection:
+        who = connection.execute(select(Annotator.id)).scalar_one()
+    assert (project.queue().take_back(who) if away == "take back" else erase_person(project, who, CommandLine())) == 3
+    assert project.check() == []
+    queue = project.queue()
+    for annotator in people(project, "ada", "ben", "cem"):
+        (question,) = queue.next(annotator)
+        queue.answer(annotator, question.id, 0, None, 1.0)
+    assert Stats(project.store).status()["items_done"] == 1
+
+
+def test_who_holds_an_item_here_may_have_answered_it_there(make_project, tmp_path):
+    """Nobody has two slots of an item; the file was refused for it, with the database's own words."""
+    project = make_project(items=2)
+    first, second = (annotate(task, k, "__none__") for k, task in enumerate(tasks_of(project, tmp_path)))
+    import_answers(project, json.dumps([first]).encode(), is_csv=False)
+    with project.store.read() as connection:
+        who = connection.execute(select(Annotator.id)).scalar_one()
+    queue = project.queue()
+    (held,) = queue.next(who)
+    assert import_answers(project, json.dumps([second]).encode(), is_csv=False).added == 1
+    queue.answer(who, held.id, 0, None, 1.0)
+    assert project.check() == []
+
+
+@pytest.mark.postgres
+def test_what_somebody_is_being_asked_is_not_taken_from_them(make_project, postgres, tmp_path):
+    """At the same moment: the slot was settled twice, and the item waited for -1 answers."""
+    project = make_project(new_database(postgres), items=1)
+    data = json.dumps([annotate(tasks_of(project, tmp_path)[0], 1, "__none__")]).encode()
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    with ThreadPoolExecutor(1) as pool, project.store.quick():  # not committed yet
+        (held,) = queue.next(ada)
+        assert pool.submit(import_answers, project, data, is_csv=False).result(20).added == 1
+    queue.answer(ada, held.id, 0, None, 1.0)
+    assert (Stats(project.store).progress(), project.check()) == ({"done": 2, "total": 2}, [])
 
 
 def test_a_task_that_nobody_answered_yet_is_no_bad_answer(make_project, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Note, Question, Slot, tables
-from shortlist.annotate.problems import NotFound
+from shortlist.annotate.problems import NotFound, Unauthorized
 from shortlist.annotate.project.audit import CommandLine, read_audit
 from shortlist.annotate.project.erasing import erase_item, erase_person
 from shortlist.annotate.project.people import People
@@ -124,6 +124,24 @@ def test_notes_go_with_their_person_or_item(make_project, database):
     erase_item(project, 2, CommandLine())
     assert left() == {note for note in before if note[0] == ben and note[1] != 2}
     check_sums(project)
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_the_link_of_who_was_erased_lets_nobody_in(make_project, database, renewed):
+    """SQLite gives their id to the next one, whose account it opened."""
+    project = make_project(database, items=1)
+    here = People(project)
+    annotator, link = here.invite("ada")
+    if renewed:
+        link = here.renew_invite(annotator)
+    erase_person(project, annotator, CommandLine())
+    ben = here.invite("ben")
+    if renewed:
+        ben = (ben[0], here.renew_invite(ben[0]))
+    with project.store.read() as connection:
+        with pytest.raises(Unauthorized):
+            here.invited(connection, link)
+        assert here.invited(connection, ben[1]) == ben[0]
 
 
 def test_what_is_erased_is_not_left_in_the_file(make_project):

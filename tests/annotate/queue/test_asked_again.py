@@ -45,6 +45,41 @@ def test_a_late_answer_does_not_count_once_the_slot_is_asked_with_other_classes(
     assert scalar(project, select(Item.state)) == "open"
 
 
+@pytest.mark.parametrize("seed", [0, 1], ids=["gold", "plain"])
+def test_a_late_answer_to_what_was_asked_again_counts(make_project, database, clock, seed):
+    """Their own None before it is no other voice."""
+    project = make_project(database, items=3, classes=9, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain(), gold_every=2, seeds=count(seed, 2).__next__, clock=clock)
+    (first,) = queue.next(ada)
+    _, (again,) = queue.answer(ada, first.id, 0, None, 1.0, hold=1)
+    assert (again.item_id, again.turn) == (first.item_id, 1)
+    clock.now += 1000
+    assert queue.next(bob)[0].id != again.id, "he sees that her time is up, and is asked about something else"
+    stored, _ = queue.answer(ada, again.id, 0, again.shortlist[0], 1.0)
+    assert stored.answer == again.shortlist[0]
+    assert project.check() == []
+
+
+def test_a_skip_cannot_be_taken_back_once_somebody_else_has_said_none(make_project, database):
+    """The list is answered: a second answer to it would stand beside the first, in one slot."""
+    project = make_project(database, items=1, classes=5)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, AskAgain())
+    (skipped,) = queue.next(ada)
+    queue.skip(ada, skipped.id, 0)
+    queue.undo(ada, skipped.id)
+    queue.skip(ada, skipped.id, 1)
+    (taken,) = queue.next(bob)
+    queue.answer(bob, taken.id, 0, None, 1.0)
+    for _ in range(2):
+        with pytest.raises(Conflict) as refused:
+            queue.undo(ada, skipped.id)
+        assert refused.value.code == "slot_taken"
+        (held,) = queue.next(ada)
+        assert held.turn == 1, "and she is asked about what is left"
+
+
 def test_what_somebody_passed_over_is_theirs_when_their_own_lease_has_run_out(make_project, database, clock):
     """Protects the hint of where to begin looking, which must be forgotten with the lease.
 

@@ -1,10 +1,14 @@
 """A policy that changes its mind: what it had closed is open again for everybody; and people who are not there."""
 
+from itertools import count
+
 import pytest
 from sqlalchemy import select
 
-from shortlist.annotate.db.schema import Item
+from shortlist.annotate.db.schema import Item, Slot
 from shortlist.annotate.problems import NotFound
+from shortlist.annotate.project.audit import CommandLine
+from shortlist.annotate.project.erasing import erase_person
 from shortlist.annotate.queue.chooser import Choice, Front
 from shortlist.annotate.queue.queue import Queue
 
@@ -64,7 +68,8 @@ def test_the_front_is_looked_through_behind_what_is_done_and_what_somebody_has_a
     assert policy.front.head(0, 99) == answered[11:]
 
 
-def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database):
+@pytest.mark.parametrize("away", ["take back", "erase"])
+def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_project, database, away):
     project = make_project(database, items=1, overlap=2)
     sly, bob, cem = people(project, "sly", "bob", "cem")
     queue = Queue(project.store, policy := Moody())
@@ -73,14 +78,14 @@ def test_an_answer_that_is_taken_back_opens_the_item_that_was_closed_since(make_
     policy.asks = False
     assert queue.next(bob) == []
     assert scalar(project, select(Item.state)) == "closed"
-    assert queue.take_back(sly) == 1
+    assert (queue.take_back(sly) if away == "take back" else erase_person(project, sly, CommandLine())) == 1
     assert scalar(project, select(Item.state)) == "open"
     policy.asks = True
     for who in (bob, cem):
         (q,) = queue.next(who)
         queue.answer(who, q.id, 0, 0, 1.0)
     assert scalar(project, select(Item.state)) == "done"
-    assert queue.settled == 2
+    assert away == "erase" or queue.settled == 2
     assert project.store.check() == []
 
 
@@ -127,3 +132,18 @@ def test_who_is_not_there_is_told_so(make_project, database):
         with pytest.raises(NotFound) as refused:
             ask(77)
         assert refused.value.code == "no_annotator", ask
+
+
+def test_an_item_that_was_made_gold_is_not_taken_from_whom_it_measures(make_project, database):
+    """The policy, which does not know yet that it is gold, wants it: one person was given the other's own slot."""
+    project = make_project(database, items=2, gold=1, gold_every=2)
+    ada, bob = people(project, "ada", "bob")
+    queue = Queue(project.store, policy := Moody(), gold_every=2, seeds=count().__next__)
+    (gold,) = queue.next(ada)
+    queue.skip(ada, gold.id, 0)
+    policy.front.put(gold.item_id)
+    (held,) = queue.next(bob)
+    assert held.item_id != gold.item_id
+    with project.store.read() as connection:
+        owners = connection.execute(select(Slot.annotator_id).where(Slot.gold).order_by(Slot.id)).scalars().all()
+    assert owners == [ada]

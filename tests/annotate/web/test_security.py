@@ -71,6 +71,22 @@ def test_images_are_decoded_and_written_anew(make_project, tmp_path):
         assert b"script" not in path.read_bytes()
 
 
+def test_a_picture_that_was_erased_is_not_shown_in_the_place_of_another(make_site):
+    """SQLite gives its question's number to the next one, and browsers keep pictures by their addresses for a day."""
+    site = make_site(items=0)
+    admin, ada = site.admin(), site.annotator("ada")
+    raw = {"content-type": "application/octet-stream"}
+    for name in ("p", "q"):
+        admin.post(f"/api/v1/items/media?name={name}", content=png(), headers=raw)
+    held = [ada.post("/api/v1/next", json={}).json()["questions"][0] for _ in range(2)]
+    assert held[0]["item"] == held[1]["item"], "kept while it is the same question"
+    assert admin.delete("/api/v1/items/1").status_code == 200
+    (other,) = ada.post("/api/v1/next", json={}).json()["questions"]
+    assert other["id"] == held[0]["id"]
+    assert other["item"]["media"] != held[0]["item"]["media"]
+    assert ada.get(other["item"]["media"]).status_code == 200
+
+
 def test_media_comes_with_its_type_and_no_sniffing(make_site):
     site = make_site(items=0)
     admin, ada = site.admin(), site.annotator("ada")

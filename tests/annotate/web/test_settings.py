@@ -13,6 +13,7 @@ from shortlist.annotate.live.plan import LivePlan
 from shortlist.annotate.project.backup import restore_backup
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import SECRET, Project, read_settings
+from shortlist.annotate.project.review.class_changes import restore_class, retire_class
 from shortlist.annotate.queue.chooser import UniformChooser
 from shortlist.annotate.web.tuning import Follower, Tuning, watching
 
@@ -37,6 +38,9 @@ def test_settings_are_stored_and_in_force_from_the_next_question_on(make_site):
     owner.patch("/api/v1/settings", json={"pinned": "class 4", "size": 2})
     listed = shown(ada, hold=2)
     assert (len(listed), listed[-1]) == (3, "class 4")
+    for retired, pinned in ((True, None), (False, "class 4")):
+        (retire_class if retired else restore_class)(site.project, 4)
+        assert owner.get("/api/v1/settings").json()["pinned"] == pinned, "as the lists are"
     assert owner.patch("/api/v1/settings", json={"pinned": ""}).json()["pinned"] is None
     assert len(shown(ada, hold=3)) == 2
     assert owner.patch("/api/v1/settings", json={"policy": "adaptive", "epsilon": 0.25}).status_code == 200

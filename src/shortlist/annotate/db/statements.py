@@ -113,8 +113,10 @@ def current_names(connection: Runs) -> list[str]:
 
 
 def class_ids(connection: Runs) -> dict[str, int]:
-    """The id of every class, by its name."""
-    return {name: k for k, name in enumerate(class_names(connection))}
+    """The id of every class in use, by its name; by that of one that was merged, the class that it is a part of."""
+    classes = read_class_map(connection)
+    found = {name: classes.now(k) for k, name in enumerate(class_names(connection))}
+    return {name: k for name, k in found.items() if k is not None}
 
 
 def shown_classes(connection: Runs, shown: set[int]) -> dict[int, Row]:

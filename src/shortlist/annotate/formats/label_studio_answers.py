@@ -168,10 +168,8 @@ def _store(connection: Connection, found: Found, names: Sequence[str]) -> bool:
     if found.skipped:
         _store_skip(connection, asked, item_id, annotator_id, found.seconds, now)
         return True
-    # with an overlap, somebody may have had two tasks about an item, each with a list of its own: both answers are kept
-    again = any(one.annotator_id == annotator_id and one.kind == "answer" for one in known)
-    slot_id, gold = _take_slot(connection, item_id, None if again else annotator_id)
-    _log(connection, asked, (slot_id, item_id, annotator_id), "answer", answer, found.seconds, now)
+    slot_id, turn, gold = _take_slot(connection, item_id, annotator_id)
+    _log(connection, asked, (slot_id, item_id, annotator_id, turn), "answer", answer, found.seconds, now)
     if not gold:
         settle_item(connection, item_id, -1)
     return True
@@ -186,17 +184,17 @@ def _store_skip(
     connection: Connection, asked: dict[str, Any], item_id: int, annotator_id: int, seconds: Any, now: float
 ) -> None:
     """A cancelled task: the slot that it was about stays free for others."""
-    slot = select(Slot.id).where(Slot.item_id == item_id).order_by(Slot.state != "free", Slot.number).limit(1)
-    slot_id = connection.execute(slot).scalar()
-    if slot_id is None:  # a gold item nobody was asked about
+    first = select(Slot.id, Slot.turn).where(Slot.item_id == item_id).order_by(Slot.state != "free", Slot.number)
+    slot = connection.execute(first.limit(1)).first()
+    if slot is None:  # a gold item nobody was asked about
         raise InputError(f"item {asked['item_id']!r} is gold: a skip of it says nothing")
-    _log(connection, asked, (slot_id, item_id, annotator_id), "skip", None, seconds, now)
+    _log(connection, asked, (slot.id, item_id, annotator_id, slot.turn), "skip", None, seconds, now)
 
 
 def _log(
     connection: Connection,
     asked: dict[str, Any],
-    place: tuple[int, int, int],
+    place: tuple[int, int, int, int],
     kind: str,
     answer: int | None,
     seconds: Any,
@@ -204,7 +202,7 @@ def _log(
 ) -> None:
     """The question as it was asked there, and what was said."""
     question = {
-        **dict(zip(("slot_id", "item_id", "annotator_id"), place, strict=True), turn=0, attempt=0),
+        **dict(zip(("slot_id", "item_id", "annotator_id", "turn"), place, strict=True), attempt=0),
         **{"shortlist": asked["classes"], "probabilities": asked["inclusion_prob"], "seed": asked["seed"]},
         **{"policy": asked["policy"], "policy_version": asked["policy_version"]},
         **{"state": "skipped" if kind == "skip" else "answered", "served_at": now},
@@ -275,20 +273,28 @@ def _known(connection: Connection, item_id: int) -> Sequence[Any]:
     return connection.execute(statement).all()
 
 
-def _take_slot(connection: Connection, item_id: int, annotator_id: int | None) -> tuple[int, bool]:
-    """A waiting slot of the item, or an additional one: every answer given is kept."""
+def _take_slot(connection: Connection, item_id: int, annotator_id: int) -> tuple[int, int, bool]:
+    """A waiting slot of the item, or an additional one, as every answer is kept: its id, its turn, whether it is gold.
+
+    With an overlap, somebody may have had two tasks about an item, each with a list of its own. But nobody has two
+    slots of an item, so the second is nobody's.
+    """
     gold = connection.execute(select(Item.gold).where(Item.id == item_id)).scalar() is not None
-    free = select(Slot.id).where(Slot.item_id == item_id, Slot.state == "free").order_by(Slot.number).limit(1)
-    slot_id = None if gold else connection.execute(free).scalar()
-    if slot_id is not None:
-        set_slot(connection, slot_id, "done", 0, annotator_id)
-        return slot_id, gold
-    number = _number(connection, item_id, annotator_id, gold=gold)
+    theirs = select(Slot.id).where(Slot.item_id == item_id, Slot.annotator_id == annotator_id)
+    holder = annotator_id if connection.execute(theirs).scalar() is None else None
+    free = select(Slot.id, Slot.turn).where(Slot.item_id == item_id, Slot.state == "free", ~Slot.gold)
+    # locked: on PostgreSQL somebody may be given it at this moment
+    locked = free.order_by(Slot.number).limit(1).with_for_update(of=Slot, skip_locked=True)
+    found = connection.execute(locked).first()
+    if found is not None:
+        set_slot(connection, found.id, "done", found.turn, holder)
+        return found.id, found.turn, gold
+    number = _number(connection, item_id, holder, gold=gold)
     slot = {"item_id": item_id, "number": number, "gold": gold, "state": "done"}
-    slot |= {"rank": -1, "turn": 0, "annotator_id": annotator_id, "lease_until": None}
+    slot |= {"rank": -1, "turn": 0, "annotator_id": holder, "lease_until": None}
     if not gold:
         settle_item(connection, item_id, +1)  # one more answer than planned
-    return insert_id(connection, slots, slot), gold
+    return insert_id(connection, slots, slot), 0, gold
 
 
 def _number(connection: Connection, item_id: int, annotator_id: int | None, *, gold: bool) -> int:

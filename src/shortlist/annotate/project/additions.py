@@ -168,11 +168,11 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
     additions = additions.columns_as(project.settings)
     outcome = ImportOutcome()
     with project.store.read() as connection:
-        known = class_ids(connection)
-    read = additions.read(known)
+        classes, known = class_names(connection), class_ids(connection)
+    read = additions.read(classes)
     check_kinds(project, kinds(read.items))
     with project.store.read() as connection:
-        outcome.classes = len(known.keys() | read.classes.keys())
+        outcome.classes = len({*classes, *read.classes})
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
@@ -189,7 +189,7 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
                     outcome.skipped.append((name, "is a gold item already"))
                 else:
                     outcome.added += 1
-    outcome.remark = remark(additions, read, list(dict.fromkeys([*known, *read.classes])), outcome)
+    outcome.remark = remark(additions, read, list(dict.fromkeys([*classes, *read.classes])), outcome)
     if additions.known is not None or additions.scores is not None:
         given = additions.read_given(*_names(project, read))
         outcome.known = len(given.known)

@@ -7,10 +7,25 @@ and so does whatever was exported: that is for their owner to remove.
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, Table, case, delete, false, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    Table,
+    and_,
+    case,
+    delete,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from shortlist.annotate.db.schema import annotators, answers, items, questions, slots, tables
-from shortlist.annotate.db.statements import OF_KNOWN, STANDING, next_rank
+from shortlist.annotate.db.statements import ASKABLE, OF_KNOWN, STANDING, next_rank
 from shortlist.annotate.problems import NotFound
 from shortlist.annotate.project.audit import Actor, audit
 from shortlist.annotate.project.project import Project
@@ -38,11 +53,11 @@ def erase_item(project: Project, item_id: int, who: Actor) -> int:
     """Erase an item: its text or file, name, answers, comments, corrections. Returns how many answers there were."""
     with project.store.write() as connection:
         mine = items.c.id == item_id
+        # locked first, as by whoever answers: nobody is given one of its slots in the meantime
+        connection.execute(project.store.locked(select(slots.c.id).where(slots.c.item_id == item_id), of=slots)).all()
         file = connection.execute(project.store.locked(select(items.c.id, items.c.file).where(mine), of=items)).first()
         if file is None:
             raise NotFound("no_item", f"there is no item {item_id}")
-        # nobody is given one of its slots in the meantime
-        connection.execute(project.store.locked(select(slots.c.id).where(slots.c.item_id == item_id), of=slots)).all()
         count = _count(connection, questions.c.item_id == item_id)
         _uncount(connection, item_id)
         _delete(connection, items, select(items.c.id).where(mine))
@@ -60,10 +75,19 @@ def _count(connection: Connection, which: ColumnElement[bool]) -> int:
 
 def _free_slots(connection: Connection, annotator_id: int) -> None:
     """Give the person's slots back to the queue, at its end; those on gold items are theirs alone and go with them."""
-    held = (slots.c.annotator_id == annotator_id, slots.c.gold == false())
-    settled = select(slots.c.item_id).where(*held, slots.c.state == "done")
+    mine = (questions.c.annotator_id == annotator_id, questions.c.state == "answered")
+    answered = exists().where(*mine, questions.c.slot_id == slots.c.id, questions.c.turn == slots.c.turn)
+    # an answer from Label Studio may have a slot that is nobody's
+    nobodys = and_(slots.c.annotator_id.is_(None), slots.c.state == "done", answered)
+    held = (or_(slots.c.annotator_id == annotator_id, nobodys), slots.c.gold == false())
+    done = (*held, slots.c.state == "done")
+    settled = select(slots.c.item_id).where(*done)
+    count = select(func.count()).where(*done, slots.c.item_id == items.c.id).scalar_subquery()
     again = case((items.c.known.is_not(None), items.c.state), else_="open")
-    connection.execute(update(items).where(items.c.id.in_(settled)).values(pending=items.c.pending + 1, state=again))
+    reopened = update(items).where(items.c.id.in_(settled))
+    connection.execute(reopened.values(pending=items.c.pending + count, state=again))
+    closed = (slots.c.item_id.in_(settled), slots.c.state == "closed", ASKABLE)  # by a policy that knew enough
+    connection.execute(update(slots).where(*closed).values(state="free"))
     free: dict[str, Any] = {"state": case((OF_KNOWN, "closed"), else_="free"), "rank": next_rank(connection)}
     connection.execute(update(slots).where(*held).values(**free, annotator_id=None, lease_until=None))
 

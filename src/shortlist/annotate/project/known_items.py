@@ -18,7 +18,7 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
     A class given before is replaced. Whoever holds a question about the item may still answer it. Gold items stay what
     they are: people are measured on them, so a model must not learn them.
     """
-    count, skipped = 0, []
+    count, skipped = 0, list[tuple[str, str]]()
     for batch in batches([name for name in known if "\x00" not in name], AT_ONCE):  # PostgreSQL cannot store it
         with project.store.write() as connection:
             ids_by_name = class_ids(connection)
@@ -26,11 +26,17 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
             ids = [row.id for row in found if row.gold is None]
             # locked first, so that nobody is asked about them from here on
             connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
-            told = [{"item": row.id, "class": ids_by_name[known[row.name]]} for row in found if row.gold is None]
+            told = []
+            for row in found:
+                if row.gold is not None:
+                    skipped.append((row.name, "a gold item: it is not learned from"))
+                elif known[row.name] not in ids_by_name:
+                    skipped.append((row.name, f"its class {known[row.name]!r} was retired"))
+                else:
+                    told.append({"item": row.id, "class": ids_by_name[known[row.name]]})
             if told:
                 connection.execute(_KNOW, told)
-            free = (slots.c.item_id.in_(ids), slots.c.state == "free")
+            free = (slots.c.item_id.in_([one["item"] for one in told]), slots.c.state == "free")
             connection.execute(update(slots).where(*free).values(state="closed"))
         count += len(told)
-        skipped += [(row.name, "a gold item: it is not learned from") for row in found if row.gold is not None]
     return count, skipped

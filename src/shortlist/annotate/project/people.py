@@ -57,7 +57,9 @@ class People:
                 if _look(known) == _look(name):
                     raise Conflict("name_taken", f"there is already an annotator {known!r}: make a new link instead")
             annotator_id = insert_annotator(connection, name, self.clock())
-        return annotator_id, self._sign(annotator_id, 0)
+            mine = select(Annotator.invite_serial).where(Annotator.id == annotator_id)
+            serial = connection.execute(mine).scalar_one()
+        return annotator_id, self._sign(annotator_id, serial)
 
     def ensure(self, name: str) -> int:
         """The id of the annotator of this name, added if new."""
@@ -233,8 +235,10 @@ def find_annotator(connection: Connection, name: str) -> int | None:
 
 def insert_annotator(connection: Connection, name: str, now: float, active: bool = True) -> int:
     """Store a new annotator who has done nothing yet."""
-    zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0, "invite_serial": 0}
-    return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero})
+    zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0}
+    # by chance: SQLite gives the id of whoever was erased to the next one, and their link must not
+    serial = {"invite_serial": secrets.randbits(30)}
+    return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero, **serial})
 
 
 def digest(secret: str) -> str:

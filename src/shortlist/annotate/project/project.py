@@ -178,8 +178,10 @@ class Project:
     def __enter__(self) -> "Project":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.close()
+        if isinstance(error, DBAPIError):  # a full disk, a server that is gone
+            raise InputError(f"{self.folder}: the database: {first_line(error)}") from error
 
 
 def _open_empty(url: str) -> Store:

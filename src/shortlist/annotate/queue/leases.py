@@ -61,9 +61,9 @@ _FIND = (
     .order_by(_S.rank)
     .limit(1)
 )
-# slots of items that a policy wants (never gold ones), closed ones included: it has changed its mind. Written so that
-# SQLite looks the items up instead of walking through all free slots
-_WAITING = (_S.state != "leased", _S.state != "done")
+# slots of items that a policy wants, closed ones included: it has changed its mind. Never gold ones, which it may not
+# know yet. Written so that SQLite looks the items up instead of walking through all free slots
+_WAITING = (_S.state != "leased", _S.state != "done", ~_S.gold)
 _WANTED = (
     select(_S.id, _S.item_id, _SPOKEN.label("spoken"))
     .where(_S.item_id.in_(bindparam("wanted", expanding=True)), *_WAITING, ASKABLE)

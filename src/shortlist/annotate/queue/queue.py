@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from sqlalchemy import bindparam, exists, select
+from sqlalchemy import bindparam, exists, or_, select
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.quick import Quick, Row, Runs
@@ -51,8 +51,12 @@ _QUESTION = (
     .join(annotators, annotators.c.id == _Q.annotator_id)
     .where(_Q.id == bindparam("question"), _Q.annotator_id == bindparam("annotator"))
 )
+# the annotator was asked about the item in another slot, or anew in this turn of this slot
 _SPOKEN = select(
-    exists().where(_Q.annotator_id == bindparam("annotator"), _Q.item_id == bindparam("item"), _Q.state != "expired")
+    exists().where(
+        *(_Q.annotator_id == bindparam("annotator"), _Q.item_id == bindparam("item"), _Q.state != "expired"),
+        or_(_Q.slot_id != bindparam("slot"), _Q.turn == bindparam("at_turn")),
+    )
 )
 _LATEST = (
     select(_Q.id)
@@ -241,6 +245,7 @@ class Queue:
         if question["slot_state"] != waiting or question["slot_turn"] != question["turn"]:
             return False
         mine = {"annotator": question["annotator_id"], "item": question["item_id"]}
+        mine |= {"slot": question["slot_id"], "at_turn": question["turn"]}
         return not connection.execute(_SPOKEN, mine).scalar()
 
     def _store(self, connection: Quick, question: Row, given: Given) -> Callable[[], Stored]:
@@ -306,7 +311,8 @@ class Queue:
         # a None is asked again at once, mostly of the same person; or the policy knew enough and closed the item
         held = state == "leased" and ahead == 1 and question["slot_holder"] == annotator_id
         waiting = state in ("free", "closed") and ahead <= 1
-        if not (mine or held or waiting):
+        passed = taken_back.kind == "skip" and ahead > 0  # somebody else has answered it since
+        if passed or not (mine or held or waiting):
             raise Conflict("slot_taken", f"question {question['id']} has since been given to somebody else")
         if held:
             self.leases.expire(connection, question)
@@ -329,7 +335,8 @@ class Queue:
         append(connection, question, Given("undo"), self.clock(), answer.id)
         set_question(connection, question["id"], "expired", question["attempt"] + 1)
         count_answer(connection, question["annotator_id"], answer.kind, answer.answer, -1)
-        if (question["slot_state"], question["slot_holder"]) != ("done", question["annotator_id"]):
+        # an answer from Label Studio may have a slot that is nobody's
+        if question["slot_state"] != "done" or question["slot_holder"] not in (question["annotator_id"], None):
             return  # a None, after which somebody else was asked: the slot is theirs
         if question["slot_turn"] != question["turn"]:
             return  # a None before the answer that ended the slot

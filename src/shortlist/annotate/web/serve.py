@@ -21,6 +21,7 @@ from shortlist.annotate.project.alone import alone, announced, announcing
 from shortlist.annotate.project.backup import Schedule, backing_up, read_period
 from shortlist.annotate.project.people import People, join_link
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.review.class_changes import ask_about_retired
 from shortlist.annotate.web.app import create_app
 from shortlist.annotate.web.board import Board
 from shortlist.annotate.web.damage import DamageSearch
@@ -147,6 +148,7 @@ def serve_project(
     damage = DamageSearch(project.store)
     with _sole_server(project):
         damage.wait()
+        ask_about_retired(project)
         if listener is None:
             listener, address = listen(address)
         with announcing_address(project, address):

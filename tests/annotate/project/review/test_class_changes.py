@@ -1,18 +1,25 @@
 """Merged and retired classes: what people are asked from then on, and what the exports make of what was."""
 
 import pytest
+from sqlalchemy import update
 
+from shortlist.annotate.db.schema import LabelClass
+from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.problems import Conflict, Invalid
+from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.known_items import mark_known
+from shortlist.annotate.project.review import class_changes
 from shortlist.annotate.project.review.class_changes import merge_classes, restore_class, retire_class
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
 from shortlist.annotate.queue.chooser import UniformChooser
 from shortlist.annotate.queue.pinned import Pinned
+from shortlist.annotate.setup import rename_by_name
 from shortlist.labels import StochasticLabels
 
 from ...conftest import people
+from ...running import Server, free_port
 from .test_corrections import answer_all, item, rows
 
 
@@ -123,6 +130,82 @@ def test_what_was_corrected_is_asked_about_when_the_correction_is_undone_and_the
     assert project.check() == []
     (held,) = project.queue().next(ben)
     assert held.item_id == 1
+
+
+def test_what_people_say_after_a_corrected_class_has_gone_is_exported(make_project, database, tmp_path):
+    """They are asked about the item again: the reviewer's word, of no class any more, stood in the way of theirs."""
+    project = make_project(database, items=2, size=2)
+    ada, _ = people(project, "ada", "ben")
+    one = item(project)["id"]
+    correct(project.store, one, 0, 2, "rev", "")
+    before = rows(project, "labels.csv", tmp_path)
+    assert retire_class(project, 2) == 1
+    answer_all(project, project.queue(), [ada], lambda q: q.shortlist[0])
+    assert {row["item"] for row in rows(project, "answers.csv", tmp_path)} == {"item 0", "item 1"}
+    assert all(row["label"] for row in rows(project, "labels.csv", tmp_path))
+    correct(project.store, one, 1, 3, "rev", "")
+    undo_correction(project.store, one, 2, "rev")
+    assert all(row["label"] for row in rows(project, "labels.csv", tmp_path)), "the one below it is of the same class"
+    restore_class(project, 2)
+    (again,) = (row for row in rows(project, "labels.csv", tmp_path) if row["item"] == "item 0")
+    assert (
+        (again["label"], again["corrected_by"]) == (before[0]["label"], before[0]["corrected_by"]) == ("class 2", "rev")
+    )
+
+
+def test_known_items_of_a_class_that_has_gone_are_opened_a_batch_after_another(make_project, database, monkeypatch):
+    project = make_project(database, items=5)
+    mark_known(project, {f"item {k}": f"class {2 if k else 3}" for k in range(5)})
+    monkeypatch.setattr(class_changes, "AT_ONCE", 2)
+    assert retire_class(project, 2) == 4
+    (ada,) = people(project, "ada")
+    assert {held.item_id for held in project.queue().next(ada, hold=5)} == {2, 3, 4, 5}
+    assert (item(project)["known"], item(project)["state"], project.check()) == (3, "closed", [])
+
+
+def test_a_file_that_names_an_ended_class_gives_the_one_it_is_part_of(make_project, database, tmp_path):
+    """Known or gold items were of a class that is none any more: the exports could not be read again."""
+    project = make_project(database, items=5, gold_every=1_000_000)
+    merge_classes(project, 0, 1)
+    retire_class(project, 2)
+    known = mark_known(project, {"item 0": "class 0", "item 1": "class 2"})
+    assert known == (1, [("item 1", "its class 'class 2' was retired")])
+    gold = mark_gold(project, {"item 2": "class 0", "item 3": "class 2"})
+    assert (gold.added, gold.skipped) == (1, [("item 3", "the gold answer 'class 2' is not a class")])
+    more = add_items(project, [Source(f"more {k}", f"more {k}", text="?", gold=f"class {k}") for k in (0, 2)])
+    assert [name for name, _ in more.skipped] == ["more 2"]
+    names = ("item 0", "item 1", "item 2", "item 3", "more 0", "more 2")
+    found = [(item(project, name)["known"], item(project, name)["gold"]) for name in names]
+    assert found == [(1, None), (None, None), (None, 1), (None, None), (None, 1), (None, None)]
+    assert [row["answer"] for row in rows(project, "answers.csv", tmp_path)] == ["class 1"]
+    assert StochasticLabels.read(tmp_path / "out.csv").class_names == ("class 1", "class 3", "class 4", "class 5")
+    assert len(project.queue().next(people(project, "ada")[0], hold=9)) == 4, "what was refused is asked about"
+    rename_by_name(project, "class 0", "old")
+    assert class_names_of(project)[:2] == ["old", "class 1"]
+
+
+def class_names_of(project):
+    with project.store.read() as connection:
+        return class_names(connection)
+
+
+def test_a_retirement_that_was_ended_in_between_goes_on_when_the_server_starts(make_project):
+    """Killed after its first step: what had been answered with the class stayed done, with no class."""
+    project = make_project(items=3, size=6)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, 2, 1.0)
+    mark_known(project, {"item 1": "class 2"})
+    with project.store.write() as connection:
+        connection.execute(update(LabelClass).where(LabelClass.id == 2).values(ended_at=1.0))
+    server = Server(project.folder, free_port())
+    try:
+        server.wait()
+    finally:
+        server.kill()
+    assert project.status()["progress"] == {"done": 0, "total": 3}
+    assert project.check() == []
 
 
 def test_what_cannot_be_ended_is_said_in_one_line(make_project):

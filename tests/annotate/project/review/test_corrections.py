@@ -2,6 +2,8 @@
 
 import csv
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select
@@ -9,11 +11,13 @@ from sqlalchemy import select
 from shortlist.annotate.db.schema import NO_CLASS, Correction, Item
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.project.audit import CommandLine
+from shortlist.annotate.project.erasing import erase_item
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.review.class_changes import retire_class
 from shortlist.annotate.project.review.corrections import correct, standing_corrections, undo_correction
 
-from ...conftest import people
+from ...conftest import new_database, people
 
 
 def item(project, name="item 0"):
@@ -165,3 +169,22 @@ def test_what_cannot_be_is_refused_and_changes_nothing(make_project, class_id):
     with pytest.raises(Conflict, match="no such version"):
         correct(project.store, before["id"], 1, 1, "rev", "")
     assert item(project) == before
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("erase", [False, True])
+def test_who_answers_and_who_corrects_do_not_wait_for_each_other(make_project, postgres, erase):
+    """For ever, had PostgreSQL not ended one of the two."""
+    project = make_project(new_database(postgres), items=1)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    with ThreadPoolExecutor(1) as pool, project.store.quick():
+        queue.next(ada)  # holds the slot
+        act = (erase_item, project, 1, CommandLine()) if erase else (correct, project.store, 1, 0, 4, "rev", "")
+        waits = pool.submit(*act)
+        time.sleep(0.3)
+        queue.answer(ada, held.id, 0, None, 1.0)
+        assert not waits.done()
+    assert waits.result(20) == 1
+    assert project.check() == []

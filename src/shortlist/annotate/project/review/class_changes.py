@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
-from shortlist.annotate.db.statements import STANDING, batches, class_names, free_slot, next_rank, settle_item
+from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, settle_item
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.project import Project
 
@@ -47,16 +47,18 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
         if gold:
             raise Conflict("gold", f"{gold} gold items are of this class: correct them first")
         connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=clock()))
-        known = list(connection.execute(select(Item.id).where(Item.known == class_id)).scalars())
-    opened = sum(_ask_about(project, list(batch)) for batch in batches(known, AT_ONCE))
-    return opened + _ask_again(project, class_id)
+    return _ask_about(project, class_id) + _ask_again(project, class_id)
 
 
 def ask_about_retired(project: Project) -> None:
-    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then."""
+    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then.
+
+    And for what a retirement has left that was ended in between.
+    """
     with project.store.read() as connection:
         retired = [class_id for class_id, into in read_class_map(connection).into.items() if into is None]
     for class_id in retired:
+        _ask_about(project, class_id)
         _ask_again(project, class_id)
 
 
@@ -89,18 +91,25 @@ def _class(connection: Connection, class_id: int) -> Any:
     return row
 
 
-def _ask_about(project: Project, known: list[int]) -> int:
-    """Open items whose known class has gone and that lack answers; returns how many."""
-    with project.store.write() as connection:
-        waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
-        free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
-        connection.execute(update(slots).where(*waiting).values(free))
-        opened = {"known": None, "state": "open"}
-        found = update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened)
-        count = int(connection.execute(found).rowcount)
-        done = {"known": None, "state": "done"}
-        connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
-    return count
+def _ask_about(project: Project, class_id: int) -> int:
+    """Open items that were known to be of a class that has gone and that lack answers; returns how many."""
+    count, of_class = 0, select(Item.id).where(Item.known == class_id)
+    while True:
+        with project.store.write() as connection:
+            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
+            # locked first, and looked at again: a reviewer may have given one of them another class
+            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
+            known = list(connection.execute(of_class.where(Item.id.in_(found))).scalars())
+            waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
+            free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
+            connection.execute(update(slots).where(*waiting).values(free))
+            opened = {"known": None, "state": "open"}
+            lacking = update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened)
+            count += int(connection.execute(lacking).rowcount)
+            done = {"known": None, "state": "done"}
+            connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
+        if len(found) < AT_ONCE:
+            return count
 
 
 def _ask_again(project: Project, class_id: int) -> int:

@@ -82,7 +82,10 @@ def standing(connection: Connection, item_id: int) -> Any:
 
 
 def standing_corrections(connection: Connection) -> dict[int, Any]:
-    """Item id -> its latest correction that was not taken back, with the item's name."""
+    """Item id -> its latest correction that was not taken back, with the item's name.
+
+    Not where its class was retired since: people are asked about the item again.
+    """
     statement = select(Correction, Item.name, Item.gold).join(Item, Item.id == Correction.item_id)
     found: dict[int, list[Any]] = {}
     for row in connection.execute(statement.order_by(Correction.id)):
@@ -90,7 +93,8 @@ def standing_corrections(connection: Connection) -> dict[int, Any]:
             found.setdefault(row.item_id, []).append(row)
         else:  # it takes back the latest one
             found[row.item_id].pop()
-    return {item: rows[-1] for item, rows in found.items() if rows}
+    latest, classes = {item: rows[-1] for item, rows in found.items() if rows}, read_class_map(connection)
+    return {item: row for item, row in latest.items() if row.class_id is None or classes.now(row.class_id) is not None}
 
 
 @contextmanager
@@ -98,14 +102,15 @@ def _versioned(store: Store, item_id: int, seen: int) -> Iterator[tuple[Connecti
     """A transaction on an item at the version that was seen; refused if somebody was faster."""
     try:
         with store.write() as connection:
+            # locked before anything is changed, so that nobody is asked about it from here on; and before the item, as
+            # by whoever answers, or the two might wait for each other
+            connection.execute(store.locked(select(Slot.id).where(Slot.item_id == item_id), of=Slot)).all()
             item = connection.execute(store.locked(_ITEM.where(Item.id == item_id), of=Item)).first()
             if item is None:
                 raise NotFound("no_item", f"there is no item {item_id}")
             latest = connection.execute(_LATEST.where(Correction.item_id == item_id).limit(1)).first()
             if (0 if latest is None else latest.version) != seen:
                 raise Conflict("corrected_meanwhile", _said(latest))
-            # locked before anything is changed, so that nobody is asked about it from here on
-            connection.execute(store.locked(select(Slot.id).where(Slot.item_id == item_id), of=Slot)).all()
             yield connection, item
     except IntegrityError as error:  # the database itself refuses a version twice
         raise Conflict("corrected_meanwhile", "somebody was faster: look again") from error

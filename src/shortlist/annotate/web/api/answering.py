@@ -100,6 +100,11 @@ async def blur() -> None:
         await asyncio.sleep(0)
 
 
+def _media(app: Services, question: Served) -> str:
+    """Browsers cache it by its address: that of another project, or of a question that was erased, is another one."""
+    return f"/api/v1/media/{question.id}?of={app.auth.tag}&at={question.served_at}"
+
+
 def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
     return [
         QuestionOut(
@@ -108,8 +113,7 @@ def _shown(app: Services, held: list[Served]) -> list[QuestionOut]:
             item=ShownItem(
                 kind=question.kind,
                 text=question.text,
-                # browsers cache it by its address, and another project may be served from the same one
-                media=None if question.media_type is None else f"/api/v1/media/{question.id}?of={app.auth.tag}",
+                media=None if question.media_type is None else _media(app, question),
                 media_type=question.media_type,
             ),
             shortlist=[

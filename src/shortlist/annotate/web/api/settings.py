@@ -23,7 +23,7 @@ def settings(app: App, who: Reviewer) -> SettingsOut:
     """The settings that are in force."""
     now, plan = app.project.settings, app.tuning.live.plan
     with app.project.store.read() as connection:
-        names = class_names(connection)
+        names, ended = class_names(connection), ended_classes(connection)
     shown = plan or LivePlan(size=now.size)  # what a model would be told that was asked for now
     return SettingsOut(
         title=now.title,
@@ -36,7 +36,7 @@ def settings(app: App, who: Reviewer) -> SettingsOut:
         score=shown.score,
         typing=app.queue.typing,
         compare=now.compare,
-        pinned=None if now.pinned is None else names[now.pinned],
+        pinned=None if now.pinned is None or now.pinned in ended else names[now.pinned],
         text_column=now.text_column,
         item_column=now.item_column,
     )
@@ -72,8 +72,8 @@ def _pinned(app: Services, name: str) -> int | None:
     if not name:
         return None
     with app.project.store.read() as connection:
-        found, ended = class_ids(connection).get(name), ended_classes(connection)
-    if found is None or found in ended:
+        found = class_ids(connection).get(name)
+    if found is None:
         raise Invalid("no_class", f"pinned: no class is named {name!r}")
     return found
 
