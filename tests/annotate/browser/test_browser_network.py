@@ -2,7 +2,11 @@
 
 import pytest
 
+from shortlist.annotate.project.audit import CommandLine
+from shortlist.annotate.project.erasing import erase_item
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
+from shortlist.annotate.project.sources import Source
 
 from .projects import stored
 
@@ -149,3 +153,21 @@ def test_an_answer_that_came_too_late_is_said_to_be_refused(run_project, person)
     ada.page.wait_for_function("() => document.getElementById('notice').textContent.startsWith('Not accepted')")
     assert answered(site) == []
     ada.page.locator("#progress").get_by_text("0 of 6 done", exact=True).wait_for()  # and not "1 this visit"
+
+
+def test_what_was_erased_while_it_was_shown_gives_place_to_the_next(run_project, person):
+    """SQLite gives the number of its question to the next one: an answer would be stored for what was never read."""
+    site = run_project(items=1)
+    ada = person().go(invite(site, "ada"))
+    ada.ready()
+    site.kill()
+    erase_item(site.project, 1, CommandLine())
+    add_items(site.project, [Source("new", "new", text="Something else")])
+    site.start()
+    ada.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    ada.page.locator("#item", has_text="Something else").wait_for(timeout=10_000)
+    ada.ready()
+    ada.press("1")
+    ada.page.locator("#item", has_text="Nothing left").wait_for()
+    ada.wait_saved()
+    assert [name for name, _ in answered(site)] == ["new"]

@@ -87,6 +87,22 @@ def test_a_picture_that_was_erased_is_not_shown_in_the_place_of_another(make_sit
     assert ada.get(other["item"]["media"]).status_code == 200
 
 
+def test_reviewers_see_the_picture_that_an_item_has_now(make_site):
+    """SQLite gives the number of an erased item to the next one; a browser asks whether what it has is still it."""
+    site = make_site(items=0)
+    admin, raw = site.admin(), {"content-type": "application/octet-stream"}
+    admin.post("/api/v1/items/media?name=p", content=png(), headers=raw)
+    first = admin.get("/api/v1/items/1/media")
+    assert first.headers["cache-control"] == "private, no-cache"
+    mine = {"if-none-match": first.headers["etag"]}
+    again = admin.get("/api/v1/items/1/media", headers=mine)
+    assert (again.status_code, again.content) == (304, b"")
+    admin.delete("/api/v1/items/1")
+    assert admin.get("/api/v1/items/1/media", headers=mine).status_code == 404
+    admin.post("/api/v1/items/media?name=q", content=png(), headers=raw)
+    assert admin.get("/api/v1/items/1/media", headers=mine).status_code == 200
+
+
 def test_media_comes_with_its_type_and_no_sniffing(make_site):
     site = make_site(items=0)
     admin, ada = site.admin(), site.annotator("ada")

@@ -11,6 +11,9 @@ export function openQuestions(server, waiting) {
   return held;
 }
 
+// The number of one whose item was erased may be given to the next.
+export const identity = (question) => `${question?.id} ${question?.served_at}`;
+
 // Asked again at the next attempt it is another showing; a question taken back after a reload has no content yet.
 export const sameShowing = (one, other) =>
-  one?.id === other?.id && one?.attempt === other?.attempt && Boolean(one?.item) === Boolean(other?.item);
+  identity(one) === identity(other) && one?.attempt === other?.attempt && Boolean(one?.item) === Boolean(other?.item);

@@ -3,6 +3,7 @@ import { at, breakable, element } from "./dom.js";
 import { count } from "./figures.js";
 import { essence, makeItem, play, watchEnd } from "./item.js";
 import { keyOf, shortcut } from "./keys.js";
+import { identity } from "./questions.js";
 import { keysAnswer, markShortcuts } from "./shortcuts.js";
 import { say } from "./words.js";
 import { addLens, forget } from "./zoom.js";
@@ -12,18 +13,18 @@ const MANY = 12; // answers: beyond this they stand in columns
 const ABOUT_ITEM = ["skip", "note"]; // of no use where there is none
 const SHOWN_MS = 1300; // how long a decision stands there after it was made
 
-const staged = new Map(); // question id -> its item, loaded before it is shown
+const staged = new Map(); // a question's identity -> its item, loaded before it is shown
 
 export function stage(questions) {
-  for (const { id, item } of questions) if (item && !staged.has(id)) staged.set(id, makeItem(item));
-  const wanted = new Set(questions.map(({ id }) => id));
-  for (const id of staged.keys()) if (!wanted.has(id)) staged.delete(id);
+  const wanted = new Map(questions.map((question) => [identity(question), question.item]));
+  for (const [key, item] of wanted) if (item && !staged.has(key)) staged.set(key, makeItem(item));
+  for (const key of staged.keys()) if (!wanted.has(key)) staged.delete(key);
 }
 
 export function showQuestion(question, choose) {
   const hadFocus = at("panel").contains(document.activeElement);
   const { shortlist } = question;
-  const item = staged.get(question.id) ?? makeItem(question.item);
+  const item = staged.get(identity(question)) ?? makeItem(question.item);
   forget();
   at("item").replaceChildren(item);
   addLens();
@@ -64,7 +65,7 @@ export function watchMore() {
 }
 
 export function showBroken(question) {
-  staged.delete(question.id);
+  staged.delete(identity(question));
   const what = say(question.item.kind === "audio" ? "no_sound" : "no_picture");
   at("item").replaceChildren(element("div", { class: "state" }, element("p", {}, `${what} ${say("trying")}`)));
 }
