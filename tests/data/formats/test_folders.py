@@ -139,3 +139,28 @@ def test_grey_values_beyond_eight_bits(tmp_path, values, read):
     (tmp_path / "a").mkdir()
     Image.fromarray(values).save(tmp_path / "a" / "0.tif")
     assert data.load(tmp_path).train.x.tolist() == [[[read]]]
+
+
+@pytest.mark.parametrize(
+    ("dark", "bright", "read"),
+    [
+        (np.array([[0, 200, 256]], np.uint16), np.array([[0, 512, 65535]], np.uint16), [[0, 0, 1], [0, 2, 255]]),
+        (np.array([[0, 100, 200]], np.uint16), np.array([[0, 512, 65535]], np.uint16), [[0, 0, 0], [0, 2, 255]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 9, 200]], np.float32), [[0, 0, 1], [0, 9, 200]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 0.5, np.inf]], np.float32), [[0, 127, 255], [0, 127, 0]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 512, 65535]], np.uint16), [[0, 127, 255], [0, 2, 255]]),
+    ],
+)
+def test_all_pictures_have_one_scale(tmp_path, dark, bright, read):
+    """A dark one by its own range would be as bright as any; test pictures go by the same scale."""
+    for folder, values in (("train/a", dark), ("test/a", bright)):
+        (tmp_path / folder).mkdir(parents=True)
+        Image.fromarray(values).save(tmp_path / folder / "0.tif")
+    dataset = data.load(tmp_path)
+    assert [dataset.train.x[0, 0, 0].tolist(), dataset.test.x[0, 0, 0].tolist()] == read
+
+
+def test_pictures_of_12_bits_in_16_are_told_that_few_shades_are_left(tmp_path, caplog):
+    Image.fromarray(np.array([[0, 2048, 4095]], np.uint16)).save(tmp_path / "x.png")
+    assert read_images([tmp_path / "x.png"]).tolist() == [[[[0, 8, 15]]]]
+    assert "up to 4095 only, which leaves 16 of 256 shades" in caplog.text
