@@ -20,6 +20,7 @@ from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.classifier.features import check_features, check_weight, dataset_of
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import truth
 from shortlist.internal.streams import stream_seed
 from shortlist.training import Engine, Interrupted, Normalise, RunConfig, fit, logits_of, one_pass, prepare
 
@@ -152,7 +153,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.history_ = [asdict(row) for row in history]
             self.smoothing_, self.temperature_ = prepared.smoothing, prepared.calibrate()
             self._items = len(labels)
-            return self._keep(prepared.run.model, prepared.run.optimiser_state())
+            return self._keep(prepared.run.model, prepared.run.optimiser_state(), new=True)
 
     def partial_fit(
         self,
@@ -174,25 +175,26 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight: as in `fit`.
         """
         first = not hasattr(self, "network_")
-        x = check_features(self, X, reset=first)
-        known = self._known_classes(classes, first)
-        labels, _ = read_answers(y, shown, known, x.shape[0])
-        weight = check_weight(sample_weight, x)
-        if first:
-            self.classes_, self._seed, self._items = known, self._draw_seed(), 0
-            self._optimiser: dict[str, Tensor] = {}
-            start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
-            self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
-        else:
-            start = self.network_
-        config = self._config(len(labels))
-        passes = len(self.history_)
-        run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
-        before, now = self._items, len(labels)
-        self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
-        self._items = before + now
-        self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
-        return self._keep(run.model, run.optimiser_state())
+        with self._all_or_nothing():
+            x = check_features(self, X, reset=first)
+            known = self._known_classes(classes, first)
+            labels, _ = read_answers(y, shown, known, x.shape[0])
+            weight = check_weight(sample_weight, x)
+            if first:
+                self.classes_, self._seed, self._items = known, self._draw_seed(), 0
+                self._optimiser: dict[str, Tensor] = {}
+                start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
+                self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
+            else:
+                start = self.network_
+            config = self._config(len(labels))
+            passes = len(self.history_)
+            run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
+            before, now = self._items, len(labels)
+            self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
+            self._items = before + now
+            self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
+            return self._keep(run.model, run.optimiser_state(), new=first)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -204,10 +206,16 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = before
             raise
 
-    def _keep(self, network: nn.Module, optimiser: Mapping[str, Tensor]) -> Self:
+    def _keep(self, network: nn.Module, optimiser: Mapping[str, Tensor], *, new: bool) -> Self:
         self.network_ = _detached(network)
         self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in optimiser.items()}
+        self._remember(new=new)
         return self
+
+    def _remember(self, *, new: bool) -> None:
+        """Note what the network (if it is new) and its outputs are: `set_params` may change that for the next fit."""
+        names = ("method", "method_options", *(("model", "model_options", "dtype") if new else ()))
+        self._trained = {**getattr(self, "_trained", {}), **{name: getattr(self, name) for name in names}}
 
     def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:
         given = self.classes if classes is None else classes
@@ -225,9 +233,14 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def _options(self, name: str) -> dict[str, Any]:
+        options = getattr(self, name)
+        if not isinstance(options, Mapping | None):
+            raise InputError(f"{name}: expected a dict of options by their names, got {options!r}")
+        return dict(options or {})
+
     def _fresh_network(self) -> nn.Module:
-        options = dict(self.model_options or {})
-        seed = stream_seed(self._seed, "weights")
+        options, seed = self._options("model_options"), stream_seed(self._seed, "weights")
         return self._cast(models.build(self.model, self.in_shape_, len(self.classes_), seed=seed, **options))
 
     def _cast(self, module: nn.Module) -> nn.Module:
@@ -241,9 +254,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         auto = min(max(items // AUTO_BATCHES, 32), 256)
         return RunConfig(
             method=self.method,
-            method_options=dict(self.method_options or {}),
+            method_options=self._options("method_options"),
             model=self.model if isinstance(self.model, str) else "own",
-            model_options=dict(self.model_options or {}),
+            model_options=self._options("model_options"),
             epochs=self.epochs,
             batch_size=auto if self.batch_size == "auto" else self.batch_size,
             optimiser=("lbfgs" if solved else "adam") if self.optimiser == "auto" else self.optimiser,  # type: ignore[arg-type]
@@ -251,8 +264,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weight_decay=self.weight_decay,
             momentum=self.momentum,
             schedule=self.schedule,  # type: ignore[arg-type]
-            augment=bool(self.augment),
-            strong=bool(self.strong),
+            augment=truth("augment", self.augment),
+            strong=truth("strong", self.strong),
             holdout=self.holdout,
             seed=self._seed,
         )
@@ -283,7 +296,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> FloatArray:
         """(N, K) class probabilities: by the method's link, with the smoothing it suffers undone."""
         logits = self._logits(X) / self.temperature_
-        method = methods.get(self.method, **dict(self.method_options or {}))
+        method = methods.get(self._trained["method"], **(self._trained["method_options"] or {}))
         p: FloatArray = method.class_probabilities(logits, self.smoothing_).numpy()
         return p
 
@@ -321,9 +334,11 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | os.PathLike[str], *, model: Any = None) -> Self:
         """Read what `save` wrote; nothing in the folder is executed.
 
+        A method of your own is not saved: import its module first.
+
         Args:
             folder: where it was saved.
-            model: the user's own model (function, "package.module:function" or module), if it was trained with one.
+            model: your own model (function, "package.module:function" or module), if it was trained with one.
 
         Raises:
             InputError: the folder holds no classifier, or a damaged one.

@@ -6,6 +6,7 @@ One file, so that weights and settings can never belong to different classifiers
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,7 +78,9 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
         if model is None:
             raise InputError("trained with a model of your own, which is not saved: give it again as model=")
         params["model"] = model
+    _refuse_code(params, model)
     classifier: Any = cls(**params)
+    classifier._remember(new=True)
     classifier.classes_ = stated_classes(content["classes"])
     classifier.in_shape_ = tuple(content["in_shape"])
     classifier.n_features_in_ = int(np.prod(classifier.in_shape_))
@@ -93,10 +96,17 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
     return loaded
 
 
+def _refuse_code(params: Mapping[str, Any], model: Any) -> None:
+    """Refuse to import what only the file names: it could lie beside the file."""
+    if model is None and params["model"] not in models.names():
+        raise InputError(f"names the model {params['model']!r}, which is not one of ours: give yours as model=")
+    module, own, _ = params["method"].partition(":")
+    if own and module not in sys.modules:
+        raise InputError(f"trained by your own method {params['method']!r}, which is not saved: import {module} first")
+
+
 def _network(classifier: Any, state: dict[str, Tensor]) -> nn.Module:
-    options = dict(classifier.model_options or {})
-    body = models.build(classifier.model, classifier.in_shape_, len(classifier.classes_), seed=0, **options)
-    network = nn.Sequential(Normalise.saved(state, classifier.in_shape_), classifier._cast(body))
+    network = nn.Sequential(Normalise.saved(state, classifier.in_shape_), classifier._fresh_network())
     network.load_state_dict(state)
     return network.eval()
 
@@ -106,7 +116,7 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _params(classifier: Any) -> dict[str, Any]:
-    params: dict[str, Any] = dict(classifier.get_params(deep=False))
+    params: dict[str, Any] = {**classifier.get_params(deep=False), **classifier._trained}
     if params["model"] not in models.names():
         params["model"] = OWN_MODEL
     if params["classes"] is not None:

@@ -27,6 +27,13 @@ def number(name: str, value: Any) -> float:
         raise InputError(f"{name}: expected a number, got {value!r}") from None
 
 
+def truth(name: str, value: Any) -> bool:
+    """`value` as a bool; anything else is refused, as every text is true, "no" too."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: expected true or false, got {value!r}")
+    return bool(value)
+
+
 def is_missing(value: Any) -> bool:
     """Whether it stands for a missing value: None, NaN, or the NA of pandas, which equals nothing, not even itself."""
     try:

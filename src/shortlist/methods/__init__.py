@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import truth
 from shortlist.methods.base import (
     PROTOCOLS,
     Batch,
@@ -97,9 +98,8 @@ def get(name: str, **options: Any) -> Method:
 
 
 def _check_kind(what: str, kind: object, value: object) -> None:
-    """Refuse a text where an option is a number or a truth value: every text is true."""
-    truth = isinstance(value, bool | np.bool_)
-    if kind is bool and not truth:
-        raise InputError(f"{what}: expected true or false, got {value!r}")
-    if kind in (int, float) and (truth or not isinstance(value, Real)):
+    """Refuse a text where an option is a number or a truth value."""
+    if kind is bool:
+        truth(what, value)
+    if kind in (int, float) and (isinstance(value, bool | np.bool_) or not isinstance(value, Real)):
         raise InputError(f"{what}: expected a number, got {value!r}")

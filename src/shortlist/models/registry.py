@@ -108,8 +108,10 @@ def _build(
         if own and ":" not in name:
             raise unknown_name("model", name, names())
         function, label = own_object("model", name if own else _MODELS[name][0], "function", callable), name
-    else:
+    elif callable(name):
         function, label = name, getattr(name, "__name__", repr(name))
+    else:
+        raise InputError(f"model {name!r}: expected a name, a function or a torch.nn.Module")
     try:
         model = _call(function, label, shape, num_classes, options)
     except InputError:
