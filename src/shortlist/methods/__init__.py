@@ -54,7 +54,8 @@ METHODS: dict[str, type[Method]] = {}
 def register(method: type[Method]) -> type[Method]:
     """Make a method known by its name; also a decorator for methods defined elsewhere.
 
-    One's own may be registered again, as a notebook's cell is run again; ours keep their names, or ledgers would lie.
+    Your own may be registered again, since a notebook runs its cells again. The names of ours are taken: ledgers know
+    them by these.
     """
     known = METHODS.get(method.name, method)
     if known is not method and known.__module__.startswith("shortlist."):
@@ -68,7 +69,7 @@ for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Pr
 
 
 def find(name: str) -> type[Method]:
-    """The class of a method, by its name or as `package.module:Class` in a module of one's own."""
+    """The class of a method, by its name or, in a module of your own, as `package.module:Class`."""
     if name in METHODS:
         return METHODS[name]
     if isinstance(name, str) and ":" in name:
@@ -79,7 +80,7 @@ def find(name: str) -> type[Method]:
 
 
 def get(name: str, **options: Any) -> Method:
-    """A method by its name, or by `package.module:Class`.
+    """A method with its options, by its name or as `package.module:Class`.
 
     >>> get("sl", form="paper")
     SL(form='paper', loss='ovr_square', normalisation='sum')
