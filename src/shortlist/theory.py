@@ -279,11 +279,6 @@ def information_of(p: ArrayLike, shortlist: ArrayLike) -> float:
     return float(-(cells * np.log2(cells)).sum())
 
 
-def reads_per_bit(num_classes: int, size: int) -> float:
-    """Class names shown for each bit learned."""
-    return size / information(num_classes, size)
-
-
 def expected_reads(num_classes: int, size: int) -> float:
     """Names that people look at if they stop at the right one: (l + 1)/2 on average if it is listed, else l."""
     _check_size(num_classes, size)

@@ -1,6 +1,6 @@
 """A trained classifier as one file in a folder: safetensors, with everything else as JSON in its header.
 
-One file, so that weights and settings can never belong to different classifiers; its checksum finds a flipped bit.
+It is a single file so that weights and settings can never belong to different classifiers. A checksum finds damage.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from shortlist.training import Normalise
 FILE = "classifier.safetensors"
 KIND = "ShortlistClassifier"
 OWN_MODEL = "own"
-"""Stands in the file for a model that is not one of ours: code is not saved, nor run from a file."""
+"""Stands in the file for a model that is not one of ours: code is neither saved nor run from a file."""
 
 T = TypeVar("T")
 
 
 def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier into `folder`, which is made if need be."""
+    """Write a fitted classifier into `folder`, which is made if it is not there."""
     directory = Path(folder)
     make_folder(directory)
     tensors = {f"network.{name}": tensor for name, tensor in classifier.network_.state_dict().items()}
@@ -127,7 +127,7 @@ def _params(classifier: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays, mappings and sequences as JSON has them."""
+    """Numbers and arrays of numpy, mappings and sequences in the types that JSON has."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -194,7 +194,7 @@ def test_the_default_is_what_was_chosen():
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    features = EmbeddingFeatures.fit(TEXTS)  # nothing is loaded yet
+    features = EmbeddingFeatures()  # nothing is loaded yet
     with pytest.raises(InputError, match=r'pip install "shortlist\[embeddings\]"'):
         features.transform(["a"])
 
