@@ -24,7 +24,7 @@ class ModelRow(NamedTuple):
     parameters: str
 
 
-# name -> (where the function is, what it is, parameters of the usual shape: a test holds them to the models)
+# name -> (where the function is, what it is, its parameters for the usual shape, which a test compares)
 _MODELS: dict[str, tuple[str, str, str]] = {
     "linear": (
         "shortlist.models.linear:linear",
@@ -55,7 +55,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe() -> list[ModelRow]:
-    """What each model is and how large, for the command line."""
+    """What each model is and its size, for the command line."""
     return [ModelRow(name, what, parameters) for name, (_, what, parameters) in _MODELS.items()]
 
 
@@ -74,12 +74,12 @@ def build(
             "package.module:function"; or an `nn.Module`, of which a copy is returned.
         in_shape: (C, H, W) or (D,), without the batch.
         num_classes: K, the number of logits.
-        seed: draws the initial weights on the CPU, whatever the default device, and leaves torch's global generators
-            as they are, on every device; None uses the global ones.
+        seed: decides the initial weights, which are drawn on the CPU whatever the default device is. Torch's global
+            generators are left alone; None uses them.
         options: passed on to the function, such as `hidden=(512, 256)` for the mlp.
 
     Raises:
-        InputError: for an unknown name, an input the model cannot take, or a user's model of the wrong shape.
+        InputError: an unknown name, an input that the model cannot take, or your own model of the wrong shape.
     """
     with named_extra():
         import torch
@@ -90,7 +90,7 @@ def build(
     if seed is None:
         return _build(name, shape, num_classes, options)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device, kept or not
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed every GPU
         return _build(name, shape, num_classes, options)
 
 
@@ -150,7 +150,7 @@ def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _checked_output(model: object, label: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Try a user's model on zeros, so that a wrong shape is a clear line now, not a traceback in training."""
+    """Try a user's model on zeros, so that a wrong shape is one line now instead of a traceback in training."""
     import torch
     from torch import nn
 

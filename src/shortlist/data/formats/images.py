@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 ImageSize: TypeAlias = int | tuple[int, int] | None
-"""The height and width, or one number for both, that images are resized to; None: they stay as they are."""
+"""The height and width, or one number for both, to resize images to; None leaves them as they are."""
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 FEW_SHADES = 1 << 14
 """Images of 16 bits whose values all stay below this use less than a quarter of their range."""
@@ -131,7 +131,7 @@ def _plain_mode(image: Image.Image) -> Image.Image:
     if image.mode == "F":  # a pixel without a number is black
         return Image.fromarray(np.nan_to_num(np.asarray(image), posinf=0, neginf=0))
     mode = "L" if image.mode in _GREY_MODES else "RGB"
-    if image.has_transparency_data:  # what lies behind it is white, as on a page; it is stored as black or anything
+    if image.has_transparency_data:  # put on white, as on a page; what is stored there may be black or anything
         layered = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", layered.size, "white"), layered)
     return image.convert(mode)
