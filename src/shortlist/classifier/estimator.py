@@ -180,13 +180,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             known = self._known_classes(classes, first)
             labels, _ = read_answers(y, shown, known, x.shape[0])
             weight = check_weight(sample_weight, x)
-            if first:
-                self.classes_, self._seed, self._items = known, self._draw_seed(), 0
-                self._optimiser: dict[str, Tensor] = {}
-                start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
-                self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
-            else:
-                start = self.network_
+            start = self._begin(x, known, weight) if first else self.network_
             config = self._config(len(labels))
             passes = len(self.history_)
             run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
@@ -195,6 +189,13 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._items = before + now
             self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
             return self._keep(run.model, run.optimiser_state(), new=first)
+
+    def _begin(self, x: Any, classes: Classes, weight: NDArray[np.float64] | None) -> nn.Module:
+        """Everything as it is before the first answers; the untrained network."""
+        self.classes_, self._seed, self._items = classes, self._draw_seed(), 0
+        self._optimiser: dict[str, Tensor] = {}
+        self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
+        return nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
