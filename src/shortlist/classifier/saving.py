@@ -66,8 +66,8 @@ def load(cls: type[T], folder: str | os.PathLike[str], model: Any) -> T:
         raise InputError(f"{path}: damaged, or not a saved classifier: its content does not match its checksum")
     try:
         return _restore(cls, tensors, content, model)
-    except InputError:
-        raise
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{path}: damaged, or not a saved classifier: {reason(error)}") from error
 

@@ -90,6 +90,9 @@ class LabelsFile:
         InputError: names the file, the row and what is wrong with it.
     """
 
+    known: frozenset[str]
+    """Items of an annotation export whose class was known, so that nobody was asked about them."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         format_of(self.path)
@@ -100,9 +103,6 @@ class LabelsFile:
             self._columns = None
             self._stated = _stating(self._records).classes
             self.known = frozenset(record.item for record in self._records if record.known)
-
-    known: frozenset[str]
-    """Items of an annotation export whose class was known, so that nobody was asked about them."""
 
     @property
     def states_classes(self) -> bool:
