@@ -6,7 +6,7 @@ All take the same arguments:
     shown     (..., B, K) bool, the classes on each shortlist; l of the K classes, and l may differ by item
     answer    (..., B) the class picked, or NONE = -1
     weight    (..., B) optional; an item counts like `weight` copies of itself
-    all_sum   for distributed runs: adds sums over the batch up over the processes
+    all_sum   for distributed runs: adds up sums over the batch from all processes
 
 The result is (...): only the batch is reduced, so a fleet of runs is one more leading dimension. Half precision is
 raised to float32; double stays double. A risk is a function of sums over the batch, and `all_sum` sees these before
@@ -258,7 +258,7 @@ def propensity_loss(
 
 
 def batch_mean(values: Tensor, weight: Tensor | None = None, all_sum: AllSum = single_process) -> Tensor:
-    """(...,) the (weighted) mean of (..., B) values over the batch of all processes."""
+    """(...) the weighted mean of (..., B) values over the batch of all processes."""
     counts = _counts(values, weight)
     total, count = all_sum(torch.stack([(counts * values).sum(-1), counts.sum(-1)])).unbind()
     return _ratio(total, count)

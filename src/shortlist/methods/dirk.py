@@ -56,7 +56,6 @@ def rectified(logits: Tensor, candidates: Tensor) -> Tensor:
     share = (torch.softmax(z, -1) * candidates).sum(-1, keepdim=True)
     highest = outside.amax(-1, keepdim=True)
     least = inside.masked_fill(~candidates, torch.inf).amin(-1, keepdim=True)
-    b = highest / (highest + share * least)
     alone = (highest == 0) | (candidates.sum(-1, keepdim=True) == 1)
-    b = torch.where(alone, 1.0, b)
+    b = torch.where(alone, 1.0, highest / (highest + share * least))
     return b * inside + (1 - b) * outside

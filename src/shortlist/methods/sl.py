@@ -46,10 +46,8 @@ class SL(Method):
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
         """As `form` says."""
-        if self.normalisation == "sum":
-            values = losses.get(self.loss)(logits)
-        else:
-            values = losses.ovr_square(logits, self.normalisation)
+        square = self.loss == "ovr_square"
+        values = losses.ovr_square(logits, self.normalisation) if square else losses.get(self.loss)(logits)
         if self.form == "total":
             return batch.risk(total_risk, values)
         prior = batch.prior if self.form == "paper" else torch.ones_like(batch.prior)

@@ -79,12 +79,12 @@ class Teacher(Method):
         likely = -log_candidates(logits, batch.candidates)
         target = self.confidence(logits.detach(), batch) if self.fresh else batch.confidence
         assert target is not None
-        q = target.to(likely.dtype)
+        w = target.to(likely.dtype)
         if self.whole:
             believed = torch.softmax(self._source(logits.detach(), batch), -1)
-            q = torch.lerp(q, believed.to(q.dtype), self.whole)
-        learned = (q * cross_entropy(logits)).sum(-1)
-        return batch.mean(torch.lerp(likely, learned, self._pull_of(q, batch)))
+            w = torch.lerp(w, believed.to(w.dtype), self.whole)
+        learned = (w * cross_entropy(logits)).sum(-1)
+        return batch.mean(torch.lerp(likely, learned, self._pull_of(w, batch)))
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
         """The new w."""
@@ -101,11 +101,11 @@ class Teacher(Method):
         """The teacher's logits, or else the network's own, divided by the temperature."""
         return at_least_float32(logits if batch.teacher is None else batch.teacher) / self.temperature
 
-    def _pull_of(self, q: Tensor, batch: Batch) -> Tensor:
+    def _pull_of(self, w: Tensor, batch: Batch) -> Tensor:
         """(..., B) a of each item."""
-        pull = self.pull * (q.amax(-1) >= self.confident).to(q.dtype)
+        pull = self.pull * (w.amax(-1) >= self.confident).to(w.dtype)
         if self.ramp and batch.progress is not None:
-            pull = pull * (batch.progress.to(q.dtype) / self.ramp).clamp(max=1).unsqueeze(-1)
+            pull = pull * (batch.progress.to(w.dtype) / self.ramp).clamp(max=1).unsqueeze(-1)
         return pull
 
 
