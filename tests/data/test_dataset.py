@@ -99,6 +99,7 @@ def test_take_by_position_and_mask(x):
         (lambda: make([0, 1]).only_classes([0, 0]), "named twice"),
         (lambda: make([0, 1]).only_classes([0]), "at least 2 classes"),
         (lambda: make([0, 1]).only_classes([0, 4]), "no class 4, they are 0 to 3"),
+        (lambda: make([0, 1]).only_classes([0, 1.5]), "class of made: expected a whole number, got 1.5"),
         (lambda: make([0, 1]).only_classes(["a", "bb"]), "unknown class of made 'bb'"),
         (lambda: make([0, 1]).with_classes(["a"]), "class 'b' occurs but is not among"),
         (lambda: make([0, 1]).with_classes(["a", "a"]), "named twice"),

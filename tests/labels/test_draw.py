@@ -161,6 +161,11 @@ def test_bad_rates_are_refused(miss, slip):
         draw(miss=miss, slip=slip)
 
 
+def test_a_text_is_no_rate():
+    with pytest.raises(InputError, match="miss: expected a number, got 'often'"):
+        draw(miss="often")
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 

@@ -200,6 +200,8 @@ def test_bad_masks_are_refused():
         ({"class_names": ["a", "b"]}, "class_names: expected 3 names, got 2"),
         ({"class_names": ["a", "b", "a"]}, "a name occurs twice"),
         ({"class_names": ["a", "b", ""]}, "a name is empty"),
+        ({"class_names": ["a", "b", None]}, "a name is missing"),
+        ({"class_names": ["a", "b", float("nan")]}, "a name is missing"),
         ({"class_names": "abc"}, "class_names: expected a list of names, got the text 'abc'"),
         ({"items": ["x", "y"]}, r"items: expected 1 identifiers, got shape \(2,\)"),
         ({"items": [None]}, "items: row 0 has no identifier"),
@@ -210,6 +212,12 @@ def test_bad_masks_are_refused():
 def test_bad_names_and_items_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         StochasticLabels.from_lists([[0]], [0], 3, **options)
+
+
+@pytest.mark.parametrize("row", [[0, [1]], [[0]], 0])
+def test_a_list_that_is_not_flat_is_refused(row):
+    with pytest.raises(InputError, match="row 1: expected a flat list of classes"):
+        StochasticLabels.from_lists([[0], row], [0, 0], 2)
 
 
 @pytest.mark.parametrize("num_classes", [1, 0, -3, 2**31, 3.0, "3", True])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import whole
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -165,9 +166,10 @@ class Dataset:
             if wanted not in self.class_names:
                 raise unknown_name(f"class of {self.name}", wanted, self.class_names)
             return self.class_names.index(wanted)
-        if not 0 <= wanted < self.num_classes:
-            raise InputError(f"{self.name}: no class {wanted}, they are 0 to {self.num_classes - 1}")
-        return int(wanted)
+        index = whole(f"class of {self.name}", wanted)
+        if not 0 <= index < self.num_classes:
+            raise InputError(f"{self.name}: no class {index}, they are 0 to {self.num_classes - 1}")
+        return index
 
 
 def as_inputs(x: Any) -> Inputs:

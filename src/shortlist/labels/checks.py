@@ -124,7 +124,10 @@ def checked_names(class_names: Sequence[str] | None, num_classes: int) -> tuple[
         return None
     if isinstance(class_names, str):
         raise InputError(f"class_names: expected a list of names, got the text {class_names!r}")
-    names = tuple(str(name) for name in class_names)
+    given = tuple(class_names)
+    if any(map(is_missing, given)):
+        raise InputError("class_names: a name is missing")
+    names = tuple(map(str, given))
     if len(names) != num_classes:
         raise InputError(f"class_names: expected {num_classes} names, got {len(names)}")
     if len(set(names)) != num_classes:

@@ -1,6 +1,7 @@
 """Shortlists as two flat arrays: all classes shown, one list after another, and the offsets that cut them."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,14 @@ def from_rows(shortlists: Iterable[Iterable[int]]) -> tuple[NDArray[Any], IntArr
     if isinstance(shortlists, np.ndarray) and shortlists.ndim == 2:
         count, size = shortlists.shape
         return shortlists.flatten(), np.arange(count + 1) * size  # a copy: the labels are not the caller's to change
-    rows = [np.asarray(list(row) if isinstance(row, Iterable) else row) for row in shortlists]
-    for i, row in enumerate(rows):
-        if row.ndim != 1:
-            raise InputError(f"row {i}: expected a flat list of classes, got shape {row.shape}")
+    rows = [_flat(i, row) for i, row in enumerate(shortlists)]
     filled = [row for row in rows if len(row)]  # an empty row is of floats, and would make floats of all
     return np.concatenate(filled) if filled else np.empty(0, np.int64), offsets_of([len(row) for row in rows])
+
+
+def _flat(i: int, row: Any) -> NDArray[Any]:
+    with suppress(ValueError):  # lists and numbers side by side
+        flat = np.asarray(list(row) if isinstance(row, Iterable) else row)
+        if flat.ndim == 1:
+            return flat
+    raise InputError(f"row {i}: expected a flat list of classes, got {row!r}")

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shortlist.errors import InputError
-from shortlist.internal.arguments import integers, whole
+from shortlist.internal.arguments import integers, number, whole
 from shortlist.labels.checks import LabelArrays, checked_count
 from shortlist.labels.draw import answer_shortlists, draw_shortlists
 
@@ -21,6 +21,7 @@ def simulate_labels(
     if sizes.ndim not in (0, 1) or (sizes.ndim == 1 and len(sizes) != len(truth)):
         raise InputError(f"size: expected one number or {len(truth)} of them, got shape {sizes.shape}")
     sizes = np.broadcast_to(integers("size", sizes, (1, num_classes + 1)), truth.shape)
+    miss, slip = number("miss", miss), number("slip", slip)
     if not (miss >= 0 and slip >= 0 and miss + slip <= 1):  # as a positive, so that NaN is refused too
         raise InputError(f"miss and slip: expected shares with a sum of at most 1, got {miss} and {slip}")
     if whole("seed", seed) < 0:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.internal.arguments import whole
 from shortlist.internal.extras import named_extra
 from shortlist.internal.plugins import own_object
 
@@ -84,7 +85,7 @@ def build(
     with named_extra():
         import torch
 
-    shape = _checked_shape(in_shape)
+    shape, num_classes = _checked_shape(in_shape), whole("num_classes", num_classes)
     if num_classes < 2:
         raise InputError(f"a model needs at least 2 classes, got {num_classes}")
     if seed is None:
@@ -143,6 +144,8 @@ def _call(
 
 
 def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not isinstance(in_shape, Iterable):
+        raise InputError(f"in_shape must be (D,) or (C, H, W), got {in_shape!r}")
     shape = tuple(int(size) for size in in_shape)
     if len(shape) not in (1, 3) or math.prod(shape) < 1 or min(shape) < 1:
         raise InputError(f"in_shape must be (D,) or (C, H, W) with positive sizes, got {in_shape}")

@@ -71,8 +71,13 @@ def test_folder_errors(tmp_path):
         data.load(tmp_path)
     assert data.load(tmp_path, image_size=5).train.x.shape == (2, 3, 5, 5)
     assert data.load(tmp_path, image_size=(5, 7)).train.x.shape == (2, 3, 5, 7)
-    with pytest.raises(InputError, match="image_size must be"):
-        data.load(tmp_path, image_size=0)
+    assert data.load(tmp_path, image_size=np.int64(5)).train.x.shape == (2, 3, 5, 5)
+    for size in (0, (), (5, 7, 3)):
+        with pytest.raises(InputError, match="image_size must be"):
+            data.load(tmp_path, image_size=size)
+    for size in ("5", 5.5):
+        with pytest.raises(InputError, match="image_size: expected a whole number"):
+            data.load(tmp_path, image_size=size)
     with pytest.raises(InputError, match=r"row 1 has the class 'cat', which is not among the class names"):
         data.load(tmp_path, image_size=5, class_names=["dog", "fox"])
     noise = np.random.default_rng(0).integers(0, 256, (50, 50, 3), np.uint8)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError
+from shortlist.internal.arguments import whole
 from shortlist.internal.reasons import reason
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ def _eight_bits(arrays: Sequence[NDArray[Any]]) -> list[NDArray[np.uint8]]:
 def _checked_size(image_size: ImageSize) -> tuple[int, int] | None:
     if image_size is None:
         return None
-    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
-    if len(size) != 2 or min(size) < 1:
+    size = image_size if isinstance(image_size, tuple | list) else (image_size, image_size)
+    sides = [whole("image_size", side) for side in size]
+    if len(sides) != 2 or min(sides) < 1:
         raise InputError(f"image_size must be one positive number or (height, width), got {image_size}")
-    return int(size[0]), int(size[1])
+    return sides[0], sides[1]
