@@ -168,4 +168,4 @@ def test_all_pictures_have_one_scale(tmp_path, dark, bright, read):
 def test_pictures_of_12_bits_in_16_are_told_that_few_shades_are_left(tmp_path, caplog):
     Image.fromarray(np.array([[0, 2048, 4095]], np.uint16)).save(tmp_path / "x.png")
     assert read_images([tmp_path / "x.png"]).tolist() == [[[[0, 8, 15]]]]
-    assert "up to 4095 only, which leaves 16 of 256 shades" in caplog.text
+    assert "none is above 4095, which leaves 16 of 256 shades" in caplog.text

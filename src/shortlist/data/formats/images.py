@@ -139,25 +139,29 @@ def _plain_mode(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(arrays: Sequence[NDArray[Any]]) -> list[NDArray[np.uint8]]:
-    """Grey values of more than 8 bits as uint8, by one scale for all whole numbers and one for all decimal ones.
+    """Grey values of more than 8 bits as uint8: whole numbers by one scale for all images, decimal ones by another.
 
-    Where a value is above 255 they have 16 bits, of which the upper 8 are kept; decimal ones that are all at most 1
-    are shares of white; others stay as they are. A dark image does not decide for itself: it would become bright.
+    A dark image with a scale of its own would become as bright as the others.
     """
-    scales = {}
-    for kind in "if":
-        most = max((array.max(initial=0) for array in arrays if array.dtype.kind == kind), default=0)
-        scales[kind] = 1 / 256 if most > 255 else 255 if kind == "f" and most <= 1 else 1
-        if 255 < most < FEW_SHADES:
-            _LOG.warning(
-                "grey values of 16 bits go up to %d only, which leaves %d of 256 shades: stretch them to 65535 to keep"
-                " more",
-                *(most, most // 256 + 1),
-            )
+    scales = {kind: _scale([array for array in arrays if array.dtype.kind == kind], kind) for kind in "if"}
     return [
         array if array.dtype == np.uint8 else np.clip(array * scales[array.dtype.kind], 0, 255).astype(np.uint8)
         for array in arrays
     ]
+
+
+def _scale(arrays: Sequence[NDArray[Any]], kind: str) -> float:
+    """What makes 0..255 of the values: they have 16 bits if any is above 255; decimal ones up to 1 are shares."""
+    most = max((array.max(initial=0) for array in arrays), default=0)
+    if 255 < most < FEW_SHADES:
+        _LOG.warning(
+            "grey values above 255 are taken for 16 bits, but none is above %d, which leaves %d of 256 shades: "
+            "stretch them to 65535 to keep more",
+            *(most, most // 256 + 1),
+        )
+    if most > 255:
+        return 1 / 256
+    return 255 if kind == "f" and most <= 1 else 1
 
 
 def _checked_size(image_size: ImageSize) -> tuple[int, int] | None:
