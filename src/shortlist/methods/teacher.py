@@ -65,7 +65,7 @@ class Teacher(Method):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} of teacher: expected 0 to 1, got {getattr(self, name)}")
         if self.aligned and not self.memory:
-            raise InputError("aligned of teacher: needs a memory, whose w it adds up")
+            raise InputError("aligned of teacher: needs a memory, as it sums the w of all items")
         if self.memory or not self.fresh:
             object.__setattr__(self, "refresh", "forward")
 

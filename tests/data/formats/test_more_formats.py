@@ -239,5 +239,5 @@ def test_of_an_item_that_occurs_again_the_first_row_counts(tmp_path, caplog):
     (tmp_path / "t.csv").write_text("item,text,label\ni,a,x\nj,b,y\ni,c,y\n")
     data = load(tmp_path / "t.csv")
     assert (data.train.x, data.train.items.tolist()) == (["a", "b"], ["i", "j"])
-    assert "item 'i' occurs more than once" in caplog.text
-    assert "1 are left out" in caplog.text
+    assert "some items occur more than once, such as 'i'" in caplog.text
+    assert "left out: 1" in caplog.text

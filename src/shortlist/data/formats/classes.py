@@ -64,7 +64,7 @@ def _once(raw: RawSplit) -> RawSplit:
     rows = sorted(first.values())
     twice = next(item for row, item in enumerate(raw.items) if first[item] != row)
     _LOG.warning(
-        "%s: item %r occurs more than once, as do others: the first row of each counts, %d are left out",
+        "%s: some items occur more than once, such as %r: the first row of each counts, left out: %d",
         *(raw.where, twice, len(raw.items) - len(rows)),
     )
     x = [raw.x[row] for row in rows] if isinstance(raw.x, list) else raw.x[rows]
