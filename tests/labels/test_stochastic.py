@@ -240,3 +240,18 @@ def test_importing_labels_does_not_load_torch():
     assert shortlist.NONE == -1
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = shortlist.nothing
+
+
+def test_what_the_caller_changes_later_does_not_change_the_labels():
+    lists, answer, chances = np.array([[0, 1], [1, 2]]), np.array([1, NONE]), np.full(4, 0.5)
+    mask, items = np.array([[True, True, False], [False, True, True]]), np.array(["a", "b"], object)
+    made = [
+        StochasticLabels.from_lists(lists, answer, 3, items=items, inclusion=chances),
+        StochasticLabels(mask, answer, items=items),
+    ]
+    expected = [
+        StochasticLabels.from_lists([[0, 1], [1, 2]], [1, NONE], 3, items=["a", "b"], inclusion=[0.5] * 4),
+        StochasticLabels.from_lists([[0, 1], [1, 2]], [1, NONE], 3, items=["a", "b"]),
+    ]
+    lists[:], answer[:], chances[:], mask[:], items[:] = 0, 0, 1, False, "c"
+    assert made == expected

@@ -6,6 +6,7 @@ with ten of ten thousand classes each take 60 MB. Masks over all K classes are m
 
 import os
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -101,8 +102,8 @@ class StochasticLabels:
                [0, 1, 0]])
         """
         classes, offsets = from_rows(shortlists)
-        arrays = LabelArrays(classes, offsets, answer, num_classes, class_names, items, inclusion)
-        return cls._of(arrays, check=True)
+        chances = deepcopy(inclusion)  # like all the rest not the caller's to change later
+        return cls._of(LabelArrays(classes, offsets, answer, num_classes, class_names, items, chances), check=True)
 
     @classmethod
     def draw(

@@ -54,8 +54,8 @@ METHODS: dict[str, type[Method]] = {}
 def register(method: type[Method]) -> type[Method]:
     """Make a method known by its name; also a decorator for methods defined elsewhere.
 
-    Your own may be registered again, since a notebook runs its cells again. The names of ours are taken: ledgers know
-    them by these.
+    Your own may be registered again, since a notebook runs its cells again. Ours cannot be replaced: stored runs are
+    known by their names.
     """
     known = METHODS.get(method.name, method)
     if known is not method and known.__module__.startswith("shortlist."):
