@@ -157,7 +157,7 @@ def test_a_network_stays_what_it_is_when_parameters_are_set(tmp_path):
 
 @pytest.mark.parametrize("param", ["model", "method"])
 def test_nothing_is_imported_that_only_the_file_names(param, tmp_path, monkeypatch):
-    """It may lie beside the file, and the current folder is where a user's own modules are looked for."""
+    """It may lie beside the file, and users' own modules are looked for in the current folder."""
     ShortlistClassifier(random_state=0, epochs=1).fit(X, Y).save(tmp_path)
     tensors, content = read_checkpoint(tmp_path / FILE)
     del content["sha256"]

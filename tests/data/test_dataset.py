@@ -63,7 +63,7 @@ def test_what_is_no_input_is_refused(x, said):
     ("y", "wrong"), [([0, 3.5], 3.5), ([0.0, np.nan], np.nan), (["cat", "dog"], "cat"), ([1, None], None)]
 )
 def test_classes_that_are_no_whole_numbers_are_refused(y, wrong):
-    """They were cut off: 3.5 became 3."""
+    """3.5 must not become 3."""
     with pytest.raises(InputError) as error:
         Split(["a", "b"], y)
     assert str(error.value) == f"y: expected whole numbers that count the classes from 0, got [{wrong!r}]"

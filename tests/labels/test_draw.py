@@ -95,7 +95,7 @@ PINNED = {
 
 @pytest.mark.parametrize("case", PINNED)
 def test_a_seed_gives_the_same_draw_for_ever(case):
-    """A changed draw would change every published figure: if this fails, the draw is what has to be mended."""
+    """A changed draw would change every published figure. If this fails, mend the draw, not the test."""
     options, digest = PINNED[case]
     _, labels = draw(seed=2023, **options)
     content = labels.classes.astype("<i4").tobytes() + labels.answer.astype("<i8").tobytes()

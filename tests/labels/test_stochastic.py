@@ -91,7 +91,7 @@ def test_subset_by_mask_twice_and_empty():
 
 
 def test_a_subset_of_numbered_rows_keeps_the_numbers():
-    """Or its labels would be joined to other items of the data."""
+    """Otherwise its labels would be joined to other items."""
     drawn = StochasticLabels.draw([0, 1, 2, 0], num_classes=3, size=1, seed=0)
     assert drawn.items is None
     assert drawn.subset([2, 3]).item_ids.tolist() == ["2", "3"]

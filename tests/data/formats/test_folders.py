@@ -157,7 +157,7 @@ def test_grey_values_beyond_eight_bits(tmp_path, values, read):
     ],
 )
 def test_all_pictures_have_one_scale(tmp_path, dark, bright, read):
-    """A dark one by its own range would be as bright as any; test pictures go by the same scale."""
+    """With a scale of its own a dark picture would be as bright as any. Test pictures have the same scale."""
     for folder, values in (("train/a", dark), ("test/a", bright)):
         (tmp_path / folder).mkdir(parents=True)
         Image.fromarray(values).save(tmp_path / folder / "0.tif")
