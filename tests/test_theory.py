@@ -175,7 +175,6 @@ def test_information_of_a_list_under_a_posterior():
 
 def test_information_of_the_findings():
     assert round(theory.information(77, 8), 2) == 0.79
-    assert theory.reads_per_bit(77, 8) == pytest.approx(8 / theory.information(77, 8))
 
 
 @pytest.mark.parametrize("K", CLASSES)

@@ -1,4 +1,4 @@
-"""Shortlist: label many classes by short lists, train as if from full labels.
+"""Shortlist: label items with many classes by short lists, and train on the answers.
 
 `NONE` and `StochasticLabels` need numpy only; `ShortlistClassifier` loads torch when it is first used.
 """

@@ -1,4 +1,4 @@
-"""The one error that bad input raises: a single line that says what was wrong, where, and what was expected."""
+"""The error that bad input raises: one line that says what was wrong, where, and what was expected."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ LISTED = 20
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong; the message is one line, fit to be shown as it is."""
+    """Something that the user gave is wrong; the message is one line to show as it is."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
@@ -29,7 +29,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
 
 
 def first_line(error: Exception) -> str:
-    """Somebody else's error in one line.
+    """Another library's error in one line.
 
     >>> first_line(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero'

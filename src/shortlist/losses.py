@@ -1,10 +1,11 @@
-r"""Multi-class losses: (..., K) logits -> (..., K) losses, entry j being L[f(x), j], all classes at once.
+r"""Multi-class losses: (..., K) logits -> (..., K) losses. Entry j is L[f, j], the loss if the class is j.
 
 One-versus-rest (OVR) losses are built from a binary loss psi on margins:
 
     L[f, j] = psi(f_j) + sum over k != j of psi(-f_k)
 
-Half precision is raised to float32 (a squared logit of 1e4 does not fit into a half); double stays double.
+The others speak of p = softmax(f). Half precision is raised to float32, since the square of a logit of 1e4 does not fit
+into a half; double stays double.
 """
 
 from collections.abc import Callable
@@ -38,8 +39,8 @@ def ovr_square(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
 
     Args:
         logits: (..., K).
-        normalisation: `sum` over the K outputs as written above; `mean` divides by K; `negatives` averages the
-            K - 1 negative terms, so that they weigh as much as the positive one.
+        normalisation: `sum` is the formula above; `mean` divides it by K; `negatives` divides the sum over k != j by
+            K - 1, so that all negative terms together weigh as much as the positive one.
 
     Example:
         >>> ovr_square(torch.tensor([1.0, -1.0]))
@@ -62,26 +63,26 @@ def ovr_sigmoid(logits: Tensor, normalisation: Normalisation = "sum") -> Tensor:
 
 
 def cross_entropy(logits: Tensor) -> Tensor:
-    """L[f, j] = -log p_j with p = softmax(f)."""
+    """L[f, j] = -log p_j."""
     return -F.log_softmax(at_least_float32(logits), dim=-1)
 
 
 def mae(logits: Tensor) -> Tensor:
-    """Mean absolute error: L[f, j] = sum_k |1[k = j] - p_k| = 2 (1 - p_j); its sum over j is constant."""
+    """Mean absolute error: L[f, j] = sum_k |1[k = j] - p_k| = 2 (1 - p_j). Its sum over j is constant."""
     return 2 * (1 - F.softmax(at_least_float32(logits), dim=-1))
 
 
 def gce(logits: Tensor, q: float = 0.7) -> Tensor:
-    """Generalised cross entropy: L[f, j] = (1 - p_j^q) / q; cross entropy as q -> 0, half of MAE at q = 1."""
+    """Generalised cross entropy: L[f, j] = (1 - p_j^q) / q. Cross entropy as q -> 0, half of MAE at q = 1."""
     if not 0 < q <= 1:
         raise InputError(f"q of gce: expected 0 < q <= 1, got {q}")
     return -torch.expm1(q * F.log_softmax(at_least_float32(logits), dim=-1)) / q
 
 
 def _one_versus_rest(positive: Tensor, negative: Tensor, normalisation: Normalisation) -> Tensor:
-    """positive_k = psi(f_k), negative_k = psi(-f_k); the sum over k != j is the whole sum less its own term."""
+    """The OVR loss from positive_k = psi(f_k) and negative_k = psi(-f_k)."""
     K = positive.shape[-1]
-    others = negative.sum(-1, keepdim=True) - negative
+    others = negative.sum(-1, keepdim=True) - negative  # entry j: the sum over k != j
     match normalisation:
         case "sum":
             return positive + others
@@ -101,8 +102,9 @@ LOSSES: dict[str, Loss] = {
     "gce": gce,
 }
 
-# What the minimiser of each OVR loss says about p_k; the other losses go by softmax, which is exact for cross entropy
-# and keeps the order for the bounded ones.
+# From logits to shares proportional to p_k. The minimisers of the square and the logistic loss give exactly p_k; that
+# of the sigmoid loss only says whether p_k > 1/2. All others go by softmax: exact for cross entropy, while for the
+# bounded losses it keeps the order of the classes.
 _LINKS: dict[str, Loss] = {
     "ovr_square": lambda z: ((1 + z) / 2).clamp(0, 1),
     "ovr_logistic": torch.sigmoid,
@@ -116,13 +118,13 @@ def probabilities(name: str, logits: Tensor) -> Tensor:
     >>> probabilities("ovr_square", torch.tensor([0.6, -0.2, -1.4]))
     tensor([0.6667, 0.3333, 0.0000])
     """
-    get(name)  # a misspelt name must not pass for a softmax
+    get(name)  # refuses a misspelt name, which would get a softmax below
     logits = at_least_float32(logits)
     if name not in _LINKS:
         return torch.softmax(logits, -1)
     shares = _LINKS[name](logits)
     total = shares.sum(-1, keepdim=True)
-    # no output says yes: fall back on the order of the logits
+    # where every share is 0, the order of the logits is all there is
     return torch.where(total > 0, shares / torch.where(total > 0, total, 1), torch.softmax(logits, -1))
 
 

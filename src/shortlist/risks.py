@@ -1,12 +1,16 @@
 r"""Risks: losses and answers -> one number per run.
 
-Shapes: losses (..., B, K), shown (..., B, K) bool, answer (..., B) with NONE = -1; the result is (...). Only the batch
-is reduced, so a fleet of runs is one more leading dimension. K classes, l = classes shown, which may differ by item.
-Half precision is raised to float32; double stays double.
+All take the same arguments:
 
-Every risk is a function of sums over the batch. `all_sum` sees those sums before anything nonlinear happens to them:
-in a distributed run it adds them up over the processes, so that every process gets the risk of the whole batch.
-`weight` (..., B) makes an item count like `weight` copies of itself.
+    losses    (..., B, K) from `shortlist.losses`; the likelihood takes logits instead
+    shown     (..., B, K) bool, the classes on each shortlist; l of the K classes, and l may differ by item
+    answer    (..., B) the class picked, or NONE = -1
+    weight    (..., B) optional; an item counts like `weight` copies of itself
+    all_sum   for distributed runs: adds up sums over the batch from all processes
+
+The result is (...): only the batch is reduced, so a fleet of runs is one more leading dimension. Half precision is
+raised to float32; double stays double. A risk is a function of sums over the batch, and `all_sum` sees these before
+anything nonlinear happens to them, so every process gets the risk of the whole batch.
 """
 
 import math
@@ -53,11 +57,11 @@ def paper_risk(
 ) -> Tensor:
     """Algorithm 1 of the paper to the letter, Eq. (13).
 
-        (1/(n - N_s)) sum over answered of P(s = s_i) L_{s_i}
-        + (1/N_s) sum over None of P(s = None) mean over not shown of L_j
+        1/(n - N_s)  sum over answered items of  P(s = s_i) L_{s_i}
+        + 1/N_s      sum over None items of      P(s = None) (mean over not shown of L_j)
 
-    with n the batch and N_s its number of None. It weighs an answered item by P(s_i) once more than `total_risk` does;
-    `theory.paper_smoothing` says what that amounts to. A part that is empty in the batch contributes nothing.
+    with n items in the batch and N_s None answers among them. A part without items contributes nothing. An answered
+    item is weighted by P(s = s_i) once more than in `total_risk`; `theory.paper_smoothing` says what that amounts to.
 
     Args:
         losses: (..., B, K).
@@ -72,13 +76,13 @@ def paper_risk(
     prior = prior.to(losses.dtype)
     p_answer = prior[..., :-1].unsqueeze(-2).expand_as(losses).gather(-1, _index(answer)).squeeze(-1)
     picked, unseen = picked_loss(losses, answer), unseen_loss(losses, shown)
-    some = _counts(picked, weight)
+    counts = _counts(picked, weight)
     sums = torch.stack(
         [
-            torch.where(answered, some * p_answer * picked, 0).sum(-1),
-            torch.where(answered, some, 0).sum(-1),
-            torch.where(answered, 0, some * unseen).sum(-1),
-            torch.where(answered, 0, some).sum(-1),
+            torch.where(answered, counts * p_answer * picked, 0).sum(-1),
+            torch.where(answered, counts, 0).sum(-1),
+            torch.where(answered, 0, counts * unseen).sum(-1),
+            torch.where(answered, 0, counts).sum(-1),
         ]
     )
     picked_sum, picked_count, unseen_sum, unseen_count = all_sum(sums).unbind()
@@ -93,10 +97,13 @@ def total_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """Theorem 3.2, Eq. (12), read as a total expectation: the mean of L_s where answered, of Eq. (11) where None.
+    """Theorem 3.2 of the paper, Eq. (12), read as a total expectation: the mean over all items of
 
-    For uniform shortlists of size l <= K - 1 its expectation is the ordinary risk under labels smoothed with
-    epsilon = 1 - l/(K - 1) (`theory.smoothing`): the best classifier is kept, probabilities are shrunk.
+        answered:  L_s
+        None:      mean over not shown of L_j
+
+    For uniform shortlists of size l <= K - 1 its expectation is the ordinary risk under labels smoothed by
+    epsilon = 1 - l/(K - 1) (`theory.smoothing`): the best classifier stays the best, its probabilities are shrunk.
 
     Example:
         >>> losses = torch.tensor([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
@@ -117,10 +124,13 @@ def unbiased_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """A form whose expectation is the ordinary risk exactly, for uniform shortlists of 1 <= l <= K - 1.
+    """An unbiased form: the mean over all items of
 
-    Answered: L_s. None: sum over not shown of L_j - ((K - 1 - l)/l) sum over shown of L_j. It can fall below zero and
-    then overfits badly; `nonnegative_risk` corrects that.
+        answered:  L_s
+        None:      sum over not shown of L_j  -  (K - 1 - l)/l  sum over shown of L_j
+
+    For uniform shortlists of size 1 <= l <= K - 1 its expectation is exactly the ordinary risk. It can fall below zero
+    and then overfits badly; `nonnegative_risk` corrects that.
     """
     losses = at_least_float32(losses)
     return batch_mean((_unbiased_weights(losses, shown, answer) * losses).sum(-1), weight, all_sum)
@@ -135,15 +145,15 @@ def nonnegative_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """`unbiased_risk` corrected class by class: sum_j max(0, g_j) or sum_j |g_j|.
+    """`unbiased_risk` corrected class by class: sum_j max(0, g_j) (`relu`) or sum_j |g_j| (`abs`).
 
-    g_j is the batch mean of w_ij L_ij, w the weights of the unbiased form; a part of a risk cannot be negative, so
-    where its estimate is, it is overfitted.
+    g_j is the part of class j in the unbiased form: the batch mean of its terms with L_j. The part of a class in the
+    ordinary risk cannot be negative, so an estimate below zero is overfitted. `none` leaves the correction out.
     """
     losses = at_least_float32(losses)
     terms = _unbiased_weights(losses, shown, answer) * losses
-    some = _counts(terms[..., 0], weight)
-    sums = torch.cat([(some.unsqueeze(-1) * terms).sum(-2), some.sum(-1, keepdim=True)], -1)
+    counts = _counts(terms[..., 0], weight)
+    sums = torch.cat([(counts.unsqueeze(-1) * terms).sum(-2), counts.sum(-1, keepdim=True)], -1)
     sums = all_sum(sums)
     means = _ratio(sums[..., :-1], sums[..., -1:])
     match correction:
@@ -164,9 +174,13 @@ def likelihood_risk(
     weight: Tensor | None = None,
     all_sum: AllSum = single_process,
 ) -> Tensor:
-    """The exact negative log likelihood: -log p_s where answered, -log(1 - sum over shown of p_j) where None.
+    """The exact negative log likelihood: the mean over all items of
 
-    Valid for any shortlist chosen without looking at the true class, also by a model from x and earlier answers.
+        answered:  -log p_s
+        None:      -log sum over not shown of p_j
+
+    with p = softmax(logits). It is valid for any shortlist chosen without looking at the true class, also for one that
+    a model chose from x and earlier answers.
     """
     return batch_mean(-log_candidates(logits, candidates(shown, answer)), weight, all_sum)
 
@@ -175,25 +189,25 @@ def likelihood_risk(
 
 
 def candidates(shown: Tensor, answer: Tensor) -> Tensor:
-    """(..., B, K) the classes still possible: the answer alone, or all not shown."""
+    """(..., B, K) mask of the classes still possible: the answer alone, or all that were not shown."""
     picked = torch.zeros_like(shown).scatter(-1, _index(answer), True)
     return torch.where((answer != NONE).unsqueeze(-1), picked, ~shown)
 
 
 def log_candidates(logits: Tensor, possible: Tensor) -> Tensor:
-    """(..., B) log of the probability of the candidate set, sum_{k in C} softmax(f)_k, in log space."""
-    # log p first: the difference of two logsumexps of logits near 1e4 would be right to three digits only
+    """(..., B) log P_C, with P_C = sum_{k in C} softmax(f)_k the probability of the candidates C = `possible`."""
+    # log p first: the difference of two logsumexps of logits near 1e4 would have three correct digits
     log_p = F.log_softmax(at_least_float32(logits), -1)
     return torch.logsumexp(log_p.masked_fill(~possible, -torch.inf), -1)
 
 
 def picked_loss(losses: Tensor, answer: Tensor) -> Tensor:
-    """(..., B) the loss of the answer; for None some finite value that is to be masked."""
+    """(..., B) the loss of the answer; for None that of class 0, which is to be masked."""
     return losses.gather(-1, _index(answer)).squeeze(-1)
 
 
 def unseen_loss(losses: Tensor, shown: Tensor) -> Tensor:
-    """(..., B) Eq. (11): the mean of L_j over the classes not shown (0 where all were)."""
+    """(..., B) the mean of L_j over the classes not shown, Eq. (11) of the paper; 0 if all were shown."""
     hidden = ~shown
     # select, not multiply: 0 * inf would be NaN
     return torch.where(hidden, losses, 0).sum(-1) / hidden.sum(-1).clamp(min=1)
@@ -204,8 +218,8 @@ def propensity_weight(answer: Tensor, inclusion: Tensor) -> Tensor:
 
     Args:
         answer: (..., B).
-        inclusion: (..., B) the probability with which the class answered was put on the list; infinite for an answer
-            that is not to count, ignored where None.
+        inclusion: (..., B) the probability with which the class answered was put on the list; ignored where None,
+            infinite for an answer that is not to count.
     """
     answered = answer != NONE
     return torch.where(answered, 1 / torch.where(answered, at_least_float32(inclusion), 1), 0)
@@ -219,36 +233,39 @@ def propensity_loss(
     baseline: Tensor | None = None,
     clip: float = math.inf,
 ) -> Tensor:
-    """(..., B) the loss weighted by inverse propensity: A + [answered] (L_s - A) / pi_s, of expectation L_y.
+    """(..., B) the loss weighted by inverse propensity, whose expectation over the lists is L_y:
 
-    One question per item, its list drawn without looking at y, pi_j > 0 the probability of class j to be on it: then an
-    item of class y is answered with probability pi_y, and for any A that depends neither on y nor on the list the
-    expectation over the lists is L_y, under any policy. A = 0 (None items contribute nothing) or, with a model's
-    probabilities q, A = sum_j q_j L_j, which lowers the variance (doubly robust).
+        A + [answered] (L_s - A) / pi_s
+
+    pi_j > 0 is the probability of class j to be on the list, which was drawn without looking at the true class y; an
+    item has one question. It is then answered with probability pi_y, so the expectation is L_y under any policy, for
+    any A that depends neither on y nor on the list. A is 0 (None items contribute nothing) or, with a model's
+    probabilities q, sum_j q_j L_j, which lowers the variance (doubly robust).
 
     Args:
         losses: (..., B, K).
         answer: (..., B).
-        inclusion: as in `propensity_weight`.
-        baseline: (..., B, K) q, made without the item's own answer.
-        clip: the largest weight 1 / pi; a finite one biases towards A and bounds the variance.
+        inclusion: (..., B) pi_s, as in `propensity_weight`.
+        baseline: (..., B, K) q, made without the item's own answer; None: A = 0.
+        clip: the largest weight 1 / pi_s; a finite one bounds the variance and biases towards A.
     """
     losses = at_least_float32(losses)
     picked = picked_loss(losses, answer)
     level = torch.zeros_like(picked) if baseline is None else (baseline.detach() * losses).sum(-1)
     weight = propensity_weight(answer, inclusion).to(losses.dtype).clamp(max=clip)
-    # select, not multiply: a loss may be infinite where nothing was answered
+    # select, not multiply: 0 * inf would be NaN
     return level + torch.where(weight > 0, weight * (picked - level), 0)
 
 
 def batch_mean(values: Tensor, weight: Tensor | None = None, all_sum: AllSum = single_process) -> Tensor:
-    """(...,) the (weighted) mean of (..., B) values over the batch of all processes."""
-    some = _counts(values, weight)
-    total, count = all_sum(torch.stack([(some * values).sum(-1), some.sum(-1)])).unbind()
+    """(...) the weighted mean of (..., B) values over the batch of all processes."""
+    counts = _counts(values, weight)
+    total, count = all_sum(torch.stack([(counts * values).sum(-1), counts.sum(-1)])).unbind()
     return _ratio(total, count)
 
 
 def _unbiased_weights(losses: Tensor, shown: Tensor, answer: Tensor) -> Tensor:
+    """(..., B, K) what `unbiased_risk` multiplies each L_j by."""
     K = losses.shape[-1]
     size = shown.sum(-1, keepdim=True).to(losses.dtype)
     none_weights = torch.where(shown, -(K - 1 - size) / size.clamp(min=1), 1)
@@ -257,15 +274,15 @@ def _unbiased_weights(losses: Tensor, shown: Tensor, answer: Tensor) -> Tensor:
 
 
 def _index(answer: Tensor) -> Tensor:
-    """Answers as an index for gather and scatter; None points at class 0 and is masked afterwards."""
+    """Answers as an index for gather and scatter; None becomes class 0, to be masked afterwards."""
     return answer.clamp(min=0).long().unsqueeze(-1)
 
 
 def _counts(values: Tensor, weight: Tensor | None) -> Tensor:
-    """How often each of the (..., B) values counts."""
+    """(..., B) how often each value counts."""
     return torch.ones_like(values) if weight is None else weight.to(values.dtype)
 
 
 def _ratio(total: Tensor, count: Tensor) -> Tensor:
-    """total / count, and 0 where nothing was counted."""
+    """total / count; 0 where count is 0."""
     return total / torch.where(count == 0, 1, count)

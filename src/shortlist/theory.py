@@ -1,8 +1,8 @@
 """What the estimators do, in numbers: bias (smoothing), variance, the paper's bound, information and cost of a list.
 
-K classes, uniform shortlists of l of them, p the posterior P(y | x) and L the vector of losses of one item. Needs numpy
-only. The enumerations go over every shortlist and every class, so they are for small K; the formulas agree with them
-(tests/test_theory.py) and hold for any K.
+There are K classes and uniform shortlists of l of them; p is the posterior P(y | x) of one item, L the vector of its
+losses. Needs numpy only. The enumerations go over every shortlist and every class, so they are for small K. The
+formulas agree with them (tests/test_theory.py) and hold for any K.
 """
 
 import itertools
@@ -37,7 +37,7 @@ ESTIMATORS = get_args(Estimator)
 
 
 def smoothing(num_classes: int, size: int) -> float:
-    """The label smoothing epsilon = 1 - l/(K - 1) that `total_risk`, Eq. (12), amounts to; 0 at l >= K - 1.
+    """The label smoothing that `total_risk`, Eq. (12), amounts to: epsilon = 1 - l/(K - 1); 0 for l >= K - 1.
 
     E[total risk] = (1 - epsilon) sum_j p_j L_j + (epsilon / K) sum_j L_j.
 
@@ -49,10 +49,12 @@ def smoothing(num_classes: int, size: int) -> float:
 
 
 def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
-    """What `paper_risk`, Eq. (13), puts on each L_j, scaled as a risk: E = sum_j weights_j L_j.
+    """(K,) the weight of each L_j in `paper_risk`, Eq. (13): its expectation is sum_j weight_j L_j, with
 
-    Read with the split of x by s undone (answered and None items each in their share of the data), the weight is
-    p_j P(s = j) + p_j/K + (1 - p_j)(K - l - 1)/(K(K - 1)).
+        weight_j = p_j P(s = j) + p_j/K + (1 - p_j)(K - l - 1)/(K(K - 1))
+
+    A uniform list is answered with probability l/K whatever x is, so both means of Eq. (13) go over the same x. At
+    l = K nothing is hidden, and only the first term is left.
 
     Args:
         p: (K,) posterior.
@@ -69,12 +71,12 @@ def paper_weights(p: ArrayLike, prior: ArrayLike, size: int) -> FloatArray:
 
 
 def paper_smoothing(num_classes: int, size: int, *, equal: bool = False) -> float:
-    """The smoothing that Algorithm 1, Eq. (13), amounts to when all K classes are equally frequent.
+    """The label smoothing that `paper_risk`, Eq. (13), amounts to if all K classes are equally frequent.
 
     Args:
         num_classes: K.
         size: l.
-        equal: of its later form, in which the means of the answered and of the None part count alike.
+        equal: for the form of the authors' later code, which adds the means of the two parts without P(s).
 
     >>> [round(paper_smoothing(10, l), 2) for l in (8, 5, 3)]
     [0.4, 0.81, 0.91]
@@ -89,14 +91,14 @@ def paper_smoothing(num_classes: int, size: int, *, equal: bool = False) -> floa
 
 
 def smooth(p: ArrayLike, epsilon: float) -> FloatArray:
-    """The posterior that a smoothed risk learns: (1 - epsilon) p + epsilon / K."""
+    """(..., K) the posterior that a smoothed risk learns: (1 - epsilon) p + epsilon / K."""
     posterior = np.asarray(p, np.float64)
     smoothed: FloatArray = (1 - epsilon) * posterior + epsilon / posterior.shape[-1]
     return smoothed
 
 
 def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
-    """Undo `smooth`; estimates that fall below zero are cut off there and the rest renormalised.
+    """(..., K) undo `smooth`; estimates below zero are set to zero, and the rest renormalised.
 
     >>> unsmooth(smooth([0.7, 0.2, 0.1], 0.4), 0.4).round(6)
     array([0.7, 0.2, 0.1])
@@ -106,7 +108,7 @@ def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
     shrunk = np.asarray(p, np.float64)
     posterior = np.clip((shrunk - epsilon / shrunk.shape[-1]) / (1 - epsilon), 0, None)
     total = posterior.sum(-1, keepdims=True)
-    # no class stands out above the floor: nothing was learned about this item
+    # no class is above the floor epsilon / K: nothing was learned about this item
     restored: FloatArray = np.where(total > 0, posterior / np.where(total > 0, total, 1), 1 / shrunk.shape[-1])
     return restored
 
@@ -115,7 +117,7 @@ def unsmooth(p: ArrayLike, epsilon: float) -> FloatArray:
 
 
 def outcomes(p: ArrayLike, size: int) -> Iterator[tuple[float, tuple[int, ...], int]]:
-    """Every (probability, shortlist, answer) of one item with posterior p; the probabilities sum to 1."""
+    """Every (probability, shortlist, answer) that one item with posterior p can have; the probabilities sum to 1."""
     posterior = np.asarray(p, np.float64)
     K = len(posterior)
     _check_size(K, size)
@@ -126,7 +128,7 @@ def outcomes(p: ArrayLike, size: int) -> Iterator[tuple[float, tuple[int, ...], 
 
 
 def item_value(estimator: Estimator, losses: ArrayLike, shortlist: tuple[int, ...], answer: int) -> float:
-    """What one item contributes to the estimator's mean (`ordinary` sees the true class: l = K)."""
+    """What one item contributes to the mean that the estimator takes (`ordinary` sees the true class: l = K)."""
     L = np.asarray(losses, np.float64)
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)
@@ -142,7 +144,7 @@ def item_value(estimator: Estimator, losses: ArrayLike, shortlist: tuple[int, ..
 
 
 def variance_by_enumeration(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -> float:
-    """The variance of one item's contribution over its class and its shortlist, by enumeration."""
+    """The variance of `item_value` over the item's class and shortlist, by enumeration."""
     K = len(np.asarray(p))
     drawn = outcomes(p, K if estimator == "ordinary" else size)
     values = [(weight, item_value(estimator, losses, shortlist, answer)) for weight, shortlist, answer in drawn]
@@ -151,17 +153,24 @@ def variance_by_enumeration(estimator: Estimator, p: ArrayLike, losses: ArrayLik
 
 
 def variance(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -> float:
-    """The same by formula, for any K.
+    """The variance of one item's contribution to a risk, over its class and its shortlist, by formula.
 
-    With y not shown (probability 1 - l/K), the shown classes are a uniform l-subset of the K - 1 others; the second
-    moment of a sum over such a subset follows from inclusion probabilities q1 = l/(K-1) and q2 = l(l-1)/((K-1)(K-2)).
+    If y is not shown (probability 1 - l/K), the classes shown are a uniform l-subset of the K - 1 others. The second
+    moment of a sum over such a subset follows from the probabilities that it contains a given class or two given
+    classes, q1 = l/(K-1) and q2 = l(l-1)/((K-1)(K-2)).
+
+    Args:
+        estimator: `ordinary` (true labels), `total` (`total_risk`) or `unbiased` (`unbiased_risk`).
+        p: (K,) posterior.
+        losses: (K,) L.
+        size: l.
     """
     if estimator not in ESTIMATORS:
         raise unknown_name("estimator", estimator, ESTIMATORS)
     posterior, L = np.asarray(p, np.float64), np.asarray(losses, np.float64)
     K = len(L)
     _check_size(K, size)
-    # a constant on all losses shifts every estimator by itself; without it no digits cancel below
+    # a constant added to all losses shifts every estimator by the same; without it no digits cancel below
     L = L - posterior @ L
     mean, second = float(posterior @ L), float(posterior @ L**2)
     if estimator == "ordinary" or size >= K - 1:
@@ -172,7 +181,7 @@ def variance(estimator: Estimator, p: ArrayLike, losses: ArrayLike, size: int) -
     q2 = size * (size - 1) / ((K - 1) * (K - 2))
     shown_mean = q1 * others
     shown_second = q1 * other_squares + q2 * (others**2 - other_squares)
-    # the value of a None is a total + b (sum over shown)
+    # a None contributes a (sum over all) + b (sum over shown)
     a, b = (1 / (K - size), -1 / (K - size)) if estimator == "total" else (1.0, -(K - 1) / size)
     none_mean = a * total + b * shown_mean
     none_second = (a * total) ** 2 + 2 * a * b * total * shown_mean + b**2 * shown_second
@@ -195,7 +204,8 @@ def lemma_bounds(
     n: int,
     delta: float,
 ) -> tuple[float, float]:
-    """Lemma 3.3: how far the answered part and the None part may stray, each with probability 1 - delta/2.
+    """Lemma 3.3: how far the answered and the None part may be from their expectations, each with probability
+    1 - delta/2.
 
     Args:
         num_classes: K.
@@ -205,7 +215,7 @@ def lemma_bounds(
         rademacher: R_N(F).
         loss_max: phi, an upper bound of the loss.
         n: N.
-        delta: the chance that the bound is allowed to fail.
+        delta: the probability that a bound fails.
     """
     _check_size(num_classes, size)
     if n < 1 or not 0 < delta < 1:
@@ -226,9 +236,10 @@ def excess_risk_bound(
     n: int,
     delta: float,
 ) -> float:
-    """Theorem 3.4: R(f^) - R(f*) <= twice the two parts of Lemma 3.3 together; O(1/sqrt N).
+    """Theorem 3.4: R(f^) - R(f*) <= twice the sum of the two parts of Lemma 3.3, which is O(1/sqrt N).
 
-    It bounds the paper's risk, which is a smoothed one (`paper_smoothing`), not the ordinary risk.
+    R is the paper's risk, which is a smoothed one (`paper_smoothing`), not the ordinary risk. The arguments are those
+    of `lemma_bounds`.
     """
     answered, none = lemma_bounds(
         num_classes=num_classes,
@@ -247,7 +258,9 @@ def excess_risk_bound(
 
 
 def information(num_classes: int, size: int) -> float:
-    """Bits in one answer to a uniform shortlist, under a uniform posterior: (l/K) log2 K + (1 - l/K) log2(K/(K - l)).
+    """Bits in the answer to a shortlist of l classes under a uniform posterior.
+
+    It is (l/K) log2 K + (1 - l/K) log2(K/(K - l)).
 
     >>> round(information(77, 8), 2)
     0.79
@@ -266,13 +279,8 @@ def information_of(p: ArrayLike, shortlist: ArrayLike) -> float:
     return float(-(cells * np.log2(cells)).sum())
 
 
-def reads_per_bit(num_classes: int, size: int) -> float:
-    """Class names shown for each bit learned."""
-    return size / information(num_classes, size)
-
-
 def expected_reads(num_classes: int, size: int) -> float:
-    """Names looked at when people stop at the right one: uniform position if it is listed, else the whole list."""
+    """Names that people look at if they stop at the right one: (l + 1)/2 on average if it is listed, else l."""
     _check_size(num_classes, size)
     r = size / num_classes
     return r * (size + 1) / 2 + (1 - r) * size

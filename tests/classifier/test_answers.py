@@ -77,7 +77,7 @@ def test_a_mask_of_pandas_or_torch_is_a_mask():
 
 
 def test_a_frame_without_names_goes_by_position():
-    """Its numbering is no class, even where classes are numbers."""
+    """A data frame's own numbering does not name classes, even if the classes are numbers."""
     labels, _ = read_answers([2, NONE, 1, NONE], pd.DataFrame(MASK), [2, 0, 1], 4)
     assert np.array_equal(labels.shown, MASK)
 

@@ -1,4 +1,4 @@
-"""What is chosen where nothing was said (the batch size, the optimiser), and what goes on from call to call."""
+"""What is chosen automatically (batch size, optimiser), and what continues from call to call."""
 
 import numpy as np
 import pytest

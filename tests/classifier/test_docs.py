@@ -1,4 +1,4 @@
-"""docs/classifier.md says what is so: its Python blocks run, in order, in one namespace."""
+"""docs/classifier.md is right: its Python blocks run, in order, in one namespace."""
 
 import re
 from pathlib import Path

@@ -198,6 +198,13 @@ BAD = {
         r"text \('red'\), expected numbers",
     ),
     "labels for y": (lambda: (X[:1300], LABELS, {}), {}, "y: a StochasticLabels is given as shown="),
+    "options in a list": (
+        lambda: (X[:50], Y[:50], {}),
+        {"method_options": ["form"]},
+        "method_options: .* a dict",
+    ),
+    "text for true": (lambda: (X[:50], Y[:50], {}), {"augment": "no"}, "augment: expected true or false, got 'no'"),
+    "no model": (lambda: (X[:50], Y[:50], {}), {"model": None}, "model None: expected a name, a function"),
     "one width": (lambda: (X[:50], Y[:50], {}), {"model_options": {"hidden": 64}}, r"such as \(512, 256\), got 64"),
     "half a width": (lambda: (X[:50], Y[:50], {}), {"model_options": {"hidden": [2.5]}}, "width: expected a whole"),
 }

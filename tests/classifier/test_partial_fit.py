@@ -144,6 +144,14 @@ def test_refused():
     assert clf.score(X[:1], [1]) in (0, 1)
 
 
+def test_a_first_call_that_fails_leaves_nothing_behind():
+    clf = ShortlistClassifier(random_state=0, lr=1e30)
+    before = vars(clf).copy()
+    with pytest.raises(InputError, match="smaller lr"):
+        clf.partial_fit(X[:40], Y[:40], classes=range(10))
+    assert vars(clf) == before
+
+
 def test_a_copy_is_trained():
     clf = ShortlistClassifier(random_state=0).partial_fit(X[:40], [0, 1] * 20, classes=[0, 1])
     before = [p.clone() for p in clf.network_.parameters()]

@@ -1,5 +1,7 @@
 """save and load: bit for bit, without pickle, and no damaged folder gets through."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from shortlist import NONE, ShortlistClassifier, StochasticLabels
+from shortlist.classifier import saving
 from shortlist.errors import InputError
+from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:400], Y[:400]
@@ -132,3 +136,53 @@ def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):
         new.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert np.array_equal(ShortlistClassifier.load(tmp_path).predict_proba(X), old.predict_proba(X))
+
+
+def test_a_network_stays_what_it_is_when_parameters_are_set(tmp_path):
+    """`set_params` is for the next fit: outputs mean what they meant, and what is saved can be read again."""
+    clf = ShortlistClassifier("sl", random_state=0, epochs=2).fit(X, shown=LABELS)
+    before = clf.predict_proba(X)
+    clf.set_params(method="likelihood", model="linear", model_options={}, dtype="float64", lr=0.1)
+    assert np.array_equal(clf.predict_proba(X), before)
+    clf.save(tmp_path)
+    again = ShortlistClassifier.load(tmp_path)
+    assert (again.method, again.model, again.dtype, again.lr) == ("sl", "mlp", "float32", 0.1)
+    assert np.array_equal(again.predict_proba(X), before)
+    clf.partial_fit(X, shown=LABELS)  # by the method set, on the network that there is
+    clf.save(tmp_path)
+    again = ShortlistClassifier.load(tmp_path)
+    assert (again.method, again.model) == ("likelihood", "mlp")
+    assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+@pytest.mark.parametrize("param", ["model", "method"])
+def test_nothing_is_imported_that_only_the_file_names(param, tmp_path, monkeypatch):
+    """It may lie beside the file, and users' own modules are looked for in the current folder."""
+    ShortlistClassifier(random_state=0, epochs=1).fit(X, Y).save(tmp_path)
+    tensors, content = read_checkpoint(tmp_path / FILE)
+    del content["sha256"]
+    content["params"][param] = "beside_the_file:Own"
+    write_checkpoint(tmp_path / FILE, tensors, content | {"sha256": saving._checksum(tensors, content)})
+    (tmp_path / "beside_the_file.py").write_text("raise SystemExit('executed')")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="beside_the_file"):
+        ShortlistClassifier.load(tmp_path).predict_proba(X)
+
+
+def test_an_own_method_is_imported_before_it_is_loaded(tmp_path, monkeypatch):
+    source = """
+from dataclasses import dataclass
+from shortlist.methods.likelihood import Likelihood
+
+@dataclass(frozen=True)
+class Own(Likelihood):
+    name = "own"
+"""
+    (tmp_path / "own_method_to_save.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    clf = ShortlistClassifier("own_method_to_save:Own", random_state=0, epochs=1).fit(X, Y)
+    clf.save(tmp_path)
+    assert np.array_equal(ShortlistClassifier.load(tmp_path).predict_proba(X), clf.predict_proba(X))
+    monkeypatch.delitem(sys.modules, "own_method_to_save")
+    with pytest.raises(InputError, match="import own_method_to_save first"):
+        ShortlistClassifier.load(tmp_path)

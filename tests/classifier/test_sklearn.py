@@ -53,7 +53,7 @@ def test_weights_equal_repetition_in_float64(where):
 
 
 def test_the_check_of_classes_passes_without_a_class_of_minus_one():
-    """scikit-learn leaves -1 out for its own estimators to which it means something, by their names."""
+    """scikit-learn leaves -1 out for those of its estimators to which it means something, going by their names."""
     semi_supervised = "LabelPropagation"
     estimator_checks.check_classifiers_classes(semi_supervised, ShortlistClassifier())
     with pytest.raises(InputError, match="stands for None"):

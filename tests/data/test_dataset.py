@@ -63,7 +63,7 @@ def test_what_is_no_input_is_refused(x, said):
     ("y", "wrong"), [([0, 3.5], 3.5), ([0.0, np.nan], np.nan), (["cat", "dog"], "cat"), ([1, None], None)]
 )
 def test_classes_that_are_no_whole_numbers_are_refused(y, wrong):
-    """They were cut off: 3.5 became 3."""
+    """3.5 must not become 3."""
     with pytest.raises(InputError) as error:
         Split(["a", "b"], y)
     assert str(error.value) == f"y: expected whole numbers that count the classes from 0, got [{wrong!r}]"
@@ -99,6 +99,7 @@ def test_take_by_position_and_mask(x):
         (lambda: make([0, 1]).only_classes([0, 0]), "named twice"),
         (lambda: make([0, 1]).only_classes([0]), "at least 2 classes"),
         (lambda: make([0, 1]).only_classes([0, 4]), "no class 4, they are 0 to 3"),
+        (lambda: make([0, 1]).only_classes([0, 1.5]), "class of made: expected a whole number, got 1.5"),
         (lambda: make([0, 1]).only_classes(["a", "bb"]), "unknown class of made 'bb'"),
         (lambda: make([0, 1]).with_classes(["a"]), "class 'b' occurs but is not among"),
         (lambda: make([0, 1]).with_classes(["a", "a"]), "named twice"),

@@ -1,4 +1,4 @@
-"""The known datasets: the real files where they are, and what is said where they are not."""
+"""The known datasets: the real files if they are here, and the message if they are not."""
 
 import gzip
 import hashlib

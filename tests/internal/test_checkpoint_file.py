@@ -1,4 +1,4 @@
-"""A checkpoint's file: as readable as any other file that the user makes, and refused where it holds no settings."""
+"""A checkpoint's file: as readable as the user's other files, and refused if it holds no settings."""
 
 import os
 

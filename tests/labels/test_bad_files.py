@@ -1,4 +1,4 @@
-"""Files of labels: what is broken is refused by name, in one line."""
+"""Broken files of labels are refused in one line that names what is wrong."""
 
 import json
 from pathlib import Path

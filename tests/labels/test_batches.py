@@ -59,7 +59,7 @@ def test_what_is_unusual_is_read_by_rows(text, tmp_path, monkeypatch):
 
 
 def outcome(read):
-    """What was read, or what was said against it."""
+    """What was read, or the error."""
     try:
         labels = read()
     except InputError as error:

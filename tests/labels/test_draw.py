@@ -95,7 +95,7 @@ PINNED = {
 
 @pytest.mark.parametrize("case", PINNED)
 def test_a_seed_gives_the_same_draw_for_ever(case):
-    """A changed draw would change every published figure: if this fails, the draw is what has to be mended."""
+    """A changed draw would change every published figure. If this fails, mend the draw, not the test."""
     options, digest = PINNED[case]
     _, labels = draw(seed=2023, **options)
     content = labels.classes.astype("<i4").tobytes() + labels.answer.astype("<i8").tobytes()
@@ -159,6 +159,11 @@ def test_miss_of_one_is_always_none():
 def test_bad_rates_are_refused(miss, slip):
     with pytest.raises(InputError, match="miss and slip"):
         draw(miss=miss, slip=slip)
+
+
+def test_a_text_is_no_rate():
+    with pytest.raises(InputError, match="miss: expected a number, got 'often'"):
+        draw(miss="often")
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

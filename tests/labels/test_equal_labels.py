@@ -1,4 +1,4 @@
-"""Labels are equal where everything about them is; and what they count keeps its length, whatever was answered."""
+"""Labels are equal if everything about them is; counts per class have one entry per class, whatever was answered."""
 
 import numpy as np
 import pytest

@@ -103,7 +103,7 @@ def test_names_in_another_order_are_looked_up(tmp_path):
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_names_that_look_like_numbers(ending, tmp_path):
-    """Whether "2" is a name or an index is what the file says of its classes, not a guess."""
+    """Whether "2" is a name or an index depends on what the file says about its classes; it is not guessed."""
     path = tmp_path / f"a.{ending}"
     names = ["2", "1", "0"]
     by_name = StochasticLabels.from_lists([[0, 1]], [0], 3, class_names=names)
@@ -117,7 +117,7 @@ def test_names_that_look_like_numbers(ending, tmp_path):
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_files_are_put_together_by_item(ending, tmp_path):
-    """Two people on the same two items: not four items, although the numbers are those of the rows."""
+    """Two people were asked about the same two items: these are not four items."""
     for who in "ab":
         StochasticLabels.draw([0, 1], num_classes=3, size=2, seed=ord(who)).write(tmp_path / f"{who}.{ending}")
     both = StochasticLabels.concatenate([StochasticLabels.read(tmp_path / f"{who}.{ending}") for who in "ab"])
@@ -163,7 +163,7 @@ def test_spreadsheets_write_a_mark_and_other_line_ends(tmp_path):
 @settings(LOOSE, max_examples=30)
 @given(labels=any_labels(), data=st.data())
 def test_a_typed_class_is_one_more_class_shown_and_answered(labels, ending, data, tmp_path):
-    """Whatever stands in the column `typed`: its row is that of the list with the class on it, its chance unknown."""
+    """A typed class is read like a list that also shows it, with unknown probability."""
     path = tmp_path / f"labels.{ending}"
     labels.write(path)
     K, names = labels.num_classes, labels.class_names or [str(k) for k in range(labels.num_classes)]

@@ -32,7 +32,7 @@ def test_they_follow_their_classes():
 
 
 def test_not_known_is_none():
-    """So that a file without the column and labels without any probability are the same."""
+    """A file without the column is the same as labels without any probability."""
     assert labels([nan] * 6).inclusion is None
     assert labels([nan] * 6) == labels(None)
     assert labels().subset([]).inclusion is None

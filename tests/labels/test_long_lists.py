@@ -11,7 +11,7 @@ from shortlist.labels.draw import FLOYD_LIMIT, draw_shortlists
 
 @pytest.mark.parametrize(("K", "size"), [(60, 40), (600, 300), (600, 599)])
 def test_a_long_list_holds_the_classes_with_the_smallest_keys(K, size):
-    """A partition at another place gives other lists, in few rows and on some machines only."""
+    """A partition at another place gives other lists, but only in a few rows and on some machines."""
     assert size > FLOYD_LIMIT
     lists, _ = draw_shortlists(np.random.Generator(np.random.PCG64(5)), K, np.full(2000, size))
     keys = np.random.Generator(np.random.PCG64(5)).random((2000, K))

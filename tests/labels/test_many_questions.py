@@ -1,4 +1,4 @@
-"""Joining hundreds of questions: in the order they came in, whatever the sort; and lists in any form."""
+"""Joining hundreds of questions in the order they came in; lists in any form."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from shortlist.labels import NONE, StochasticLabels, join
 
 
 def test_of_equal_picks_the_last_wins_among_hundreds_of_items():
-    """By a dictionary that later questions overwrite. A sort that is not stable would still be right for a few rows."""
+    """Against a dictionary. An unstable sort would still be right for a few rows."""
     rng = np.random.default_rng(0)
     names = [f"item {i}" for i in range(150)]
     items, answer = rng.permutation(names * 2), rng.integers(0, 4, 300)

@@ -1,4 +1,4 @@
-"""Whether the rows of a file hold names or indices, and how many classes there are, where the file does not say so."""
+"""Whether the rows of a file hold names or indices, and how many classes there are, if the file does not say so."""
 
 import pytest
 

@@ -91,7 +91,7 @@ def test_subset_by_mask_twice_and_empty():
 
 
 def test_a_subset_of_numbered_rows_keeps_the_numbers():
-    """Or its labels would be joined to other items of the data."""
+    """Otherwise its labels would be joined to other items."""
     drawn = StochasticLabels.draw([0, 1, 2, 0], num_classes=3, size=1, seed=0)
     assert drawn.items is None
     assert drawn.subset([2, 3]).item_ids.tolist() == ["2", "3"]
@@ -200,6 +200,8 @@ def test_bad_masks_are_refused():
         ({"class_names": ["a", "b"]}, "class_names: expected 3 names, got 2"),
         ({"class_names": ["a", "b", "a"]}, "a name occurs twice"),
         ({"class_names": ["a", "b", ""]}, "a name is empty"),
+        ({"class_names": ["a", "b", None]}, "a name is missing"),
+        ({"class_names": ["a", "b", float("nan")]}, "a name is missing"),
         ({"class_names": "abc"}, "class_names: expected a list of names, got the text 'abc'"),
         ({"items": ["x", "y"]}, r"items: expected 1 identifiers, got shape \(2,\)"),
         ({"items": [None]}, "items: row 0 has no identifier"),
@@ -210,6 +212,12 @@ def test_bad_masks_are_refused():
 def test_bad_names_and_items_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         StochasticLabels.from_lists([[0]], [0], 3, **options)
+
+
+@pytest.mark.parametrize("row", [[0, [1]], [[0]], 0])
+def test_a_list_that_is_not_flat_is_refused(row):
+    with pytest.raises(InputError, match="row 1: expected a flat list of classes"):
+        StochasticLabels.from_lists([[0], row], [0, 0], 2)
 
 
 @pytest.mark.parametrize("num_classes", [1, 0, -3, 2**31, 3.0, "3", True])
@@ -232,3 +240,18 @@ def test_importing_labels_does_not_load_torch():
     assert shortlist.NONE == -1
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = shortlist.nothing
+
+
+def test_what_the_caller_changes_later_does_not_change_the_labels():
+    lists, answer, chances = np.array([[0, 1], [1, 2]]), np.array([1, NONE]), np.full(4, 0.5)
+    mask, items = np.array([[True, True, False], [False, True, True]]), np.array(["a", "b"], object)
+    made = [
+        StochasticLabels.from_lists(lists, answer, 3, items=items, inclusion=chances),
+        StochasticLabels(mask, answer, items=items),
+    ]
+    expected = [
+        StochasticLabels.from_lists([[0, 1], [1, 2]], [1, NONE], 3, items=["a", "b"], inclusion=[0.5] * 4),
+        StochasticLabels.from_lists([[0, 1], [1, 2]], [1, NONE], 3, items=["a", "b"]),
+    ]
+    lists[:], answer[:], chances[:], mask[:], items[:] = 0, 0, 1, False, "c"
+    assert made == expected

@@ -42,7 +42,7 @@ CASES = {
     "teacher, an epoch ago": ("teacher", {"pull": 0.6, "memory": 0.7, "fresh": False}),
 }
 SURE, PROGRESS = 4.0, 0.125
-"""A teacher's logits are so many times the confidences; how far the training is."""
+"""How many times the confidences a teacher's logits are; the share of the training that is done."""
 
 
 def make(case: str) -> methods.Method:

@@ -1,4 +1,4 @@
-"""What DIRK promises of its targets; their formula is in `cases.py`."""
+"""What DIRK promises about its targets; their formula is in `cases.py`."""
 
 from dataclasses import replace
 

@@ -206,7 +206,7 @@ def test_a_feed_moves_with_all_its_parts():
 
 
 def test_the_items_before_are_the_items_one_place_on():
-    """With all that is known of them: what a mixed view is of is one more item, not one with another's weight."""
+    """With everything that belongs to them: a mixed view is of another item too, with that item's own weight."""
     items = {"weight": torch.rand(4), "inclusion": torch.rand(4), "confidence": torch.rand(4, 5)}
     batch = replace(methods.get("sl").feed(some_labels()).batch(torch.arange(4)), **items, teacher=torch.randn(4, 5))
     before = batch.before()

@@ -155,7 +155,7 @@ def test_the_draw_follows_the_seed():
 
 
 def test_a_none_does_not_pass_for_class_0():
-    """NONE = -1 points at class 0 where something has to be gathered; no None may be learned as that class."""
+    """For a gather NONE = -1 becomes class 0; no None may be learned as that class."""
     sample = naive.sample(size=2, keep="none")
     batch = Batch(sample.shown, sample.answer, sample.prior)
     logits = sample.logits.requires_grad_()

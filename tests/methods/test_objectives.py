@@ -105,7 +105,7 @@ def test_log_one_minus_softmax():
 
 
 def test_log_one_minus_softmax_of_large_logits():
-    """The difference of two logsumexps of logits near 1e4 would be right to three digits only, in float32."""
+    """In float32 the difference of two logsumexps of logits near 1e4 has only three correct digits."""
     from shortlist.methods.base import log_one_minus_softmax
 
     logits = torch.tensor([[1e4, 1e4 - 0.5, 1e4 - 1]])

@@ -1,4 +1,4 @@
-"""A method in a module of one's own, by `package.module:Class`."""
+"""A method in the user's own module, by `package.module:Class`."""
 
 import sys
 
@@ -36,7 +36,7 @@ class Unfinished(Method):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Its name; it lies in the current folder."""
+    """The name of a module in the current folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_methods.py").write_text(MODULE)
     (tmp_path / "broken_method.py").write_text("1 / 0")

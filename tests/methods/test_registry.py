@@ -26,7 +26,7 @@ def test_the_methods():
 
 
 def test_a_method_is_one_file_and_one_line_of_the_registry():
-    """Every other file of the room is shared; adding a method touches none of them."""
+    """All other files of the room are shared, and adding a method changes none of them."""
     shared = {"base", "plugins"}
     files = {module.name for module in pkgutil.iter_modules(methods.__path__)} - shared
     assert files == {method.__module__.rpartition(".")[2] for method in methods.METHODS.values()}
@@ -153,7 +153,7 @@ def test_smoothing_of_mixed_sizes_is_their_mean():
 
 @pytest.mark.slow
 def test_smoothing_is_what_training_suffers():
-    """A free table of outputs, trained to the end on one item's whole population, gives the smoothed posterior back."""
+    """A free table of outputs, trained on everything that can happen to one item, gives the smoothed posterior."""
     import naive
 
     world = naive.population(4, 2, points=1)

@@ -24,7 +24,7 @@ def slope(method: methods.Method, logits: torch.Tensor, batch: Batch) -> torch.T
 
 @pytest.mark.parametrize("pull", [0.0, 0.4, 1.0])
 def test_taught_by_itself_at_temperature_one_its_gradient_is_the_likelihoods(pull):
-    """Whether the logits are handed over as a teacher's or there is no teacher at all."""
+    """The same whether the logits come from a teacher or there is no teacher."""
     logits, batch = case()
     method = methods.get("teacher", memory=0.0, pull=pull)
     want = slope(methods.get("likelihood"), logits, batch)

@@ -120,6 +120,8 @@ def test_the_seed_draws_on_the_cpu_whatever_the_default_device():
         (("resnet32", (784,), 10), {}, r"resnet32 takes images"),
         (("mlp", (28, 28), 10), {}, r"in_shape must be \(D,\) or \(C, H, W\)"),
         (("mlp", (0,), 10), {}, r"positive"),
+        (("mlp", 784, 10), {}, r"in_shape must be \(D,\) or \(C, H, W\), got 784"),
+        (("mlp", (4,), "3"), {}, r"num_classes: expected a whole number, got '3'"),
         (("mlp", (4,), 1), {}, r"at least 2 classes, got 1"),
         (("mlp", (4,), 3), {"hiden": (3,)}, r"unknown option of model mlp 'hiden': did you mean 'hidden'"),
         (("mlp", (4,), 3), {"hidden": (0,)}, r"hidden widths must be positive"),

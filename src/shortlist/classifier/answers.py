@@ -1,4 +1,4 @@
-"""What `fit` is told (y, shown, classes) -> `StochasticLabels` and the classes in their order."""
+"""From what `fit` is given (y, shown, classes) to `StochasticLabels` and the classes in their order."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 
 Shown = Any
-"""(N, K) boolean mask in the order of the classes (a DataFrame whose columns name them: in any order), N shortlists of
-class labels, a StochasticLabels, or None."""
+"""An (N, K) boolean mask in the order of the classes (or in any order, as a DataFrame whose columns name them), N lists
+of class labels, a StochasticLabels, or None."""
 
 
 def read_answers(
@@ -21,10 +21,10 @@ def read_answers(
     """The labels of `count` items and the K classes, in the order of the columns of a mask.
 
     Args:
-        y: (count,) class labels and NONE; may be left out where `shown` is a StochasticLabels.
+        y: (count,) class labels and NONE; may be left out if `shown` is a StochasticLabels.
         shown: None for ordinary labels, where every class was shown.
-        classes: all classes in their order. Where not given: those of a StochasticLabels, else the sorted labels that
-            occur in y and the shortlists, else (a mask with more columns than that, y in 0..K-1) 0..K-1.
+        classes: all classes in their order. By default those of a StochasticLabels; or the labels that occur in y and
+            the shortlists, sorted; or 0..K-1, if fewer occur than a mask has columns and all are in 0..K-1.
         count: how many items there are.
     """
     if y is None and not isinstance(shown, StochasticLabels):
@@ -83,7 +83,7 @@ def _of_mask(
 
 
 def _order_of(columns: list[Any], classes: Classes) -> list[int]:
-    """The places of the classes among columns that name them; a name that nearly fits must not go by its position."""
+    """The places of the classes among columns that name them; a misspelt name must not go by its position."""
     known = classes.tolist()
     for name in columns:
         if name not in known or columns.count(name) > 1:
@@ -128,7 +128,7 @@ def _of_labels(
 
 
 def _reordered(labels: StochasticLabels, place: NDArray[np.int64]) -> StochasticLabels:
-    """The same with class k at `place[k]`."""
+    """The same labels, with class k moved to `place[k]`."""
     answer = np.where(labels.answered, place[labels.answer], NONE)
     lists = np.split(place[labels.classes], labels.offsets[1:-1])
     return StochasticLabels.from_lists(lists, answer, labels.num_classes, inclusion=labels.inclusion)
@@ -153,7 +153,7 @@ def _names(classes: Classes) -> list[str] | None:
 
 
 def _as_mask_or_lists(shown: Any) -> BoolArray | list[list[Any]]:
-    """A mask (booleans, two-dimensional) or lists of labels (anything else); which of the two is never guessed."""
+    """A mask (two-dimensional booleans) or lists of labels (anything else); 0 and 1, which may be both, are refused."""
     if hasattr(shown, "tocsr"):
         shown = shown.toarray()
     elif hasattr(shown, "__array__"):  # pandas, torch

@@ -42,7 +42,7 @@ class Answers:
         return len(self.none)
 
     def encode(self, classes: Classes) -> IntArray:
-        """(N,) places in `classes`, NONE where None."""
+        """(N,) places in `classes`, or NONE."""
         codes = np.full(len(self), NONE, np.int64)
         places = np.flatnonzero(~self.none)
         codes[places] = encode("y", self.values, classes, places)
@@ -60,7 +60,7 @@ def stated_classes(classes: Iterable[Any]) -> Classes:
 
 
 def enough(classes: Classes) -> Classes:
-    """Refuse what cannot be told apart, and NONE as a class."""
+    """Refuse fewer than two classes, and NONE as a class."""
     if len(classes) < 2:
         got = "1 class" if len(classes) == 1 else "no class"
         raise InputError(f"expected at least 2 classes, got {got} (classes= names those that never occur)")
@@ -70,7 +70,7 @@ def enough(classes: Classes) -> Classes:
 
 
 def encode(where: str, values: Classes, classes: Classes, rows: Sequence[int] | IntArray) -> IntArray:
-    """The place of each value in `classes`; `rows` says which row to name for one that is not there."""
+    """The place of each value in `classes`; `rows` are the rows that errors name."""
     if not len(values):
         return np.empty(0, np.int64)
     if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
@@ -96,7 +96,7 @@ def flat_values(where: str, values: list[Any]) -> Classes:
 
 
 def _array_of(y: Any) -> Any:
-    """Lists as arrays of objects, since np.asarray(["a", -1]) would turn NONE into the text '-1'."""
+    """Lists of text as arrays of objects, since np.asarray(["a", -1]) turns NONE into the text '-1'."""
     if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
         return np.array(y, dtype=object)
     return y
@@ -116,7 +116,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(where: str, values: NDArray[Any]) -> Classes:
-    """Values without NONE as an array of text, whole numbers or booleans."""
+    """Values, NONE not among them, as an array of text, whole numbers or booleans."""
     if values.dtype.kind == "O":
         listed = values.tolist()
         missing = [i for i, value in enumerate(listed) if is_missing(value)]

@@ -1,4 +1,4 @@
-"""ShortlistClassifier: training from shortlists, as scikit-learn has it."""
+"""ShortlistClassifier: training from shortlists, with scikit-learn's interface."""
 
 import copy
 import os
@@ -20,6 +20,7 @@ from shortlist.classifier.classes import Classes, stated_classes
 from shortlist.classifier.features import check_features, check_weight, dataset_of
 from shortlist.classifier.scores import answered_accuracy
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import truth
 from shortlist.internal.streams import stream_seed
 from shortlist.training import Engine, Interrupted, Normalise, RunConfig, fit, logits_of, one_pass, prepare
 
@@ -32,33 +33,33 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns from short lists of classes and the answers to them.
 
     Args:
-        method: a name of `shortlist.methods.METHODS`, or "package.module:Class" of your own.
-        model: `linear`, `mlp`, `lenet`, `resnet32`, "package.module:function", such a function, or an nn.Module.
+        method: a name of `shortlist.methods.METHODS`, or your own as "package.module:Class".
+        model: `linear`, `mlp`, `lenet`, `resnet32`; your own as "package.module:function", a function or an nn.Module.
         method_options: options of the method, such as `{"form": "paper"}` of `sl`.
         model_options: options of the model, such as `{"hidden": (512,)}` of `mlp`.
         epochs: passes over the data in `fit`.
-        batch_size: items of a step; `auto`: a 32nd of the items, but 32 to 256.
-        optimiser: `adam`, which does for all methods at one learning rate, `sgd`, or `lbfgs` for linear models, whose
-            epochs are steps on all items (`partial_fit` then takes `adam`); `auto` is `lbfgs` where a linear model is
-            trained by the likelihood on sparse features, else `adam`.
+        batch_size: items per step; `auto`: a 32nd of the items, but 32 to 256.
+        optimiser: `adam`, which suits all methods at one learning rate; `sgd`; or `lbfgs`, for linear models, whose
+            epochs are steps on all items (`partial_fit` then uses `adam`). `auto` is `lbfgs` for a linear model trained
+            by the likelihood on sparse features, else `adam`.
         lr: learning rate.
         weight_decay: L2.
         momentum: of `sgd`.
-        schedule: `constant`, `step` or `cosine`; `partial_fit` keeps the rate constant.
+        schedule: of the learning rate: `constant`, `step` or `cosine`; in `partial_fit` it is constant.
         augment: random crops of images.
-        strong: every image twice in a step, as `augment` has it and strongly changed; twice the time.
-        holdout: the share of items held out in `fit`; their scores are in `history_`.
-        classes: all class labels in their order, needed where some never occur.
-        random_state: decides everything random. The same number as `RunConfig.seed` gives the same run.
+        strong: every image twice in a step, cropped and strongly changed; takes twice the time.
+        holdout: the share of items held out in `fit`; `history_` has their scores.
+        classes: all class labels in their order, needed if some never occur.
+        random_state: decides everything random. As `RunConfig.seed`, the same number gives the same run.
         device: `auto`, `cpu`, `cuda`, ...
-        dtype: `float32` or `float64`, what is trained in; rounding is all the difference.
+        dtype: `float32` or `float64`, in which the network is trained; they differ by rounding only.
 
     Attributes:
         classes_: (K,) class labels: the order of masks, probabilities and decisions.
         network_: the trained network, normalisation included; on the CPU.
         history_: one dict per epoch (or call of `partial_fit`): risk, seconds, scores of held-out items.
         n_features_in_: features of an item (of an image: all its values).
-        feature_names_in_: names of the columns, where `X` was a DataFrame.
+        feature_names_in_: names of the columns, if `X` was a DataFrame.
         in_shape_: (D,) or (C, H, W).
         smoothing_: the label smoothing that `predict_proba` undoes.
         temperature_: what `predict_proba` divides the decisions by, fitted to held-out answers; 1 without a holdout.
@@ -73,7 +74,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    # what scikit-learn's metadata routing passes on unasked: nobody else could mean `shown`
+    # scikit-learn's metadata routing passes `shown` on without a request, since no other estimator takes it
     __metadata_request__fit = {"shown": True}  # noqa: RUF012 (scikit-learn's own form)
     __metadata_request__partial_fit = {"shown": True}  # noqa: RUF012
     __metadata_request__score = {"shown": True}  # noqa: RUF012
@@ -124,14 +125,14 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self, X: Any, y: ArrayLike | None = None, shown: Shown = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Train from the start.
+        """Train from scratch.
 
         Args:
             X: (N, D) features, dense, sparse or a DataFrame; or (N, C, H, W) uint8 images.
             y: (N,) answers: class labels and NONE (-1).
-            shown: the shortlists: an (N, K) boolean mask in the order of `classes_` (a DataFrame whose columns are the
-                class labels: in any order); N lists of class labels; or a `StochasticLabels`, whose answers stand in
-                for `y`. None: ordinary labels.
+            shown: the shortlists: an (N, K) boolean mask in the order of `classes_` (or in any order, as a DataFrame
+                whose columns are the class labels); N lists of class labels; or a `StochasticLabels`, whose answers can
+                replace `y`. None: ordinary labels.
             sample_weight: (N,) how much each item counts.
         """
         with self._all_or_nothing():
@@ -152,7 +153,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.history_ = [asdict(row) for row in history]
             self.smoothing_, self.temperature_ = prepared.smoothing, prepared.calibrate()
             self._items = len(labels)
-            return self._keep(prepared.run.model, prepared.run.optimiser_state())
+            return self._keep(prepared.run.model, prepared.run.optimiser_state(), new=True)
 
     def partial_fit(
         self,
@@ -162,9 +163,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shown: Shown = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go on with newly arrived answers: one pass over them at a constant learning rate.
+        """Go on with new answers: one pass over them at a constant learning rate.
 
-        The first call needs all classes (here or in the constructor), and measures the features for normalisation.
+        The first call needs all classes (here or in the constructor) and measures the features for normalisation.
 
         Args:
             X: as in `fit`.
@@ -174,29 +175,31 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight: as in `fit`.
         """
         first = not hasattr(self, "network_")
-        x = check_features(self, X, reset=first)
-        known = self._known_classes(classes, first)
-        labels, _ = read_answers(y, shown, known, x.shape[0])
-        weight = check_weight(sample_weight, x)
-        if first:
-            self.classes_, self._seed, self._items = known, self._draw_seed(), 0
-            self._optimiser: dict[str, Tensor] = {}
-            start: nn.Module = nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
-            self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
-        else:
-            start = self.network_
-        config = self._config(len(labels))
-        passes = len(self.history_)
-        run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
-        before, now = self._items, len(labels)
-        self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
-        self._items = before + now
-        self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
-        return self._keep(run.model, run.optimiser_state())
+        with self._all_or_nothing():
+            x = check_features(self, X, reset=first)
+            known = self._known_classes(classes, first)
+            labels, _ = read_answers(y, shown, known, x.shape[0])
+            weight = check_weight(sample_weight, x)
+            start = self._begin(x, known, weight) if first else self.network_
+            config = self._config(len(labels))
+            passes = len(self.history_)
+            run, risk = one_pass(start, self._optimiser, passes, config, x, labels, weight, self.device)
+            before, now = self._items, len(labels)
+            self.smoothing_ = (before * self.smoothing_ + now * run.method.smoothing(labels)) / (before + now)
+            self._items = before + now
+            self.history_ = [*self.history_, {"epoch": passes + 1, "risk": risk}]
+            return self._keep(run.model, run.optimiser_state(), new=first)
+
+    def _begin(self, x: Any, classes: Classes, weight: NDArray[np.float64] | None) -> nn.Module:
+        """Everything as it is before the first answers; the untrained network."""
+        self.classes_, self._seed, self._items = classes, self._draw_seed(), 0
+        self._optimiser: dict[str, Tensor] = {}
+        self.history_, self.smoothing_, self.temperature_ = [], 0.0, 1.0
+        return nn.Sequential(self._cast(Normalise(x, None, weight)), self._fresh_network())
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """A training that fails changes nothing: a new shape or new class labels would be read into the old network."""
+        """If training fails, the classifier stays as it was: an old network with new class labels would be wrong."""
         before = self.__dict__.copy()
         try:
             yield
@@ -204,10 +207,16 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = before
             raise
 
-    def _keep(self, network: nn.Module, optimiser: Mapping[str, Tensor]) -> Self:
+    def _keep(self, network: nn.Module, optimiser: Mapping[str, Tensor], *, new: bool) -> Self:
         self.network_ = _detached(network)
         self._optimiser = {name: tensor.detach().cpu().clone() for name, tensor in optimiser.items()}
+        self._remember(new=new)
         return self
+
+    def _remember(self, *, new: bool) -> None:
+        """Note what the network (if it is new) and its outputs are: `set_params` may change that for the next fit."""
+        names = ("method", "method_options", *(("model", "model_options", "dtype") if new else ()))
+        self._trained = {**getattr(self, "_trained", {}), **{name: getattr(self, name) for name in names}}
 
     def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:
         given = self.classes if classes is None else classes
@@ -225,9 +234,14 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def _options(self, name: str) -> dict[str, Any]:
+        options = getattr(self, name)
+        if not isinstance(options, Mapping | None):
+            raise InputError(f"{name}: expected a dict of options by their names, got {options!r}")
+        return dict(options or {})
+
     def _fresh_network(self) -> nn.Module:
-        options = dict(self.model_options or {})
-        seed = stream_seed(self._seed, "weights")
+        options, seed = self._options("model_options"), stream_seed(self._seed, "weights")
         return self._cast(models.build(self.model, self.in_shape_, len(self.classes_), seed=seed, **options))
 
     def _cast(self, module: nn.Module) -> nn.Module:
@@ -241,9 +255,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         auto = min(max(items // AUTO_BATCHES, 32), 256)
         return RunConfig(
             method=self.method,
-            method_options=dict(self.method_options or {}),
+            method_options=self._options("method_options"),
             model=self.model if isinstance(self.model, str) else "own",
-            model_options=dict(self.model_options or {}),
+            model_options=self._options("model_options"),
             epochs=self.epochs,
             batch_size=auto if self.batch_size == "auto" else self.batch_size,
             optimiser=("lbfgs" if solved else "adam") if self.optimiser == "auto" else self.optimiser,  # type: ignore[arg-type]
@@ -251,8 +265,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weight_decay=self.weight_decay,
             momentum=self.momentum,
             schedule=self.schedule,  # type: ignore[arg-type]
-            augment=bool(self.augment),
-            strong=bool(self.strong),
+            augment=truth("augment", self.augment),
+            strong=truth("strong", self.strong),
             holdout=self.holdout,
             seed=self._seed,
         )
@@ -265,7 +279,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = check_features(self, X, reset=False)
         device = Engine(device=self.device).resolve(0).device
         network = _detached(self.network_).to(device)
-        if x.ndim == 2:  # in float64: what an item gets must not depend on the items it comes with, not by a digit
+        if x.ndim == 2:  # in float64: not one digit of an item's outputs may depend on the other items
             network = network.double()
         return logits_of(network, x, device).cpu().double()
 
@@ -276,20 +290,20 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def decision_function(self, X: Any) -> FloatArray:
-        """(N, K) logits; with two classes (N,), the logit of the second above the first."""
+        """(N, K) logits; with two classes (N,), the logit of the second minus that of the first."""
         logits: FloatArray = self._logits(X).numpy()
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """(N, K) class probabilities: by the method's link, with the smoothing it suffers undone."""
+        """(N, K) class probabilities, with the label smoothing of the method undone."""
         logits = self._logits(X) / self.temperature_
-        method = methods.get(self.method, **dict(self.method_options or {}))
+        method = methods.get(self._trained["method"], **(self._trained["method_options"] or {}))
         p: FloatArray = method.class_probabilities(logits, self.smoothing_).numpy()
         return p
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """(N, K) log of `predict_proba`."""
-        with np.errstate(divide="ignore"):  # an estimate cut off at 0 is -inf, as it should be
+        with np.errstate(divide="ignore"):  # of a probability cut off at 0 it is -inf, as it should be
             log_p: FloatArray = np.log(self.predict_proba(X))
         return log_p
 
@@ -300,9 +314,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: as in `fit`.
-            y: class labels and NONE, which counts nothing.
-            sample_weight: under a policy 1 / the probability that the item's class was shown makes this fair.
-            shown: a StochasticLabels may stand in for `y`; otherwise not looked at.
+            y: class labels and NONE, which is not counted.
+            sample_weight: under a policy, 1 / the probability that the item's class was shown makes this fair.
+            shown: a StochasticLabels, if `y` is left out; otherwise ignored.
         """
         predicted = self.predict(X)
         y = answers_in(shown, self.classes_) if y is None else y
@@ -311,7 +325,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- keeping it ---------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the trained classifier into a folder, whole or not at all; no pickle."""
+        """Write the trained classifier into a folder, whole or not at all, without pickle."""
         from shortlist.classifier.saving import save
 
         check_is_fitted(self, "network_")
@@ -321,9 +335,11 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | os.PathLike[str], *, model: Any = None) -> Self:
         """Read what `save` wrote; nothing in the folder is executed.
 
+        A method of your own is not saved: import its module first.
+
         Args:
             folder: where it was saved.
-            model: the user's own model (function, "package.module:function" or module), if it was trained with one.
+            model: your own model (function, "package.module:function" or module), if it was trained with one.
 
         Raises:
             InputError: the folder holds no classifier, or a damaged one.
@@ -339,7 +355,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _detached(network: nn.Module) -> nn.Module:
-    """A copy on the CPU, in evaluation mode, whose tensors belong to nothing else."""
+    """A copy on the CPU, in evaluation mode, that shares no memory with anything."""
     free = copy.deepcopy(network).cpu().eval()
     for parameter in free.parameters():
         parameter.grad = None

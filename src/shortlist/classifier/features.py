@@ -21,9 +21,9 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     """`X` as training takes it: float32 features (array or CSR) or uint8 images (N, C, H, W).
 
     Args:
-        estimator: gets (`reset`) or has `n_features_in_`, `in_shape_` and perhaps `feature_names_in_`.
+        estimator: gets `n_features_in_`, `in_shape_` and perhaps `feature_names_in_` if `reset`; has them otherwise.
         X: what the user gave.
-        reset: whether this is the data that decides the shape.
+        reset: whether these data decide the shape.
 
     Raises:
         InputError: names the first value that is not finite, or the shape that does not fit.
@@ -33,7 +33,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     if not reset and len(estimator.in_shape_) != 1:
         raise InputError(f"X: expected images of shape {estimator.in_shape_}, as in fit, got features")
     try:
-        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below, by its place
+        with np.errstate(over="ignore"):  # what does not fit into float32 is refused below, with its place
             x = validate_data(
                 estimator, X, reset=reset, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False
             )
@@ -48,7 +48,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         estimator.in_shape_ = (int(x.shape[1]),)
     if isinstance(x, np.ndarray) and not x.flags.writeable:
-        x = x.copy()  # torch cannot mark a tensor as read-only
+        x = x.copy()  # torch has no read-only tensors
     return x
 
 
@@ -85,7 +85,7 @@ def check_weight(sample_weight: Any, x: Any) -> NDArray[np.float64] | None:
     """One number of at least 0 for each item, not all 0."""
     if sample_weight is None:
         return None
-    rows = x[:, :, 0, 0] if x.ndim == 4 else x  # scikit-learn looks at the number of rows, and expects two dimensions
+    rows = x[:, :, 0, 0] if x.ndim == 4 else x  # scikit-learn only counts the rows, but expects two dimensions
     weight: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])

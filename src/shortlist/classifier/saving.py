@@ -1,11 +1,12 @@
 """A trained classifier as one file in a folder: safetensors, with everything else as JSON in its header.
 
-One file, so that weights and settings can never belong to different classifiers; its checksum finds a flipped bit.
+It is a single file so that weights and settings can never belong to different classifiers. A checksum finds damage.
 """
 
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,13 +26,13 @@ from shortlist.training import Normalise
 FILE = "classifier.safetensors"
 KIND = "ShortlistClassifier"
 OWN_MODEL = "own"
-"""Stands in the file for a model that is not one of ours: code is not saved, nor run from a file."""
+"""Stands in the file for a model that is not one of ours: code is neither saved nor run from a file."""
 
 T = TypeVar("T")
 
 
 def save(classifier: Any, folder: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier into `folder`, which is made if need be."""
+    """Write a fitted classifier into `folder`, which is made if it is not there."""
     directory = Path(folder)
     make_folder(directory)
     tensors = {f"network.{name}": tensor for name, tensor in classifier.network_.state_dict().items()}
@@ -65,8 +66,8 @@ def load(cls: type[T], folder: str | os.PathLike[str], model: Any) -> T:
         raise InputError(f"{path}: damaged, or not a saved classifier: its content does not match its checksum")
     try:
         return _restore(cls, tensors, content, model)
-    except InputError:
-        raise
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{path}: damaged, or not a saved classifier: {reason(error)}") from error
 
@@ -77,7 +78,9 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
         if model is None:
             raise InputError("trained with a model of your own, which is not saved: give it again as model=")
         params["model"] = model
+    _refuse_code(params, model)
     classifier: Any = cls(**params)
+    classifier._remember(new=True)
     classifier.classes_ = stated_classes(content["classes"])
     classifier.in_shape_ = tuple(content["in_shape"])
     classifier.n_features_in_ = int(np.prod(classifier.in_shape_))
@@ -93,10 +96,17 @@ def _restore(cls: type[T], tensors: Mapping[str, Tensor], content: Mapping[str, 
     return loaded
 
 
+def _refuse_code(params: Mapping[str, Any], model: Any) -> None:
+    """Refuse to import what only the file names: it could lie beside the file."""
+    if model is None and params["model"] not in models.names():
+        raise InputError(f"names the model {params['model']!r}, which is not one of ours: give yours as model=")
+    module, own, _ = params["method"].partition(":")
+    if own and module not in sys.modules:
+        raise InputError(f"trained by your own method {params['method']!r}, which is not saved: import {module} first")
+
+
 def _network(classifier: Any, state: dict[str, Tensor]) -> nn.Module:
-    options = dict(classifier.model_options or {})
-    body = models.build(classifier.model, classifier.in_shape_, len(classifier.classes_), seed=0, **options)
-    network = nn.Sequential(Normalise.saved(state, classifier.in_shape_), classifier._cast(body))
+    network = nn.Sequential(Normalise.saved(state, classifier.in_shape_), classifier._fresh_network())
     network.load_state_dict(state)
     return network.eval()
 
@@ -106,7 +116,7 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _params(classifier: Any) -> dict[str, Any]:
-    params: dict[str, Any] = dict(classifier.get_params(deep=False))
+    params: dict[str, Any] = {**classifier.get_params(deep=False), **classifier._trained}
     if params["model"] not in models.names():
         params["model"] = OWN_MODEL
     if params["classes"] is not None:
@@ -117,7 +127,7 @@ def _params(classifier: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays, mappings and sequences as JSON has them."""
+    """Numbers and arrays of numpy, mappings and sequences in the types that JSON has."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
 """Scores that know NONE: accuracy on the answered items, and the log likelihood of all answers.
 
-Answers are true labels, and under uniform, mistake-free shortlists the answered items are a fair sample, so their
-accuracy is an unbiased estimate of the accuracy on all. Under a policy they are not: weight them by 1 / the probability
-that the true class was shown (`sample_weight`), or score the likelihood, which needs no such assumption.
+Answers are true labels. If lists are drawn uniformly and people make no mistakes, the answered items are a fair sample,
+so their accuracy is an unbiased estimate of the accuracy on all. Under a policy they are not: weight them by 1 / the
+probability that the true class was shown (`sample_weight`), or score the likelihood, which needs no such assumption.
 """
 
 from copy import deepcopy
@@ -24,7 +24,7 @@ Score = Literal["accuracy", "log_likelihood"]
 
 
 def answered_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
-    """The share of right classes among the answered items; NONE in `y_true` counts nothing.
+    """The share of right predictions among the answered items; NONE in `y_true` is not counted.
 
     >>> answered_accuracy([0, 1, -1, 2], [0, 1, 0, 0])
     0.6666666666666666
@@ -44,8 +44,8 @@ class AnswerScorer:
     """A scorer for `scoring=` of scikit-learn's cross-validation and searches; greater is better.
 
     Args:
-        score: `accuracy` on the answered items, or `log_likelihood`: the mean log probability of the answers, None
-            answers included. The latter wants `shown` where there are None answers.
+        score: `accuracy` on the answered items; or `log_likelihood`, the mean log probability of all answers, which
+            needs `shown` if there are None answers.
     """
 
     def __init__(self, score: Score = "accuracy") -> None:

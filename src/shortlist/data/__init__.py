@@ -1,13 +1,13 @@
-"""Datasets: the paper's four, three more, and the user's own.
+"""Datasets: the paper's four, three more, and your own.
 
 >>> from shortlist.data import load
 >>> digits = load("digits")
 >>> digits.train.x.shape, digits.train.x.dtype, digits.num_classes
 ((1437, 1, 8, 8), dtype('uint8'), 10)
 
-A known name is looked for under $SHORTLIST_DATA, then in the user's cache, else downloaded. A path is the user's own
-data: a folder of class folders, a .csv, .tsv, .json, .jsonl, .parquet or .xlsx table, a folder
-that Hugging Face's `datasets` saved, or an .npz file.
+A known dataset is looked for under $SHORTLIST_DATA, then in the user's cache, and downloaded if it is in neither. Your
+own data is a path: a folder of class folders, a .csv, .tsv, .json, .jsonl, .parquet or .xlsx table, a folder that
+Hugging Face's `datasets` saved, or an .npz file.
 """
 
 from shortlist.data.brought import read_features

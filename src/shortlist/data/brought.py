@@ -1,4 +1,4 @@
-"""Features that one brings: vectors of any model, by item, in an .npz or .parquet file."""
+"""Features that users bring: vectors from any model, one per item, in an .npz or .parquet file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SHOWN = 3
 def read_features(
     word: str | Path, items: Sequence[str], others: Sequence[str] | None = None
 ) -> tuple[Matrix, Matrix] | None:
-    """(N, D) float32 features of the items and of others (test items), from a file; None where the word is no file.
+    """(N, D) float32 features of `items` and of `others`, the test items; None if the word does not name such a file.
 
-    An .npz has `x` and `items`, and `x_test` and `items_test` where test items have the same names as others. A
-    .parquet has a column `item` and one column of lists or many of numbers. Rows without names are the items 0, 1,
-    ..., as the rows of data without names are.
+    An .npz file has `x` and `items`; also `x_test` and `items_test`, if training and test items share names. A .parquet
+    file has a column `item`, and either one column of lists or columns of numbers. Rows without names are the items
+    0, 1, ..., as in data without names.
 
     Raises:
         InputError: an item has no features, or they are not finite numbers.
@@ -109,7 +109,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _lists(column: Any, path: Path) -> NDArray[Any]:
-    """A column of lists of one length as a table."""
+    """A column of lists of one length as a matrix."""
     lengths = set(column.combine_chunks().value_lengths().to_pylist()) if len(column) else set()
     if len(lengths) != 1 or None in lengths:
         raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import whole
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -19,7 +20,7 @@ Kind: TypeAlias = Literal["image", "text", "features"]
 Inputs: TypeAlias = "NDArray[Any] | csr_matrix | list[str]"
 
 UNLABELLED = -1
-"""The value in `Split.y` of an item whose class is not known."""
+"""The value in `Split.y` for an item whose class is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +30,8 @@ class Split:
     Attributes:
         x: images uint8 (N, C, H, W), features float32 (N, D) or scipy CSR, or a list of N texts; tensors and data
             frames become arrays.
-        y: int64 (N,), `UNLABELLED` for an item whose class is not known; None where no class is known.
-        items: (N,) names of the items, by which labels are joined; the row numbers unless the source has its own.
+        y: int64 (N,), `UNLABELLED` for an item whose class is not known; None if no class is known.
+        items: (N,) names of the items, by which labels are joined; by default the row numbers.
     """
 
     x: Inputs
@@ -72,9 +73,9 @@ class Dataset:
         name: the name it was loaded by.
         train: the items to learn from.
         test: the items to score on, or None.
-        class_names: the K classes; `y` counts them from 0. Empty for unlabelled data without stated classes.
+        class_names: the K classes, which `y` counts from 0. Empty for unlabelled data without stated classes.
         kind: what `x` holds.
-        flips: whether an image mirrored left to right keeps its class (never true of characters).
+        flips: whether images may be mirrored left to right without changing the class (not so for characters).
     """
 
     name: str
@@ -106,13 +107,13 @@ class Dataset:
 
     @property
     def in_shape(self) -> tuple[int, ...]:
-        """The shape of one item, (C, H, W) or (D,), as models take it."""
+        """The shape of one item, (C, H, W) or (D,)."""
         if isinstance(self.train.x, list):
             raise InputError(f"{self.name}: texts have no shape until they are features (data.text)")
         return tuple(int(size) for size in self.train.x.shape[1:])
 
     def only_classes(self, classes: Sequence[int | str]) -> Dataset:
-        """The items of these classes alone, relabelled 0, 1, ... in the order given (the paper's Tables 3-5).
+        """Only the items of these classes, relabelled 0, 1, ... in the order given (the paper's Tables 3-5).
 
         Args:
             classes: indices (from 0) or names. The paper counts from 1: its classes 4-9 are `range(3, 9)`.
@@ -127,7 +128,7 @@ class Dataset:
             raise InputError(f"{self.name}: a class is named twice in {list(classes)}")
         if len(index) < 2:
             raise InputError(f"{self.name}: at least 2 classes are needed, got {len(index)}")
-        new = np.full(self.num_classes + 1, UNLABELLED, np.int64)  # the last entry answers for UNLABELLED itself
+        new = np.full(self.num_classes + 1, UNLABELLED, np.int64)  # the last entry is for UNLABELLED, -1
         new[index] = np.arange(len(index))
         return replace(
             self,
@@ -137,9 +138,9 @@ class Dataset:
         )
 
     def with_classes(self, class_names: Sequence[str]) -> Dataset:
-        """The same items with the classes in this order, which may name more classes than occur.
+        """The same items with the classes in this order; there may be more of them than occur.
 
-        For data whose answers come from a labels file that knows classes the data does not.
+        It is for answers from a labels file that has classes which the data has not.
         """
         wanted = tuple(str(name) for name in class_names)
         if len(set(wanted)) != len(wanted):
@@ -156,7 +157,7 @@ class Dataset:
         return replace(self, train=train, test=test, class_names=wanted)
 
     def with_features(self, x: Inputs, x_test: Inputs | None) -> Dataset:
-        """The same items as features that were made of them; `x_test` is of the test items."""
+        """The same items as features that were made from them; `x_test` are those of the test items."""
         test = None if self.test is None or x_test is None else replace(self.test, x=x_test)
         return replace(self, train=replace(self.train, x=x), test=test, kind="features")
 
@@ -165,13 +166,14 @@ class Dataset:
             if wanted not in self.class_names:
                 raise unknown_name(f"class of {self.name}", wanted, self.class_names)
             return self.class_names.index(wanted)
-        if not 0 <= wanted < self.num_classes:
-            raise InputError(f"{self.name}: no class {wanted}, they are 0 to {self.num_classes - 1}")
-        return int(wanted)
+        index = whole(f"class of {self.name}", wanted)
+        if not 0 <= index < self.num_classes:
+            raise InputError(f"{self.name}: no class {index}, they are 0 to {self.num_classes - 1}")
+        return index
 
 
 def as_inputs(x: Any) -> Inputs:
-    """What a caller gave as `Split.x` holds it: converted where that loses nothing, else refused."""
+    """`x` as `Split.x` holds it: converted if that loses nothing, else refused."""
     if isinstance(x, list):
         for i, text in enumerate(x):
             if not isinstance(text, str):
@@ -193,7 +195,7 @@ def as_inputs(x: Any) -> Inputs:
 
 
 def _whole(y: Any) -> NDArray[np.int64]:
-    """Classes as int64; a float such as 3.5, or a name, would be cut off or fail later."""
+    """Classes as int64; a float such as 3.5, or a name, is refused."""
     array = np.asarray(y)
     if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.flat):
         array = array.astype(np.float64)  # numbers in a column that may hold anything

@@ -1,4 +1,4 @@
-"""Downloads by pooch: whole files with the right checksum, or nothing."""
+"""Downloads with pooch: whole files with the right checksum, or nothing."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CHUNK = 1 << 16
 
 
 class DownloadError(OSError):
-    """A file could not be had; the message is a short reason."""
+    """A file could not be downloaded; the message is a short reason."""
 
 
 def download(file: RemoteFile, target: Path) -> None:
     """Fetch `file` to `target` from the first address that gives it, whole and with the right checksum.
 
     Raises:
-        DownloadError: where no address gives it.
+        DownloadError: no address gives it.
     """
     if os.environ.get("SHORTLIST_OFFLINE"):
         raise DownloadError("not downloaded, as SHORTLIST_OFFLINE is set")
@@ -45,7 +45,7 @@ def download(file: RemoteFile, target: Path) -> None:
 
 
 def _retrieve(url: str, file: RemoteFile, target: Path) -> None:
-    """One address, tried again after a break; the file appears by a rename, so two processes do no harm."""
+    """Download from one address, with retries; the file appears by a rename, so two processes do no harm."""
     known = pooch.create(
         target.parent, "", registry={target.name: file.checksum}, urls={target.name: url}, retry_if_failed=RETRIES
     )
@@ -60,7 +60,7 @@ def _retrieve(url: str, file: RemoteFile, target: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One short line; those of requests name the same address twice, and objects in memory."""
+    """One short line; what requests says names the address twice, and objects in memory."""
     if isinstance(error, RequestException):
         if error.response is not None:
             return f"{error.response.status_code} {error.response.reason}"
@@ -72,7 +72,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Bar:
-    """A bar of rich as pooch drives one."""
+    """A progress bar of rich with the methods that pooch calls."""
 
     total: float = 0
 

@@ -1,4 +1,4 @@
-"""Where files of known datasets are: under $SHORTLIST_DATA, in the user's cache, or on the network."""
+"""Where the files of known datasets are: under $SHORTLIST_DATA, in the user's cache, or on the network."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def folders(source: str) -> list[Path]:
 
 
 def find(source: str, name: str) -> Path | None:
-    """The first of the folders' files called `name` (which may hold a /), unopened and unchecked."""
+    """The first file called `name` (which may contain a /) in these folders, unopened and unchecked."""
     return next((folder / name for folder in folders(source) if (folder / name).is_file()), None)
 
 
 def fetch(source: str, files: Sequence[RemoteFile]) -> list[Path]:
-    """The checked paths of the files, downloading those that are not here.
+    """The paths of the files, checked; those that are not here are downloaded.
 
     Raises:
-        InputError: where a file is not the published one, or is missing and cannot be had; it says which and where
-            to put it.
+        InputError: a file is not the published one, or is missing and cannot be downloaded; it says which, and where to
+            put it.
     """
     paths = {file: find(source, file.name) for file in files}
     for file, path in paths.items():

@@ -1,4 +1,4 @@
-"""The registry of datasets, and `load`, which takes a name of it or a path."""
+"""The registry of datasets, and `load`, which takes a registered name or a path."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def load(
     image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """A known dataset by name, or the user's own by path.
+    """A known dataset by name, or your own by path.
 
     Args:
         data: a name of `names()`, a folder of class folders (or of train/ and test/ with class folders in them), a
             .csv, .tsv, .json, .jsonl, .parquet or .xlsx file with a text or image column, a folder that Hugging Face's
             datasets saved, or an .npz file.
-        text_column: the column of texts in a table, "text" unless stated.
-        image_column: the column of image paths (relative to the table's folder), "image" unless stated.
-        label_column: the column of classes, "label" unless stated; absent or empty means not known.
-        item_column: the column of item names, "item" unless stated; the row numbers where there is none.
-        test: own data of the same form to score on.
-        image_size: the height and width, or one number for both, that the user's images are resized to.
-        class_names: the classes in order, where the data does not show all of them.
+        text_column: the column of texts in a table, by default "text".
+        image_column: the column of image paths (relative to the table's folder), by default "image".
+        label_column: the column of classes, by default "label"; without it, or where it is empty, classes are unknown.
+        item_column: the column of item names, by default "item"; without it they are the row numbers.
+        test: your own data of the same form, to score on.
+        image_size: the height and width, or one number for both, to resize your images to.
+        class_names: the classes in order, if not all of them occur in the data.
 
     Raises:
         InputError: one line that names what is wrong and where.

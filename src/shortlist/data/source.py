@@ -14,7 +14,7 @@ class RemoteFile:
 
     Attributes:
         name: its name in the dataset's folder.
-        urls: where it can be had, tried in order.
+        urls: where to download it, tried in order.
         checksum: "sha256:..." or "md5:...", of the file as published.
     """
 
@@ -31,7 +31,7 @@ class Source:
         name: what `load` knows it by, and the name of its folder.
         what: one line for people.
         read: reads it, fetching what is missing.
-        present: whether `read` would find everything on this machine (existence only, nothing is opened).
+        present: whether all its files are on this machine (they are not opened).
     """
 
     name: str

@@ -1,5 +1,4 @@
-"""What is not for users: small helpers that every room may use, and that may change without notice.
+"""Small helpers that every room may use; they are not for users and may change without notice.
 
-The modules are imported by their own names (`from shortlist.internal.files import atomic_write`), so that none of them
-makes another heavy.
+Import each module by its own name (`from shortlist.internal.files import atomic_write`), so that light ones stay light.
 """

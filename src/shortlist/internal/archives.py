@@ -1,4 +1,4 @@
-"""NumPy archives (.npz) that strangers made: plain arrays, and nothing in them is run."""
+"""NumPy archives (.npz) from anybody: plain arrays only, so that nothing in them is run."""
 
 import zipfile
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from shortlist.internal.reasons import reason
 
 
 def read_arrays(path: Path, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Those of the arrays wanted that an archive holds; the first of them must be there.
+    """The wanted arrays that an archive holds; the first of them must be there.
 
     Raises:
-        InputError: naming the file, where it is missing, damaged or no archive of plain arrays.
+        InputError: names the file, if it is missing, damaged or not an archive of plain arrays.
     """
     try:
         with path.open("rb") as file:
@@ -26,7 +26,7 @@ def read_arrays(path: Path, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
             with np.load(file, allow_pickle=False) as archive:
                 found, arrays = archive.files, {name: archive[name] for name in wanted if name in archive.files}
             for name, array in arrays.items():
-                if not isinstance(array, np.ndarray):  # numpy gives the bytes of whatever else lies in the archive
+                if not isinstance(array, np.ndarray):  # of any other file in the archive numpy gives the bytes
                     raise ValueError(f"{name} is not an array")
     except Exception as error:  # damaged bytes make zipfile and numpy raise nearly anything
         raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {reason(error)}") from error

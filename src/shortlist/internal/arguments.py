@@ -1,4 +1,4 @@
-"""Checks of single arguments; what is refused is named."""
+"""Checks of single arguments; errors name them."""
 
 import operator
 from typing import Any
@@ -10,7 +10,7 @@ from shortlist.errors import InputError
 
 
 def whole(name: str, value: Any) -> int:
-    """`value` as an int; a float is refused even if it is whole, as int(10 * 0.3) is how off-by-ones are made."""
+    """`value` as an int; a float is refused even if it is whole, since int(100 * 0.29) is 28."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -20,15 +20,22 @@ def whole(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """`value` as a float, or an InputError that names the argument."""
+    """`value` as a float."""
     try:
         return float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name}: expected a number, got {value!r}") from None
 
 
+def truth(name: str, value: Any) -> bool:
+    """`value` as a bool; anything else is refused, since every text is true, even "no"."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}: expected true or false, got {value!r}")
+    return bool(value)
+
+
 def is_missing(value: Any) -> bool:
-    """Whether it stands for a missing value: None, NaN, or the NA of pandas, which equals nothing, not even itself."""
+    """Whether it stands for a missing value: None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
     try:
         return value is None or bool(value != value)
     except TypeError:
@@ -36,7 +43,7 @@ def is_missing(value: Any) -> bool:
 
 
 def integers(name: str, values: ArrayLike, bounds: tuple[int, int]) -> NDArray[np.int64]:
-    """`values` as int64; other types, and numbers outside the bounds (the upper one exclusive), are refused."""
+    """`values` as int64; other types and numbers outside the bounds (the upper one exclusive) are refused."""
     array: NDArray[Any] = np.asarray(values)
     if array.size == 0:
         return array.astype(np.int64)

@@ -1,7 +1,7 @@
 """Cells of CSV files that a spreadsheet would run as formulas.
 
-A spreadsheet runs what begins with = + - @, a tab or a carriage return, unless an apostrophe comes first. So what
-strangers may have named gets one, and loses it when it is read again. Plain numbers are left alone.
+A spreadsheet runs a cell that begins with = + - @, a tab or a carriage return, unless an apostrophe comes first. So
+names from anybody get an apostrophe, which reading takes away again. Plain numbers are left alone.
 """
 
 import re
@@ -10,7 +10,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r](?!(?<=[+-])[0-9.]+(?:[eE][+-]?[0-9]+)?\Z)"
 
 
 def guard_cell(text: str) -> str:
-    """`text` as a spreadsheet may see it.
+    """`text` so that a spreadsheet does not run it.
 
     >>> guard_cell("=1+1"), guard_cell("-5"), guard_cell("'=x")
     ("'=1+1", '-5', "''=x")

@@ -1,6 +1,6 @@
-"""Checkpoints: one safetensors file, its JSON part (settings, epoch, history) in the file's own header.
+"""Checkpoints: one safetensors file, with JSON (settings, epoch, history) in its header.
 
-One file, replaced by a rename, so tensors and JSON can never belong to different moments.
+A single file, replaced by a rename, so that tensors and JSON can never belong to different moments.
 """
 
 import json
@@ -16,7 +16,7 @@ from shortlist.internal.reasons import reason
 
 FORMAT = "shortlist-1"
 KEY = "shortlist"
-"""The only entry of the header: several would be written in any order, and equal content in unequal files."""
+"""The only entry of the header: several would be written in any order, so equal content could give unequal files."""
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
@@ -25,14 +25,14 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], content: Mapping
     from safetensors.torch import save_file
 
     with atomic_path(path) as temporary:
-        # no two tensors of a file may share memory, and views are not written
+        # safetensors takes neither views nor tensors that share memory
         whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
         mode = temporary.stat().st_mode
         try:
             save_file(whole, temporary, metadata={KEY: json.dumps({"format": FORMAT, "content": content})})
-        except SafetensorError as error:  # a full disk is no OSError to it
+        except SafetensorError as error:  # also for a full disk
             raise InputError(f"{path}: cannot be written: {reason(error)}") from error
-        temporary.chmod(mode)  # safetensors puts a private file in its place
+        temporary.chmod(mode)  # safetensors replaces the file by a private one
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Ray, where one machine is not enough."""
+"""Ray, for more than one machine."""
 
 import importlib
 import socket
@@ -14,14 +14,14 @@ from shortlist.internal.extras import named_extra
 from shortlist.internal.reasons import reason
 
 AUTO, LOCAL = "auto", "local"
-"""The addresses that stand for the cluster that this machine belongs to, and for one of this machine alone, started
-here and stopped in the end."""
+"""Instead of an address: the cluster that this machine belongs to; one of this machine alone, which is started here and
+stopped in the end."""
 SECONDS = 5.0
-"""To wait for a cluster that does not answer."""
+"""How long to wait for a cluster to answer."""
 RETRIES = 3
-"""How often a task is tried again when its worker dies."""
+"""How often a task is tried again if its worker dies."""
 ROWS = 1000
-"""Items that one task makes features of."""
+"""Items per task."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def _connect(ray: Any, address: str) -> None:
     where = {"include_dashboard": False} if address == LOCAL else {"address": address}
     try:
         host, _, port = address.rpartition(":")
-        if host and port.isdecimal():  # Ray itself waits for minutes where nobody listens
+        if host and port.isdecimal():  # where nobody listens, Ray itself would wait for minutes
             socket.create_connection((host.rpartition("/")[2], int(port)), timeout=SECONDS).close()
         ray.init(**where, configure_logging=False, log_to_driver=False)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
@@ -54,7 +54,7 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def spread_rows(address: str, make: Callable[[Any], NDArray[Any]], rows: Any) -> NDArray[Any]:
-    """make(rows), in tasks of some rows each: of what is made of each row by itself."""
+    """make(rows), in tasks of some rows each; `make` must treat each row by itself."""
     with cluster(address) as ray:
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
         shared = ray.put(make)

@@ -1,7 +1,7 @@
-"""What all pictures share: colours, style, and a figure as SVG text.
+"""What all figures share: colours, style, and the way to SVG text.
 
-Colours are Okabe and Ito's, told apart by the colour-blind, and every method has a stroke and a marker of its own:
-nothing depends on colour alone.
+The colours are Okabe and Ito's, which the colour-blind can tell apart. Every method also has its own stroke and marker,
+so nothing depends on colour alone.
 """
 
 import io
@@ -33,9 +33,9 @@ SPARE: tuple[Look, ...] = (
     ("#882255", (0, (4, 2, 1, 2)), "<"),
     ("#117733", (0, (6, 2)), ">"),
 )
-"""For variants that the paper has not, such as a method of one's own, in their order."""
+"""For variants without a look of their own, such as a user's method, in this order."""
 COLLAPSED = 15
-"""Points below the best: a curve that ends there is not drawn for, as it would flatten all the others."""
+"""Points below the best. Axes are not stretched for curves that end lower, which would flatten all the others."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
     "font.family": "sans-serif",
@@ -49,13 +49,13 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def drawing_style(name: str, font_size: int = 9) -> Iterator[None]:
-    """Inside, figures have the style of all our pictures; `name` keeps the parts of two on one page apart."""
+    """Inside, figures have our common style; `name` keeps the parts of two figures on one page apart."""
     with mpl.rc_context({**_STYLE, "font.size": font_size, "svg.hashsalt": name}):
         yield
 
 
 def as_it_stands(text: str) -> str:
-    r"""For a picture's letters, which matplotlib would take for a formula between dollars, and refuse a wrong one.
+    r"""Text that matplotlib draws as it is: between dollars it would read a formula, and fail on a wrong one.
 
     >>> as_it_stands("for $x$")
     'for \\$x\\$'
@@ -64,7 +64,7 @@ def as_it_stands(text: str) -> str:
 
 
 def svg_text(drawing: Figure, title: str) -> str:
-    """The <svg> element alone, fit to stand inside a page, with a title for those who cannot see it."""
+    """The <svg> element alone, to be put into a page, with a title for those who cannot see it."""
     buffer = io.StringIO()
     drawing.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()

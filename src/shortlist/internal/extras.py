@@ -1,4 +1,4 @@
-"""What only some uses need is installed by name, `pip install "shortlist[train]"`; what is missing is one line."""
+"""Optional packages, installed as extras (`pip install "shortlist[train]"`); a missing one is an error of one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,16 +15,16 @@ EXTRAS = {
     "activeml": ("skactiveml",),
     "ray": ("ray",),
 }
-"""The modules that each extra of pyproject.toml brings."""
+"""The modules that each extra of pyproject.toml installs."""
 
 
 class MissingExtraError(InputError, ImportError):
-    """A package of an extra is not installed; the line names the command that installs it."""
+    """A package of an extra is not installed; the message says how to install it."""
 
 
 @contextmanager
 def named_extra() -> Iterator[None]:
-    """Say which extra brings a module that is missing: `with named_extra(): import torch`."""
+    """Say which extra installs a missing module: `with named_extra(): import torch`."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; CSV is read with any separator and fields of any length; the cache."""
+"""Files that are written whole or not at all, CSV with any separator and long fields, the user's cache."""
 
 import csv
 import os
@@ -13,15 +13,15 @@ from shortlist.errors import InputError
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not.
+    """A temporary path beside `path`. It replaces `path` when the block ends, and is removed if the block fails.
 
-    The bytes are on the disk (fsync) before the name is, so a crash leaves the old file or the new one, never a part.
-    As with a plain write, a link stays a link (its target is replaced) and a file that exists keeps its mode.
+    The bytes are on disk (fsync) before the name changes, so a crash leaves the old file or the new one, never a part.
+    As with a plain write, a link stays a link (its target is replaced) and an existing file keeps its mode.
     """
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.tmp")
     try:
-        # not tempfile, whose files are private: a result should have the mode any other new file would have
+        # not tempfile, whose files are private: results have the mode of any other new file
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         with temporary.open("rb+") as written:
@@ -34,7 +34,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError) and str(error.filename) == str(temporary):
-            error.filename = str(path)  # the temporary name would tell nobody anything
+            error.filename = str(path)  # nobody knows the temporary name
         raise
 
 
@@ -45,7 +45,7 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def read_text(path: Path) -> str:
-    """All of a text file in UTF-8, without the mark that Excel and Notepad begin one with."""
+    """The text of a UTF-8 file, without the byte order mark that Excel and Notepad write."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -55,7 +55,7 @@ def read_text(path: Path) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, unless it is there."""
+    """Make a folder and its parents, unless they are there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -63,18 +63,18 @@ def make_folder(path: Path) -> None:
 
 
 def allow_long_fields() -> None:
-    """Let csv read more than 128 KB in a field: a long text, the names of ten thousand classes.
+    """Let csv read fields of more than 128 KB: a long text, the names of ten thousand classes.
 
-    It counts for the whole process; always the same value and never taken back, so that threads agree.
+    The limit is one of the whole process. It always gets the same value and is never reset, so that threads agree.
     """
     csv.field_size_limit(2**31 - 1)
 
 
 def separator_of(header: str) -> str:
-    r"""What separates the columns of a .csv, by its first line.
+    r"""What separates the columns of a .csv file, judging by its first line.
 
-    Commas; or semicolons or tabs, as spreadsheets write where a comma is for decimals, if they separate columns and
-    commas do not. Where both of them do, nobody can tell.
+    Commas; or semicolons or tabs, which spreadsheets write in countries with decimal commas, if one of them separates
+    columns and commas do not.
 
     >>> [separator_of(line) for line in ("text,a;b", "text;label", "text\tlabel", '"a;b"', "a;b\tc")]
     [',', ';', '\t', ',', ',']
@@ -82,14 +82,14 @@ def separator_of(header: str) -> str:
     allow_long_fields()
     try:
         counts = {mark: len(next(csv.reader([header], delimiter=mark), ())) for mark in ",;\t"}
-    except csv.Error:  # whoever reads it says what is wrong with it
+    except csv.Error:  # reading the file will say what is wrong
         return ","
     others = [mark for mark in ";\t" if counts[mark] > 1]
     return others[0] if counts[","] < 2 and len(others) == 1 else ","
 
 
 def cache_folder() -> Path:
-    """The user's cache of shortlist, the one pooch would choose: machines that only train need not have pooch."""
+    """Shortlist's cache, where pooch would put it; machines that only train need not have pooch."""
     try:
         import pooch
     except ImportError:
@@ -98,7 +98,7 @@ def cache_folder() -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make a rename inside `directory` survive a power cut (where the system can)."""
+    """Make a rename inside `directory` survive a power cut, if the system can."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

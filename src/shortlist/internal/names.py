@@ -1,6 +1,6 @@
-r"""Lists of names as text: joined by `|`, with `\|` and `\\` for those characters inside a name; or for messages.
+r"""Names of classes and items: lists of them as text, and names that are probably the same, spelt differently.
 
-And names that are probably the same one, written otherwise.
+In files a list is joined by `|`, with `\|` and `\\` for those characters inside a name.
 """
 
 import re
@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from shortlist.errors import InputError
 
 KNOWN = "known/1"
-"""The policy of a row of an export whose class was known, so that nobody was asked."""
+"""The policy in rows of an export whose class was known, so that nobody was asked."""
 TOLD = 5
-"""How many groups of similar names a remark lists at most, as it is one line."""
+"""Groups of similar names that a remark, which is one line, lists at most."""
 _TOKEN = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
 _NUMBER = re.compile(r"0*(\d+)(?:\.0*)?")
 
@@ -56,7 +56,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Without what is easily mistyped, or not seen: capitals, spaces, and the two codes of an accented letter.
+    """The name without what is easily mistyped or overlooked: capitals, spaces, the two encodings of an accent.
 
     >>> plain_name("Cafe\N{COMBINING ACUTE ACCENT}  Noir") == plain_name("caf\N{LATIN SMALL LETTER E WITH ACUTE}noir")
     True
@@ -65,9 +65,9 @@ def plain_name(name: str) -> str:
 
 
 def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list[str]]:
-    """Groups of classes that differ only in capitals, spaces or zeros; with `new`, only groups that hold one of these.
+    """Groups of names that differ only in capitals, spaces or zeros; with `new`, only groups that contain one of these.
 
-    Spreadsheets write the number of a class with zeros before or behind it.
+    Zeros, since spreadsheets write a number with zeros before or behind it.
 
     >>> alike(["Lost card", "top up", "lost  card", "refund", "1", "01", "1.0", "10"])
     [['Lost card', 'lost  card'], ['1', '01', '1.0']]
@@ -81,12 +81,12 @@ def alike(names: Iterable[str], new: Collection[str] | None = None) -> list[list
 
 
 def tell_alike(names: Iterable[str], new: Collection[str] | None = None) -> str:
-    """A remark on these classes, which are probably slips; empty if there are none."""
+    """A remark on such groups, which are probably slips; empty if there are none."""
     found = [" and ".join(map(_spelled, group)) for group in alike(names, new)]
     more = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
     return f"classes that differ by capitals, spaces or zeros only: {'; '.join(found[:TOLD])}{more}" if found else ""
 
 
 def _spelled(name: str) -> str:
-    """The name in quotes; escaped where an editor would hide the difference, as between the two codes of an accent."""
+    """The name in quotes; escaped if it looks like another on the screen, as with the two encodings of an accent."""
     return repr(name) if unicodedata.is_normalized("NFC", name) else ascii(name)

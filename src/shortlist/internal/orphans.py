@@ -1,4 +1,4 @@
-"""Processes that end when the one that started them is killed."""
+"""Processes that end when the process that started them is killed."""
 
 import multiprocessing
 import os
@@ -6,9 +6,9 @@ import threading
 
 
 def end_with_parent() -> None:
-    """To be called in a process that was spawned for a pool.
+    """Call this in a process that was spawned for a pool: it ends when its parent does.
 
-    A parent that is killed cannot end its processes, and a pool's would wait for its next word for ever, data and all.
+    A parent that is killed cannot end its pool, whose processes would wait for work for ever and keep their memory.
     """
     threading.Thread(target=_wait, daemon=True).start()
 

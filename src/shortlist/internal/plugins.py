@@ -1,4 +1,4 @@
-"""Models and methods of the user's own, named `package.module:name`."""
+"""Users' own models and methods, named `package.module:name`."""
 
 import importlib
 import sys
@@ -11,13 +11,13 @@ from shortlist.errors import InputError, first_line
 
 
 def own_object(kind: str, path: str, what: str, suits: Callable[[Any], bool]) -> Any:
-    """What `path` names in its module, which may lie in the current folder.
+    """What `path` names; its module may be in the current folder.
 
     Args:
         kind: `model` or `method`, for the messages.
         path: `package.module:name`.
-        what: what the name is of, such as `Class`.
-        suits: whether something of that name is what was meant.
+        what: the kind of name that is expected, such as `Class`.
+        suits: whether an object is of that kind.
     """
     module_name, _, name = path.partition(":")
     if not module_name or not name:
@@ -25,7 +25,7 @@ def own_object(kind: str, path: str, what: str, suits: Callable[[Any], bool]) ->
     module = _module(module_name, f"{kind} {path!r}")
     found = getattr(module, name, None)
     if not suits(found):
-        # the file, as for a test.py of one's own it is Python's
+        # name the file: for a user's test.py it may be Python's own
         where = getattr(module, "__file__", None) or f"module {module_name!r}"
         raise InputError(f"{kind} {path!r}: no {kind} {name!r} in {where}")
     return found
@@ -34,7 +34,7 @@ def own_object(kind: str, path: str, what: str, suits: Callable[[Any], bool]) ->
 def _module(name: str, asked: str) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
-    # last, so that a file here cannot stand in for an installed module; a worker process looks in the same folder
+    # last, so that a file here cannot replace an installed module; worker processes have the same current folder
     here = str(Path.cwd())
     added = here not in sys.path
     if added:

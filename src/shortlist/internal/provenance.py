@@ -14,11 +14,11 @@ from shortlist.internal.version import __version__
 
 PACKAGE = Path(__file__).resolve().parents[1]
 COMMIT = "SHORTLIST_COMMIT"
-"""Names the commit where the source was copied without its repository."""
+"""The environment variable that names the commit, for sources copied without their repository."""
 
 
 def provenance(device: str) -> dict[str, Any]:
-    """What a row of the ledger says beside its result."""
+    """What a row of the ledger says besides its result."""
     return {**_fixed(device), "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
@@ -40,7 +40,7 @@ def _hardware(device: str) -> str:
 
 
 def cpu_name() -> str:
-    """The processor, as it calls itself."""
+    """The name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -50,7 +50,7 @@ def cpu_name() -> str:
 
 
 def versions(*packages: str) -> dict[str, str | None]:
-    """Of this package, Python and others; None for one that is not installed."""
+    """The versions of Shortlist, Python and other packages; None for one that is not installed."""
     own = {"shortlist": __version__, "python": platform.python_version()}
     return {**own, **{name: _version(name) for name in packages}}
 
@@ -63,9 +63,9 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit this package runs from, `+` where its source was changed; None where nobody knows."""
+    """The commit this package runs from, with a `+` if its source was changed; None if it is unknown."""
     top = _git("rev-parse", "--show-toplevel")
-    # an installed copy may lie inside another project's checkout, whose commit says nothing about it
+    # an installed copy may be inside another project's checkout, whose commit says nothing about it
     if top is None or Path(top).resolve() / "src" / "shortlist" != PACKAGE:
         return os.environ.get(COMMIT)
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(PACKAGE))
@@ -73,7 +73,7 @@ def commit() -> str | None:
 
 
 def short(commit: str) -> str:
-    """Seven digits of a commit, whichever form it was stored in; a name that is no hash stays as it is.
+    """The first seven digits of a commit; a name that is not a hash stays as it is.
 
     >>> short("47da5edd1011fbf1edb2cb25ebb07137c4198eea"), short("466d8a8f0011+"), short("release-2")
     ('47da5ed', '466d8a8+', 'release-2')

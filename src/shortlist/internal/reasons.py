@@ -1,13 +1,13 @@
-"""Why something failed or was left out, in one line each."""
+"""Why something failed or was left out, in one line."""
 
 from collections.abc import Iterable, Iterator
 
-NAMED = 3  # things that were left out for the same reason
+NAMED = 3  # things named per reason
 MOST = 20  # reasons
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, without its kind, in one line; its kind where it says nothing.
+    """The first line of what an error says, without its kind; its kind if it says nothing.
 
     >>> reason(ValueError("no such key\\ntry another")), reason(EOFError())
     ('no such key', 'EOFError')
@@ -17,7 +17,7 @@ def reason(error: BaseException) -> str:
 
 
 def by_reason(left_out: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Each reason once, after the first of those (name, reason) that it is true of.
+    """Each reason once, after the first of the names left out for it.
 
     >>> list(by_reason([("a.png", "broken"), ("b.txt", "no picture"), ("c.png", "broken")]))
     ['a.png, c.png: broken', 'b.txt: no picture']

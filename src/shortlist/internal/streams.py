@@ -1,4 +1,4 @@
-"""Streams of random numbers: one seed decides a run, and each purpose has a stream of its own."""
+"""Streams of random numbers: one seed decides a run, and each purpose has its own stream."""
 
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ def stream_seed(seed: int, *purpose: str | int) -> int:
 
 
 def generator(seed: int, *purpose: str | int) -> "torch.Generator":
-    """A CPU generator for one purpose; CPU on every machine, so that a GPU run draws the same numbers."""
+    """A generator for one purpose, always on the CPU, so that a run on a GPU draws the same numbers."""
     import torch
 
     return torch.Generator().manual_seed(stream_seed(seed, *purpose))

@@ -1,4 +1,4 @@
-"""What losses, risks, methods and training do to tensors alike: precision, and sums over processes."""
+"""What losses, risks, methods and training share: the precision of tensors, and sums over processes."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ with named_extra():
     from torch import Tensor
 
 AllSum = Callable[[Tensor], Tensor]
-"""Adds sums over a batch up over the processes that share it."""
+"""Adds up sums over a batch from all processes that share it."""
 
 
 def single_process(sums: Tensor) -> Tensor:
-    """The `AllSum` of a single process: the sums as they are."""
+    """The `AllSum` of a single process: the sums unchanged."""
     return sums
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """The same in float32, or in float64 where it was: sums and squares need the range and the digits."""
+    """The values in float32, unless they are in float64: sums and squares need the range and the digits."""
     return values if values.dtype in (torch.float32, torch.float64) else values.float()

@@ -1,7 +1,7 @@
-"""Large files of labels, read batch by batch as columns: for files without surprises, which most are.
+"""The fast reader of labels: whole columns, batch by batch, which is enough for most files.
 
-Whatever is unusual (quotes, escapes, typed classes, lists of other programs, anything wrong) makes it give up, and the
-file is read row by row (`formats`), which knows every case and names the row that is wrong.
+It gives up on anything unusual (quotes, escapes, typed classes, lists as other programs write them, anything wrong).
+The file is then read row by row (`formats`), which knows every case and names the row that is wrong.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,19 +17,20 @@ from shortlist.internal.names import KNOWN
 from shortlist.labels.formats import COLUMNS, OPTIONAL, POLICY
 
 ROWS = 1 << 16
+"""Rows of a Parquet file that are read at a time."""
 BYTES = 1 << 24
-"""Of a CSV file, at a time."""
+"""Bytes of a CSV file that are read at a time."""
 FEW = 4
-"""From so many occurrences per different text on, each text is parsed only once."""
+"""If texts occur more often than this on average, each is parsed only once."""
 
 
 class UnusualError(Exception):
-    """This file is to be read row by row."""
+    """The file has to be read row by row."""
 
 
 @dataclass
 class Tokens:
-    """Numbers the different texts in the order in which they first occur."""
+    """Numbers for texts, in the order in which they first occur."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -49,7 +50,7 @@ class Columns:
     shown: NDArray[np.int32]
     sizes: NDArray[np.int64]
     answer: NDArray[np.int32]
-    """The number of "" where it is None."""
+    """For None, the number of the text ""."""
     items: list[str]
     classes: str
     chances: NDArray[np.float64] | None
@@ -61,14 +62,14 @@ def read_columns(path: Path) -> Columns:
     """All of a CSV or Parquet file.
 
     Raises:
-        UnusualError: it has to be read row by row.
+        UnusualError: the file has to be read row by row.
     """
     try:
         batches = {".csv": _csv, ".parquet": _parquet}[path.suffix.lower()](path)
         return _gather(batches)
     except UnusualError:
         raise
-    except Exception as error:  # broken files make the parsers raise nearly anything: the row is found later
+    except Exception as error:  # broken files make the parsers raise nearly anything; the row is found later
         raise UnusualError from error
 
 
@@ -79,7 +80,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         header = file.readline().decode("utf-8-sig").strip().split(",")
         file.seek(0)
-        # in any column: what is quoted may hold line ends and commas, and would be rows of its own
+        # in any column: quoted fields may hold commas and line ends
         if any(b'"' in block for block in iter(partial(file.read, BYTES), b"")):
             raise UnusualError
     wanted = [name for name in (*COLUMNS, *OPTIONAL, POLICY) if name in header]
@@ -171,7 +172,7 @@ def _chances(column: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | Non
 
 
 def _repeated(encoded: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """The same from the few texts that occur, all of one length: lists drawn alike have the same probabilities."""
+    """The same if few different texts occur, all of one length: each is parsed once."""
     flat, own = _split(encoded.dictionary)
     size = int(own[0])
     if (own != size).any() or (sizes != size).any():
@@ -182,7 +183,7 @@ def _repeated(encoded: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | N
 
 
 def _numbers(texts: Any) -> NDArray[np.float64]:
-    """NaN where there is nothing."""
+    """The texts as numbers; NaN for an empty one."""
     import pyarrow.compute as pc
 
     found: NDArray[np.float64] = (
@@ -192,7 +193,7 @@ def _numbers(texts: Any) -> NDArray[np.float64]:
 
 
 def _all(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    """Joined, where every batch has them or none has; a mixture is unusual."""
+    """All parts joined, or None if no batch has them; a mixture is unusual."""
     given = [part for part in parts if part is not None]
     if given and len(given) < len(parts):
         raise UnusualError
@@ -200,7 +201,7 @@ def _all(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | N
 
 
 def _refuse(column: Any, text: str, *, regex: bool = False) -> None:
-    """Give up if a text holds this."""
+    """Give up if a text of the column contains `text`."""
     import pyarrow.compute as pc
 
     find = pc.match_substring_regex if regex else pc.match_substring

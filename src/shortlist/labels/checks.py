@@ -1,4 +1,4 @@
-"""What labels are made of, and what they must satisfy; the first row that does not is named."""
+"""What labels are made of, and what they must satisfy; an error names the first row that does not."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from shortlist.errors import InputError
 from shortlist.internal.arguments import is_missing, whole
 
 NONE: Final = -1
-"""The answer "None of these": the true class was not on the shortlist."""
+"""The answer "none of these": the true class was not on the shortlist."""
 
 IntArray = NDArray[np.int64]
 MOST_CLASSES = 2**31 - 1
-"""Classes are kept as int32."""
+"""Classes are stored as int32."""
 BLOCK = 1 << 16
-"""Rows that are checked at a time: what is sorted and compared stays small, however many there are."""
+"""Rows that are checked at a time, so that what is sorted and compared stays small."""
 MOST_MARKS = 1 << 26
-"""Bytes for one mark per row of a block and class: with more, what occurs twice is found by sorting."""
+"""Bytes that one mark per row (of a block) and class may take; beyond that, duplicates are found by sorting."""
 ROUNDING = 1e-9
 """A probability of 1 that was added up from parts may be this much too large."""
 
@@ -36,7 +36,7 @@ class LabelArrays:
     class_names: Sequence[str] | None = None
     items: ArrayLike | None = None
     inclusion: ArrayLike | None = None
-    """For each of `classes` the probability with which it was on its list; NaN where that is not known."""
+    """For each of `classes` the probability with which it was on its list; NaN if unknown."""
 
 
 def check_rows(
@@ -46,7 +46,7 @@ def check_rows(
     num_classes: int,
     class_names: Sequence[str] | None,
 ) -> None:
-    """Refuse the first row that no annotator could have produced."""
+    """Refuse the first row that nobody could have produced."""
     names = class_names or range(num_classes)
     for start in range(0, len(answer), BLOCK):
         cuts = offsets[start : start + BLOCK + 1]
@@ -87,7 +87,7 @@ def _problem(
 
 def _listed_twice(keys: IntArray, count: int) -> IntArray:
     """Which (row, class) pairs, as numbers below `count`, occur more than once."""
-    if count <= MOST_MARKS:  # mostly there are none, and to see that nothing needs to be sorted
+    if count <= MOST_MARKS:  # mostly there are none, which can be seen without sorting
         marks = np.zeros(count, np.bool_)
         marks[keys] = True
         if np.count_nonzero(marks) == len(keys):
@@ -98,7 +98,7 @@ def _listed_twice(keys: IntArray, count: int) -> IntArray:
 
 
 def checked_count(num_classes: int) -> int:
-    """K, which must fit."""
+    """K, if it is a possible one."""
     count = whole("num_classes", num_classes)
     if not 2 <= count <= MOST_CLASSES:
         raise InputError(f"num_classes: expected 2..{MOST_CLASSES}, got {count}")
@@ -106,8 +106,10 @@ def checked_count(num_classes: int) -> int:
 
 
 def checked_classes(classes: NDArray[Any], offsets: IntArray, num_classes: int) -> NDArray[np.int32]:
-    """Class indices in range."""
-    # before the cast: an int32 would hide a class of 2**32 + 1
+    """Class indices: integers in range."""
+    if len(classes) and not np.issubdtype(classes.dtype, np.integer):
+        raise InputError(f"shortlists: expected class indices (integers), got {classes.dtype}")
+    # before the cast: as an int32, 2**32 + 1 would pass for class 1
     outside = np.nonzero((classes < 0) | (classes >= num_classes))[0]
     if len(outside):
         found = classes[outside[0]]
@@ -122,7 +124,10 @@ def checked_names(class_names: Sequence[str] | None, num_classes: int) -> tuple[
         return None
     if isinstance(class_names, str):
         raise InputError(f"class_names: expected a list of names, got the text {class_names!r}")
-    names = tuple(str(name) for name in class_names)
+    given = tuple(class_names)
+    if any(map(is_missing, given)):
+        raise InputError("class_names: a name is missing")
+    names = tuple(map(str, given))
     if len(names) != num_classes:
         raise InputError(f"class_names: expected {num_classes} names, got {len(names)}")
     if len(set(names)) != num_classes:
@@ -147,7 +152,7 @@ def checked_items(items: ArrayLike | None, count: int) -> NDArray[np.object_] | 
 
 
 def checked_inclusion(inclusion: ArrayLike | None, offsets: IntArray) -> NDArray[np.float64] | None:
-    """One probability per class shown, NaN where it is not known; None where none is."""
+    """One probability per class shown, NaN if unknown; None if all are."""
     if inclusion is None:
         return None
     try:

@@ -7,24 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels.checks import NONE
+from shortlist.labels.lists import offsets_of
 
 FLOYD_LIMIT = 32
 """Up to this size Floyd's algorithm (l^2 / 2 vector steps) beats sorting K random keys per item."""
 CHUNK = 1 << 22
-"""Random keys held at a time, so that memory does not grow with N times K."""
+"""Random keys held at a time, so that memory does not grow with N K."""
 
 
 def draw_shortlists(
     rng: np.random.Generator, num_classes: int, sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """A uniform subset of each size, without replacement, in ascending order: (classes, offsets).
+    """A uniform subset of the classes for each item, in ascending order: (classes, offsets).
 
     Args:
-        rng: the source of randomness; the draw is a function of its state alone.
+        rng: its state alone decides the draw.
         num_classes: K.
         sizes: (N,) classes on each list.
     """
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     classes = np.empty(offsets[-1], np.int32)
     for size in np.unique(sizes).tolist():
         rows = np.nonzero(sizes == size)[0]
@@ -68,11 +69,11 @@ def answer_shortlists(
     miss: float,
     slip: float,
 ) -> NDArray[np.int64]:
-    """What annotators with the stated rates of mistakes answer.
+    """What people with these rates of mistakes answer.
 
-    With probability `slip` a wrong class of those shown is picked, each with the same chance (never where the true
-    class is the only one shown). With probability `miss` a true class that was shown is answered None (never where all
-    K classes are shown: there is no None then). Otherwise the answer is right.
+    With probability `slip` they pick a wrong class of those shown, each with the same chance (never if the true class
+    is the only one shown). With probability `miss` they answer None although the true class was shown (never if all K
+    classes are shown: there is no None then). Otherwise the answer is right.
     """
     sizes = np.diff(offsets)
     rows = np.repeat(np.arange(len(truth)), sizes)

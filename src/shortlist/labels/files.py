@@ -1,14 +1,16 @@
 r"""Files of labels: .csv, .jsonl and .parquet with the columns `item`, `shortlist` and `answer`.
 
 A shortlist is class names (or indices) joined by `|`; `\|` and `\\` stand for those characters inside a name. An empty
-answer is None. Which classes there are at all, shown or not, stands in a fourth column, `classes`, of the first row:
-the names, or just their number. A file that states them has said whether its rows hold names or indices; where it does
-not, rows of nothing but whole numbers hold indices. A fifth column, `probabilities`, holds for each class shown, joined
-by `|`, how likely it was to be shown; empty where that is not known. A sixth, `typed`, holds a class that somebody
-typed, on the list or not: an ordinary label. It is read as one more class shown, with no known probability, and
-answered; where it was searched for among all classes the shortlist is empty. Other columns (who answered, how fast) are
-left alone, so an annotation export is a labels file too. Messages count the rows of text files as an editor does,
-header included.
+answer is None. Three more columns may be there:
+
+- `classes`: in the first row all classes, shown or not, or just their number. It also says whether the rows hold names
+  or indices; without it, a file of nothing but whole numbers holds indices.
+- `probabilities`: for each class shown how likely it was to be shown, joined by `|`; empty if unknown.
+- `typed`: a class that somebody typed, on the list or not, which makes the row an ordinary label. It is read as the
+  answer and as one more class shown, of unknown probability. The shortlist may then be empty.
+
+Other columns (who answered, how fast) are ignored, so an annotation export is a labels file too. Messages count the
+rows of text files as an editor does, header included.
 """
 
 import itertools
@@ -31,16 +33,17 @@ from shortlist.internal.reasons import reason
 from shortlist.labels.batches import Columns, UnusualError, read_columns
 from shortlist.labels.checks import NONE, LabelArrays, check_rows, checked_count, checked_inclusion, checked_names
 from shortlist.labels.formats import COLUMNS, Record, format_of, split_at
+from shortlist.labels.lists import offsets_of
 
 MOST_INDICES = 100_000_000
-"""More classes than this are a slip of the keyboard, not a file of labels."""
+"""More classes than this are a typing error."""
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
 def write_labels(labels: LabelArrays, path: str | os.PathLike[str]) -> None:
-    """Write `labels` to `path`, whole or not at all; the ending decides the format."""
+    """Write `labels` to `path`, whole or not at all; the file's ending decides the format."""
     _, write = format_of(Path(path))
     columns = _columns(labels)
     if not columns["item"]:
@@ -78,7 +81,7 @@ def _columns(labels: LabelArrays) -> dict[str, list[str]]:
 
 
 class LabelsFile:
-    """A file of labels, read once; its rows are looked up among classes as often as is asked.
+    """A file of labels, read once; its rows can then be looked up among any classes.
 
     Args:
         path: .csv, .jsonl or .parquet.
@@ -86,6 +89,9 @@ class LabelsFile:
     Raises:
         InputError: names the file, the row and what is wrong with it.
     """
+
+    known: frozenset[str]
+    """Items of an annotation export whose class was known, so that nobody was asked about them."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -98,18 +104,15 @@ class LabelsFile:
             self._stated = _stating(self._records).classes
             self.known = frozenset(record.item for record in self._records if record.known)
 
-    known: frozenset[str]
-    """The items of an annotation export whose class was known, so that nobody was asked about them."""
-
     @property
     def states_classes(self) -> bool:
-        """Whether it says which classes there are; one that does not has those that occur, and none beyond them."""
+        """Whether it says which classes there are; otherwise they are those that occur."""
         return bool(self._stated)
 
     def arrays(self, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
-        """The labels in classes that are given, or in its own; see `StochasticLabels.read`."""
+        """The labels in the classes given, or in its own; see `StochasticLabels.read`."""
         if self._columns is not None:
-            with suppress(InputError):  # what is wrong is said by the reader that knows the rows
+            with suppress(InputError):  # the reader below knows which row is wrong
                 return _from_columns(self._columns, class_names, num_classes)
         try:
             return _from_records(self._records, class_names, num_classes)
@@ -118,7 +121,7 @@ class LabelsFile:
 
     @cached_property
     def _records(self) -> list[Record]:
-        """Row by row: only for what is unusual, or to say what is wrong."""
+        """The rows one by one: only if something is unusual, or to say what is wrong."""
         path, (read, _) = self.path, format_of(self.path)
         try:
             data = path.read_bytes()
@@ -139,7 +142,7 @@ class LabelsFile:
 
 
 def _stating(records: list[Record]) -> Record:
-    """The one that says which classes there are, if any does: the first, unless the file was sorted anew."""
+    """The row that states the classes, if any does: the first, unless the file was sorted."""
     return next((record for record in records if record.classes), records[0])
 
 
@@ -151,7 +154,7 @@ def _from_records(records: list[Record], class_names: Sequence[str] | None, num_
     flat = [_look_up(index, name, record.where) for record in records for name in record.shown]
     answer = np.array([_picked(index, record) for record in records], np.int64)
     sizes = [len(record.shown) for record in records]
-    # kept even where they are just the row numbers: files are put together by item, not by row
+    # kept even if they are just the row numbers: files are joined by item, not by row
     items = [record.item for record in records]
     chances = None
     if any(record.probabilities for record in records):
@@ -159,7 +162,7 @@ def _from_records(records: list[Record], class_names: Sequence[str] | None, num_
     try:
         return _checked(np.array(flat, np.int64), sizes, answer, items, chances, names, index)
     except InputError as error:
-        # the check counts rows of labels; say the row of the file instead
+        # the check counts rows of labels; name the row of the file instead
         row = re.match(r"row (\d+): (.*)", str(error), re.DOTALL)
         if row is None:
             raise
@@ -167,7 +170,7 @@ def _from_records(records: list[Record], class_names: Sequence[str] | None, num_
 
 
 def _from_columns(columns: Columns, class_names: Sequence[str] | None, num_classes: int | None) -> LabelArrays:
-    """The same of a file without surprises, all rows at once."""
+    """The same from whole columns, all rows at once."""
     numbers = columns.tokens.numbers
     names, index = _classes(columns.classes, "", numbers.keys() - {""}, class_names, num_classes)
     to_class = np.array([NONE if text == "" else _look_up(index, text, "") for text in numbers], np.int32)
@@ -184,18 +187,16 @@ def _checked(
     names: tuple[str, ...] | None,
     index: dict[str, int],
 ) -> LabelArrays:
-    """The labels of a file, if its rows are ones that people can have answered."""
+    """The labels of a file, if people can have given them."""
     count = checked_count(max(index.values()) + 1)
-    labels = LabelArrays(
-        classes, np.concatenate([[0], np.cumsum(sizes)]), answer, count, checked_names(names, count), items, chances
-    )
+    labels = LabelArrays(classes, offsets_of(sizes), answer, count, checked_names(names, count), items, chances)
     check_rows(classes, labels.offsets, answer, count, names)
     checked_inclusion(chances, labels.offsets)
     return labels
 
 
 def _chances(record: Record) -> list[float]:
-    """The inclusion probabilities of a row; NaN for those that the file does not state."""
+    """The inclusion probabilities of a row; NaN for those that are not stated."""
     size = len(record.shown)
     if not record.probabilities:
         return [math.nan] * size
@@ -211,7 +212,7 @@ def _chances(record: Record) -> list[float]:
 def _classes(
     stated: str, where: str, tokens: Set[str], class_names: Sequence[str] | None, num_classes: int | None
 ) -> tuple[tuple[str, ...] | None, dict[str, int]]:
-    """The class names (None where there are none) and the index of each."""
+    """The class names (None if there are none) and the index of each."""
     if num_classes is not None and num_classes < 2:
         raise InputError(f"num_classes: expected at least 2, got {num_classes}")
     whole = all(_is_index(token) for token in tokens)
@@ -222,7 +223,7 @@ def _classes(
     elif stated:
         indices, class_names = False, _stated(stated, where) if class_names is None else class_names
     else:
-        # names may look like numbers too, so known names are names
+        # names may look like numbers, so tokens that are known names are names
         indices = whole and not (class_names is not None and tokens <= set(class_names))
     if indices:
         count = num_classes or (len(class_names) if class_names else max(map(int, filter(_is_index, tokens))) + 1)
@@ -246,7 +247,7 @@ def _stated(classes: str, where: str) -> list[str]:
 
 
 class _Indices(dict[str, int]):
-    """Classes named by their index: "0" is 0; made as they are asked for, since K may be large."""
+    """Classes named by their index: "0" is 0. Entries are made when they are asked for, since K may be large."""
 
     def __init__(self, count: int) -> None:
         super().__init__({str(count - 1): count - 1})

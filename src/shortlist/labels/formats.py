@@ -17,10 +17,10 @@ from shortlist.internal.names import KNOWN, split_names
 from shortlist.internal.reasons import reason
 
 COLUMNS = ("item", "shortlist", "answer")
-"""What every file has."""
+"""Columns that every file has."""
 OPTIONAL = ("classes", "probabilities", "typed")
 POLICY = "policy"
-"""Of an annotation export: what chose the list, or that the class was known and nobody was asked."""
+"""A column of annotation exports: what chose the list, or `known/1` if the class was known and nobody was asked."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Record:
     where: str
     item: str
     shown: list[str]
-    """The shortlist, and behind it what was typed."""
+    """The shortlist, then what was typed."""
     answer: str
     """What was picked or typed."""
     classes: str
@@ -77,7 +77,7 @@ def _read_csv(data: bytes) -> Iterator[Record]:
         _require(reader.fieldnames or ())
         rows = [(f"row {reader.line_num}", row) for row in reader]
     except csv.Error as error:
-        # the inner reader: the outer one still stands at the row before
+        # of the inner reader: the outer one is still at the row before
         raise InputError(f"row {reader.reader.line_num}: not CSV: {error}") from error
     for where, row in rows:
         if None in row:
@@ -91,7 +91,7 @@ def _read_csv(data: bytes) -> Iterator[Record]:
 
 def _read_jsonl(data: bytes) -> Iterator[Record]:
     text = data.decode("utf-8-sig")
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: U+2028 may stand inside a name
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: a name may contain U+2028
         if not line.strip():
             continue
         try:
@@ -126,7 +126,7 @@ def _values(column: Any) -> list[Any]:
     with suppress(Exception):
         return list(column.to_pylist())
     values = []
-    for number in range(len(column)):  # slow, but knows the row
+    for number in range(len(column)):  # slow, but finds the row
         try:
             values.append(column[number].as_py())
         except UnicodeDecodeError as error:
@@ -146,7 +146,7 @@ def _require(columns: Iterable[str], where: str = "") -> None:
 def _record(where: str, row: dict[str, Any]) -> Record:
     fields = {name: "" if row.get(name) is None else row[name] for name in (*COLUMNS, *OPTIONAL)}
     shortlist = fields.pop("shortlist")
-    # other programs write lists; we take them
+    # other programs write lists
     if isinstance(shortlist, list):
         shown = [_text(name, "shortlist", where) for name in shortlist]
     else:
@@ -177,7 +177,7 @@ def _take_typed(record: Record, typed: str) -> None:
 
 
 def split_at(names: str, where: str) -> list[str]:
-    """Names joined by `|`; what is wrong with them is said with the row."""
+    """Names joined by `|`; an error names the row."""
     try:
         return split_names(names)
     except InputError as error:
@@ -191,7 +191,7 @@ def _text(value: Any, name: str, where: str) -> str:
     if not text.isascii():
         try:
             text.encode()
-        except UnicodeEncodeError:  # JSON can escape half a surrogate pair
+        except UnicodeEncodeError:  # JSON can hold half of a surrogate pair
             raise InputError(f"{where}: broken encoding, {name} is not UTF-8") from None
     return text
 

@@ -1,8 +1,8 @@
 """Join labels to data by item, and several questions on one item into one.
 
-Answers are taken as right. The app (`policies.noise`) models mistakes: it has beliefs from before each answer, and gold
-items, from which to estimate their rates. A file of answers has neither, and the model trained on the answers agrees
-with them and would find too few mistakes; so where answers contradict each other the majority decides.
+Answers are taken as right. The app can model mistakes (`policies.noise`): it has beliefs from before each answer, and
+gold items, from which to estimate their rates. A file of answers has neither. The model trained on the answers would
+agree with them and find too few mistakes, so where answers contradict each other the majority decides.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from shortlist.labels.stochastic import StochasticLabels
 def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int64], StochasticLabels]:
     """The rows of the data that have labels, and those labels, one row each in the order of the data.
 
-    Several questions on one item become one row: what was shown is their union, and the answer is the class picked
-    most often (of several, the one picked last), or None where none was. For answers without mistakes that is the
-    exact likelihood of all of them together; as separate rows it would not be. An item on which every class was
-    refused says nothing and is left out. The inclusion probabilities are those of the first question, and not known for
-    classes of later ones: how likely a class is to be on a union depends on lists it was not on, which nobody states.
+    Several questions on one item become one row: the union of what was shown, and the class picked most often (if
+    several were, the one picked last), or None if no class was picked. For answers without mistakes that is the exact
+    likelihood of all of them together; separate rows would not be. An item on which every class was refused says
+    nothing and is left out. The inclusion probabilities are those of the first question, and unknown for classes that
+    only later ones showed: how likely a class is to be on a union depends on lists it was not on, and no file says so.
 
     Args:
         labels: any number of rows per item.
@@ -38,7 +38,7 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
     unknown = [item for item in labels.item_ids.tolist() if item not in position]
     if unknown:
         alike = next((item for item in position if plain_name(item) == plain_name(unknown[0])), None)
-        if alike is not None:  # on a screen they may look the same, as the names of files from macOS do
+        if alike is not None:  # they may look the same on a screen, as file names from macOS do
             raise InputError(f"a label is for the item {unknown[0]!a}, the data has {alike!a}: give both one spelling")
         raise InputError(
             f"{len(unknown)} of {len(labels)} labels are for items the data does not have, first {unknown[0]!r} "
@@ -52,12 +52,12 @@ def join(labels: StochasticLabels, items: Sequence[str]) -> tuple[NDArray[np.int
 
 
 def _merge(labels: StochasticLabels, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], StochasticLabels]:
-    """Merge neighbours that belong to one data row."""
+    """Merge neighbours that belong to one row of the data."""
     starts = np.concatenate([[0], np.nonzero(np.diff(rows))[0] + 1, [len(rows)]])
     kept, lists, answers, chances = [], [], [], []
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         classes = labels.classes[labels.offsets[start] : labels.offsets[stop]]
-        union = list(dict.fromkeys(classes.tolist()))  # in the order of first sight: those of the first question first
+        union = list(dict.fromkeys(classes.tolist()))  # each once; those of the first question first
         answer = _agree(labels.answer[start:stop].tolist())
         if answer != NONE or len(union) < labels.num_classes:
             kept.append(start)
@@ -77,7 +77,7 @@ def _merge(labels: StochasticLabels, rows: NDArray[np.int64]) -> tuple[NDArray[n
 
 
 def _of_first(labels: StochasticLabels, row: int, size: int) -> NDArray[np.float64]:
-    """The inclusion probabilities of one question, filled up with NaN for classes of later ones."""
+    """The inclusion probabilities of one question, then NaN for classes of later ones."""
     chances = np.full(size, np.nan)
     if labels.inclusion is not None:
         first = labels.inclusion[labels.offsets[row] : labels.offsets[row + 1]]

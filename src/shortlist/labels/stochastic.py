@@ -1,11 +1,12 @@
 """Stochastic labels: for every item the classes that were shown (its shortlist) and the answer, a class or NONE.
 
-Needs numpy only. The shortlists are kept as the classes shown, one flat array cut by offsets, so a million items with
-ten of ten thousand classes each take 60 MB; masks over all K classes are made on demand, per batch in training.
+Needs numpy only. The shortlists are stored one after another in a flat array, cut by offsets, so that a million items
+with ten of ten thousand classes each take 60 MB. Masks over all K classes are made on demand, in training per batch.
 """
 
 import os
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -27,6 +28,7 @@ from shortlist.labels.checks import (
     checked_names,
 )
 from shortlist.labels.files import LabelsFile, write_labels
+from shortlist.labels.lists import from_mask, from_rows, offsets_of
 from shortlist.labels.simulate import simulate_labels
 from shortlist.labels.summary import LabelSummary
 
@@ -40,7 +42,7 @@ class StochasticLabels:
         shown: (N, K) boolean mask of the classes shown. `from_lists` takes the lists themselves.
         answer: (N,) the class picked, or `NONE`.
         class_names: K names, kept with the labels and used in files.
-        items: N identifiers that join the labels to the data; row numbers where not given.
+        items: N identifiers that join the labels to the data; the row numbers by default.
 
     Raises:
         InputError: (a ValueError) names the first bad row and what is wrong with it.
@@ -60,11 +62,11 @@ class StochasticLabels:
     num_classes: int
     class_names: tuple[str, ...] | None
     items: NDArray[np.object_] | None
-    """Identifiers are text; None stands for the row numbers."""
+    """The identifiers, as text; None stands for the row numbers."""
     inclusion: NDArray[np.float64] | None
-    """For each of `classes` the probability with which it was put on its list; NaN where not known, None where none is.
+    """For each of `classes` the probability with which it was put on its list; NaN if unknown, None if all are.
 
-    It says how the list was chosen, before the answer: l/K in a uniform draw, what a policy states in an export.
+    It says how the list was chosen, before the answer: l/K in a uniform draw, or what a policy states in an export.
     """
 
     def __init__(
@@ -75,20 +77,8 @@ class StochasticLabels:
         class_names: Sequence[str] | None = None,
         items: ArrayLike | None = None,
     ) -> None:
-        try:
-            mask = np.asarray(shown)
-        except ValueError:
-            raise InputError("shown: expected an (N, K) mask, got rows of different lengths (from_lists?)") from None
-        if mask.ndim != 2:
-            raise InputError(f"shown: expected an (N, K) mask, got shape {mask.shape}")
-        if mask.dtype != np.bool_:
-            if not np.isin(mask, (0, 1)).all():
-                raise InputError(f"shown: expected a mask of booleans (or 0 and 1), got {mask.dtype} values")
-            mask = mask.astype(np.bool_)
-        rows, classes = np.nonzero(mask)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(mask)))])
-        self._fill(LabelArrays(classes, offsets, answer, mask.shape[1], class_names, items))
-        self._check_rows()
+        classes, offsets, num_classes = from_mask(shown)
+        self._set(LabelArrays(classes, offsets, answer, num_classes, class_names, items), check=True)
 
     # -- making labels -----------------------------------------------------------------------------------------------
 
@@ -103,7 +93,7 @@ class StochasticLabels:
         items: ArrayLike | None = None,
         inclusion: ArrayLike | None = None,
     ) -> Self:
-        """From the shortlists themselves, kept in their order; a 2-d integer array where all have one size.
+        """From the shortlists themselves, which keep their order; a 2-d integer array will do if all have one size.
 
         `inclusion` is flat: the probability of each class to be on its list, one list after another.
 
@@ -111,19 +101,9 @@ class StochasticLabels:
         array([[1, 0, 1],
                [0, 1, 0]])
         """
-        if isinstance(shortlists, np.ndarray) and shortlists.ndim == 2:
-            flat: NDArray[Any] = shortlists.flatten()  # a copy: the labels are not the caller's to change
-            sizes = np.full(len(shortlists), shortlists.shape[1])
-        else:
-            rows = [np.asarray(list(row) if isinstance(row, Iterable) else row) for row in shortlists]
-            for i, row in enumerate(rows):
-                if row.ndim != 1:
-                    raise InputError(f"row {i}: expected a flat list of classes, got shape {row.shape}")
-            sizes = np.array([len(row) for row in rows], dtype=np.int64)
-            # a dtype for the empty case only: floats must reach the check below
-            flat = np.concatenate([row for row in rows if len(row)]) if sizes.any() else np.empty(0, np.int64)
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return cls._checked(LabelArrays(flat, offsets, answer, num_classes, class_names, items, inclusion))
+        classes, offsets = from_rows(shortlists)
+        chances = deepcopy(inclusion)  # like all the rest not the caller's to change later
+        return cls._of(LabelArrays(classes, offsets, answer, num_classes, class_names, items, chances), check=True)
 
     @classmethod
     def draw(
@@ -138,15 +118,17 @@ class StochasticLabels:
         class_names: Sequence[str] | None = None,
         items: ArrayLike | None = None,
     ) -> Self:
-        """Simulate the mechanism: a uniform shortlist for each item, answered from its true class.
+        """Simulate people: a uniform shortlist for each item, answered from its true class.
 
         Args:
             y: (N,) true classes.
             num_classes: K.
             size: classes on a list, 1 <= l <= K; one number, or one per item. At l = K there is no None.
             seed: decides the draw, the same on every machine.
-            miss: how often an annotator answers None although the true class was shown.
-            slip: how often an annotator picks a wrong class of those shown (where there is one).
+            miss: how often people answer None although the true class was shown.
+            slip: how often people pick a wrong class of those shown, if there is one.
+            class_names: as in the constructor.
+            items: as in the constructor.
         """
         drawn = simulate_labels(y, num_classes, size, seed, miss, slip)
         return cls._of(replace(drawn, class_names=class_names, items=items))
@@ -166,11 +148,11 @@ class StochasticLabels:
         classes = np.tile(np.arange(num_classes, dtype=np.int32), len(truth))
         offsets = np.arange(len(truth) + 1) * num_classes
         certain = np.broadcast_to(1.0, classes.shape)
-        return cls._checked(LabelArrays(classes, offsets, truth, num_classes, class_names, items, certain))
+        return cls._of(LabelArrays(classes, offsets, truth, num_classes, class_names, items, certain), check=True)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """One after another; the parts must agree on the classes. Without identifiers the rows are numbered anew."""
+        """The parts one after another; they must have the same classes. Rows without identifiers are renumbered."""
         if not parts:
             raise InputError("concatenate: expected at least one set of labels")
         first = parts[0]
@@ -183,7 +165,7 @@ class StochasticLabels:
         return cls._of(
             LabelArrays(
                 np.concatenate([part.classes for part in parts]),
-                np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in parts]))]),
+                offsets_of(np.concatenate([part.sizes for part in parts])),
                 np.concatenate([part.answer for part in parts]),
                 first.num_classes,
                 first.class_names,
@@ -194,36 +176,31 @@ class StochasticLabels:
 
     def subset(self, rows: ArrayLike) -> Self:
         """The rows given (indices or a boolean mask), in that order; they keep their identifiers (row numbers too)."""
-        labels = self._take(rows)
-        labels.items = self.item_ids[self._index(rows)]
+        index = self._index(rows)
+        labels = self._take(index)
+        labels.items = self.item_ids[index]
         return labels
 
     def __getitem__(self, rows: Any) -> Self:
         """`labels[rows]`, the `subset`: with `shape` scikit-learn cuts labels into folds as it cuts items."""
         return self.subset(np.arange(len(self))[rows])
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, K)."""
-        return len(self), self.num_classes
-
     def _index(self, rows: ArrayLike) -> IntArray:
         chosen = np.atleast_1d(np.asarray(rows))
         index: IntArray = np.arange(len(self))[chosen if chosen.size else chosen.astype(np.int64)]
         return index
 
-    def _take(self, rows: ArrayLike) -> Self:
-        """A subset without identifiers: cheap enough to make for each batch."""
-        index = self._index(rows)
+    def _take(self, index: IntArray) -> Self:
+        """A subset without identifiers, which would take the longest."""
         sizes = self.sizes[index]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # position k of row i in the new flat array came from the old row's start + k
+        offsets = offsets_of(sizes)
+        # place k of the new list i is place k of the old list index[i]
         source = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], sizes)
+        classes, answer, names = self.classes[source], self.answer[index], self.class_names
         inclusion = None if self.inclusion is None else self.inclusion[source]
-        answer, names = self.answer[index], self.class_names
-        return self._of(LabelArrays(self.classes[source], offsets, answer, self.num_classes, names, None, inclusion))
+        return self._of(LabelArrays(classes, offsets, answer, self.num_classes, names, None, inclusion))
 
-    # -- reading them off --------------------------------------------------------------------------------------------
+    # -- what they hold ----------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.answer)
@@ -248,12 +225,17 @@ class StochasticLabels:
 
     def shortlist(self, row: int) -> NDArray[np.int32]:
         """The classes shown for one item, in their order."""
-        row = range(len(self))[row]  # counts from the end, and refuses what is not there, as a list does
+        row = range(len(self))[row]  # a negative row counts from the end, one that is not there is refused
         return self.classes[self.offsets[row] : self.offsets[row + 1]]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)."""
+        return len(self), self.num_classes
+
+    @property
     def item_ids(self) -> NDArray[np.object_]:
-        """(N,) the identifiers of the items, as text: those given, or the row numbers."""
+        """(N,) the identifiers of the items as text: those given, or the row numbers."""
         if self.items is not None:
             return self.items
         return np.array([str(row) for row in range(len(self))], dtype=object)
@@ -279,15 +261,15 @@ class StochasticLabels:
         return int(self.offsets[-1])
 
     def mask(self, rows: ArrayLike | None = None) -> BoolArray:
-        """(B, K) mask of the classes shown, for some rows or all."""
-        part = self if rows is None else self._take(rows)
+        """(B, K) mask of the classes shown, for the rows given or for all."""
+        part = self if rows is None else self._take(self._index(rows))
         mask = np.zeros((len(part), self.num_classes), np.bool_)
         mask[np.repeat(np.arange(len(part)), part.sizes), part.classes] = True
         return mask
 
     @property
     def shown(self) -> BoolArray:
-        """(N, K) mask of the classes shown; N times K bytes, made anew at each call."""
+        """(N, K) mask of the classes shown; it takes N K bytes and is made anew at each call."""
         return self.mask()
 
     @property
@@ -305,26 +287,26 @@ class StochasticLabels:
 
     @property
     def one_hot(self) -> NDArray[np.float32]:
-        """(N, K) the answers one-hot; a row of zeros for None."""
+        """(N, K) the answers one-hot; None is a row of zeros."""
         encoded = np.zeros(self.shape, np.float32)
         encoded[self.answered, self.answer[self.answered]] = 1
         return encoded
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """(K + 1,) P(s): the share of each answer, None last: the paper's Eq. (9)."""
+        """(K + 1,) P(s), the share of each answer, None last; the paper's Eq. (9)."""
         slots = np.where(self.answered, self.answer, self.num_classes)
         return np.bincount(slots, minlength=self.num_classes + 1) / max(len(self), 1)
 
     def padded(self) -> IntArray:
-        """(N, longest) the shortlists as one rectangle, short rows filled up with K."""
+        """(N, longest) the shortlists as one array; short rows are filled up with K, which is no class."""
         sizes = self.sizes
         rectangle = np.full((len(self), int(sizes.max(initial=0))), self.num_classes, np.int64)
         rectangle[np.arange(rectangle.shape[1]) < sizes[:, None]] = self.classes
         return rectangle
 
     def summary(self) -> LabelSummary:
-        """None share, reads, answers per class, size histogram."""
+        """What they hold and what they cost, in a few numbers."""
         sizes, counts = np.unique(self.sizes, return_counts=True)
         return LabelSummary(
             items=len(self),
@@ -338,7 +320,7 @@ class StochasticLabels:
     # -- files -------------------------------------------------------------------------------------------------------
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write .csv, .jsonl or .parquet (columns item, shortlist, answer), whole or not at all."""
+        """Write a .csv, .jsonl or .parquet file (docs/files.md), whole or not at all."""
         K, names, items = self.num_classes, self.class_names, self.item_ids
         write_labels(LabelArrays(self.classes, self.offsets, self.answer, K, names, items, self.inclusion), path)
 
@@ -350,10 +332,13 @@ class StochasticLabels:
         class_names: Sequence[str] | None = None,
         num_classes: int | None = None,
     ) -> Self:
-        """Read what `write` wrote, or a file made elsewhere with the same columns; or take one that was read before.
+        """Read what `write` wrote, or a file made elsewhere with the same columns.
 
-        A file does not name classes that were never shown, so say `class_names` (or `num_classes` where the file holds
-        indices) unless Shortlist wrote it.
+        Args:
+            path: the file, or a `LabelsFile` that was read before.
+            class_names: all classes in their order. Say them for a file made elsewhere: it may not name classes that
+                were never shown.
+            num_classes: the same for a file that holds indices instead of names.
 
         Raises:
             InputError: names the file, the row and what is wrong with it.
@@ -364,25 +349,13 @@ class StochasticLabels:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def _of(cls, arrays: LabelArrays) -> Self:
-        """Rows that are known to be sound: drawn, taken from other labels, or checked by the reader."""
+    def _of(cls, arrays: LabelArrays, *, check: bool = False) -> Self:
         labels = cls.__new__(cls)
-        labels._fill(arrays)
+        labels._set(arrays, check=check)
         return labels
 
-    @classmethod
-    def _checked(cls, arrays: LabelArrays) -> Self:
-        """Rows that may be anything."""
-        if len(arrays.classes) and not np.issubdtype(arrays.classes.dtype, np.integer):
-            raise InputError(f"shortlists: expected class indices (integers), got {arrays.classes.dtype}")
-        labels = cls._of(arrays)
-        labels._check_rows()
-        return labels
-
-    def _check_rows(self) -> None:
-        check_rows(self.classes, self.offsets, self.answer, self.num_classes, self.class_names)
-
-    def _fill(self, arrays: LabelArrays) -> None:
+    def _set(self, arrays: LabelArrays, *, check: bool) -> None:
+        """Take the arrays over; `check` the rows unless they were drawn, read or taken from other labels."""
         self.num_classes = checked_count(arrays.num_classes)
         self.offsets = arrays.offsets.astype(np.int64, copy=False)
         self.classes = checked_classes(arrays.classes, self.offsets, self.num_classes)
@@ -393,8 +366,10 @@ class StochasticLabels:
         self.class_names = checked_names(arrays.class_names, self.num_classes)
         self.items = checked_items(arrays.items, count)
         self.inclusion = checked_inclusion(arrays.inclusion, self.offsets)
+        if check:
+            check_rows(self.classes, self.offsets, self.answer, self.num_classes, self.class_names)
 
 
 def _known(labels: StochasticLabels) -> NDArray[np.float64]:
-    """The inclusion probabilities, NaN for all where there are none."""
+    """The inclusion probabilities, all NaN if there are none."""
     return np.broadcast_to(np.nan, labels.classes.shape) if labels.inclusion is None else labels.inclusion

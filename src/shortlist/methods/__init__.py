@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.errors import InputError, unknown_name
+from shortlist.internal.arguments import truth
 from shortlist.methods.base import (
     PROTOCOLS,
     Batch,
@@ -53,7 +54,8 @@ METHODS: dict[str, type[Method]] = {}
 def register(method: type[Method]) -> type[Method]:
     """Make a method known by its name; also a decorator for methods defined elsewhere.
 
-    One's own may be registered again, as a notebook's cell is run again; ours keep their names, or ledgers would lie.
+    Your own may be registered again, since a notebook runs its cells again. Ours cannot be replaced: stored runs are
+    known by their names.
     """
     known = METHODS.get(method.name, method)
     if known is not method and known.__module__.startswith("shortlist."):
@@ -67,7 +69,7 @@ for _method in (OL, SL, SLUnbiased, Likelihood, LOG, EXP, CC, RC, PRODEN, LW, Pr
 
 
 def find(name: str) -> type[Method]:
-    """The class of a method, by its name or as `package.module:Class` in a module of one's own."""
+    """The class of a method, by its name or, in a module of your own, as `package.module:Class`."""
     if name in METHODS:
         return METHODS[name]
     if isinstance(name, str) and ":" in name:
@@ -78,7 +80,7 @@ def find(name: str) -> type[Method]:
 
 
 def get(name: str, **options: Any) -> Method:
-    """A method by its name, or by `package.module:Class`.
+    """A method with its options, by its name or as `package.module:Class`.
 
     >>> get("sl", form="paper")
     SL(form='paper', loss='ovr_square', normalisation='sum')
@@ -97,9 +99,8 @@ def get(name: str, **options: Any) -> Method:
 
 
 def _check_kind(what: str, kind: object, value: object) -> None:
-    """Refuse a text where an option is a number or a truth value: every text is true."""
-    truth = isinstance(value, bool | np.bool_)
-    if kind is bool and not truth:
-        raise InputError(f"{what}: expected true or false, got {value!r}")
-    if kind in (int, float) and (truth or not isinstance(value, Real)):
+    """Refuse a text where an option is a number or a truth value."""
+    if kind is bool:
+        truth(what, value)
+    if kind in (int, float) and (isinstance(value, bool | np.bool_) or not isinstance(value, Real)):
         raise InputError(f"{what}: expected a number, got {value!r}")

@@ -1,8 +1,8 @@
-"""The one interface of all methods, and what a method is fed.
+"""The interface of all methods, and what a method is fed.
 
-A method is a small frozen dataclass: its fields are its options, `objective` turns logits into one number. Methods that
-keep a confidence for each item and class (RC, PRODEN, LW) say when it is renewed (`refresh`) and how (`confidence`);
-the table itself lives in the `Feed`, row by row beside the answers it belongs to.
+A method is a small frozen dataclass: its fields are its options, and `objective` turns logits into one number. Methods
+that keep a confidence for each item and class (RC, PRODEN, LW) say when it is renewed (`refresh`) and how
+(`confidence`). The table of confidences itself lives in the `Feed`, beside the answers that its rows belong to.
 """
 
 from abc import ABC, abstractmethod
@@ -30,35 +30,35 @@ Protocol = Literal["paper", "fair"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "fair")
 
 Refresh = Literal["never", "forward", "after"]
-"""When confidences are renewed: never, from the forward pass of the step, or from a second one after the update."""
+"""When confidences are renewed: never, from the forward pass of the step, or from a second pass after the update."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a method sees of some items, beside the logits; a fleet has one more leading dimension."""
+    """What a method sees of B items besides the logits; in a fleet everything has one more leading dimension."""
 
     shown: Tensor
-    """(..., B, K) bool."""
+    """(..., B, K) bool, the classes shown."""
     answer: Tensor
-    """(..., B)."""
+    """(..., B) the class picked, or NONE."""
     prior: Tensor
     """(..., K + 1) the share of each answer in the whole data, None last."""
     weight: Tensor | None = None
-    """(..., B)."""
+    """(..., B) how much each item counts; None: all the same."""
     confidence: Tensor | None = None
     """(..., B, K) the items' rows of the confidence table."""
     table: Tensor | None = None
-    """(..., N, K) the whole confidence table; a fleet's has rows of zeros where a run has fewer items than another."""
+    """(..., N, K) the whole confidence table. In a fleet, runs with fewer items than others have rows of zeros."""
     inclusion: Tensor | None = None
-    """(..., B) the probability with which the class answered was shown, for the methods that ask for it."""
+    """(..., B) the probability with which the class answered was shown, for methods that need it."""
     all_sum: AllSum = field(default=single_process, repr=False)
-    """How a distributed run adds up sums; `mean` and `risk` see to it."""
+    """How a distributed run adds up sums; `mean` and `risk` take care of it."""
     teacher: Tensor | None = None
     """(..., B, K) the logits of the averaged weights that the method asked for (`Method.teacher`), without gradient."""
     progress: Tensor | None = None
-    """(...) how much of the training is done, from 0 to 1 (lbfgs: 1 always); None where there is no training."""
+    """(...) the share of the training that is done, from 0 to 1 (always 1 with lbfgs); None outside training."""
     own: Tensor | None = None
-    """(...) the share of each item in its strong view, where the rest is that of the item before it; None: all."""
+    """(...) where strong views are mixtures of an item and the one before it, the item's own share; None: unmixed."""
 
     @property
     def candidates(self) -> Tensor:
@@ -66,7 +66,7 @@ class Batch:
         return candidates(self.shown, self.answer)
 
     def before(self) -> Self:
-        """The same with the item before it in the place of each, the last in that of the first."""
+        """The batch with every item replaced by the one before it; the first becomes the last."""
         return replace(
             self,
             shown=self.shown.roll(1, -2),
@@ -82,7 +82,7 @@ class Batch:
 
         Args:
             values: one number per item.
-            counted: (..., B) which items count, or how much; all alike where not given.
+            counted: (..., B) which items count, or how much; by default all the same.
         """
         weight = self.weight
         if counted is not None:
@@ -90,11 +90,11 @@ class Batch:
         return batch_mean(values, weight, self.all_sum)
 
     def risk(self, risk: Callable[..., Tensor], values: Tensor, **options: Any) -> Tensor:
-        """(...) a function of `shortlist.risks` on these items; in a distributed run of all processes.
+        """(...) a function of `shortlist.risks` on these items; in a distributed run on those of all processes.
 
         Args:
             risk: such as `risks.total_risk`.
-            values: (..., B, K) its losses, or logits.
+            values: (..., B, K) what it takes, losses or logits.
             options: its other arguments.
         """
         return risk(values, self.shown, self.answer, weight=self.weight, all_sum=self.all_sum, **options)
@@ -107,60 +107,61 @@ class Method(ABC):
     title: ClassVar[str]
     """One line for tables and `shortlist methods`."""
     baseline: ClassVar[bool] = False
-    """Whether protocol `paper` feeds it the None part only."""
+    """Whether protocol `paper` feeds it the None answers only."""
     refresh: Refresh = "never"
-    """Of the class, or by its options of one instance."""
+    """When confidences are renewed; an instance may set its own, depending on its options."""
     apart: bool = False
-    """Whether the averaged weights that teach see a crop of their own, instead of the network's weak view."""
+    """Whether the teacher sees a crop of its own instead of the network's weak view."""
 
     @property
     def teacher(self) -> float | None:
-        """The decay by step of averaged weights whose logits it wants in `Batch.teacher`; None: it wants none.
+        """How much of the averaged weights a step keeps, if the method wants their logits in `Batch.teacher`.
 
-        0 stands for the network itself: the logits of the step's own pass, of the weak view where there are two.
+        0 makes the network its own teacher: the logits of the step's own pass, on the weak view if there are two. None:
+        there is no teacher.
         """
         return None
 
     @abstractmethod
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        """What is minimised: (..., B, K) logits -> (...)."""
+        """What is minimised: (..., B, K) logits -> (...), one number per run."""
 
     def objective_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
-        """What is minimised where a batch has several views of its items, the weak one first: the mean over them."""
+        """What is minimised if the batch has several views of its items, the weak one first: the mean over them."""
         risks = [self.objective(view, batch) for view in views]
         return torch.stack(risks).mean(0) if len(risks) > 1 else risks[0]
 
     @classmethod
     def compares_views(cls) -> bool:
-        """Whether it looks at the views of an item side by side, so that none may be mixed with another item's."""
+        """Whether it compares the views of an item, so that none may be mixed with another item's."""
         return cls.objective_of_views is not Method.objective_of_views
 
     def start(self, batch: Batch) -> Tensor:
-        """(..., B, K) the confidences before training; only asked where `refresh` is not `never`."""
+        """(..., B, K) the first confidences, uniform on the candidates; not called if `refresh` is `never`."""
         return uniform(batch.candidates)
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
-        """(..., B, K) the renewed confidences; only asked where `refresh` is not `never`."""
+        """(..., B, K) the renewed confidences, p on the candidates; not called if `refresh` is `never`."""
         return restricted_softmax(logits, batch.candidates)
 
     def confidence_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
-        """The renewed confidences where a batch has several views of its items: those by the weak one, the first."""
+        """The renewed confidences if the batch has several views of its items: by the weak one, which comes first."""
         return self.confidence(views[0], batch)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """(..., K) what the logits say about P(y | x), as this method's objective would learn it."""
+        """(..., K) the probabilities that logits trained by this method stand for, smoothed as it learns them."""
         return torch.softmax(at_least_float32(logits), -1)
 
     def class_probabilities(self, logits: Tensor, smoothing: float) -> Tensor:
-        """(N, K) `probabilities` with the label smoothing that the method suffered undone."""
+        """(N, K) `probabilities` with the label smoothing undone: the estimate of P(y | x)."""
         p = self.probabilities(logits)
         return _unsmooth(p.double(), smoothing) if smoothing else p
 
     def smoothing(self, labels: StochasticLabels) -> float:
-        """The label smoothing this method suffers on such labels; `predict_proba` undoes it."""
+        """The label smoothing that this method amounts to on such labels; `predict_proba` undoes it."""
         return 0.0
 
-    def rows(self, labels: StochasticLabels, protocol: Protocol) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    def rows(self, labels: StochasticLabels, protocol: Protocol) -> NDArray[np.int64]:
         """Which items the method is fed."""
         if self.baseline and protocol == "paper":
             return np.nonzero(~labels.answered)[0]
@@ -171,7 +172,7 @@ class Method(ABC):
 
         Args:
             labels: one row per item.
-            protocol: `fair`: every answer; `paper`: the baselines see the None part only, as in the paper's study.
+            protocol: `fair`: every answer; `paper`: baselines see the None answers only, as in the paper's study.
             weight: (N,) how much each item counts.
         """
         if protocol not in PROTOCOLS:
@@ -187,15 +188,15 @@ class Method(ABC):
             part = "None" if labels.answered.all() else "answered"
             raise InputError(f"method {self.name!r} under protocol {protocol!r} needs {part} items, and there are none")
         feed = Feed.of(labels, rows, weight)
-        if self.refresh == "never":
-            return feed
+        return feed if self.refresh == "never" else replace(feed, table=self._checked_start(feed))
+
+    def _checked_start(self, feed: "Feed") -> Tensor:
         everything = feed.batch(torch.arange(len(feed)))
-        table = self.start(everything)
-        if not isinstance(table, Tensor) or table.shape != everything.shown.shape:
-            expected, got = tuple(everything.shown.shape), type(table).__name__
-            got = f"shape {tuple(table.shape)}" if isinstance(table, Tensor) else got
+        table, expected = self.start(everything), tuple(everything.shown.shape)
+        if not isinstance(table, Tensor) or table.shape != expected:
+            got = f"shape {tuple(table.shape)}" if isinstance(table, Tensor) else type(table).__name__
             raise InputError(f"method {self.name!r}: start must give a tensor of shape {expected}, got {got}")
-        return replace(feed, table=table.float())
+        return table.float()
 
     def _checked_rows(self, labels: StochasticLabels, protocol: Protocol) -> NDArray[np.int64]:
         rows = np.asarray(self.rows(labels, protocol))
@@ -207,18 +208,20 @@ class Method(ABC):
 
 @dataclass
 class Feed:
-    """The items a method trains on, with their shortlists, answers and confidences, on one device."""
+    """The items that a method trains on: their shortlists, answers and confidences, on one device."""
 
     rows: Tensor
     """(M,) which rows of the data these are."""
     shortlist: Tensor
-    """(M, longest) the classes shown, short rows filled up with K."""
+    """(M, longest) the classes shown; short rows are filled up with K."""
     answer: Tensor
+    """(M,)."""
     prior: Tensor
-    """(K + 1,) of all labels, also those this method is not fed (the paper's P(s))."""
+    """(K + 1,) the paper's P(s), of all labels, also of those that this method is not fed."""
     weight: Tensor | None = None
+    """(M,)."""
     table: Tensor | None = None
-    """(M, K) the confidences of the methods that keep them."""
+    """(M, K) the confidences, for methods that keep them."""
     inclusion: Tensor | None = None
     """(M,) see `Batch`."""
     all_sum: AllSum = field(default=single_process, repr=False)
@@ -253,8 +256,9 @@ class Feed:
         return replace(self, **tensors)
 
     def batch(self, index: Tensor) -> Batch:
-        """What the method sees of the items at positions `index` of this feed; the mask over K is made here."""
+        """What the method sees of the items at positions `index` of this feed."""
         lists = self.shortlist[index]
+        # column K takes what short rows are filled up with
         shown = torch.zeros(len(lists), self.num_classes + 1, dtype=torch.bool, device=lists.device)
         return Batch(
             shown=shown.scatter_(1, lists, True)[:, :-1],
@@ -270,11 +274,11 @@ class Feed:
     def renew(self, index: Tensor, confidence: Tensor) -> None:
         """Store renewed confidences for the items at positions `index`."""
         if self.table is not None:
-            # detached: the table is data, and must not hold on to the graph of the step that made it
+            # detached: the table is data, and must not keep the graph of the step alive
             self.table[index] = confidence.detach().to(self.table.dtype)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The per-item state, to be saved with a checkpoint; empty for methods that keep none."""
+        """The state per item, to be saved with a checkpoint; empty for methods that keep none."""
         return {} if self.table is None else {"confidence": self.table}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -287,14 +291,14 @@ class Feed:
 
 
 def _weighted_prior(labels: StochasticLabels, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K + 1,) `StochasticLabels.prior` with every item counted as `weight` copies of itself."""
+    """(K + 1,) `StochasticLabels.prior`, with every item counted as `weight` copies of itself."""
     slots = np.where(labels.answered, labels.answer, labels.num_classes)
     total = weight.sum()
     return np.bincount(slots, weight, labels.num_classes + 1) / (total if total else 1)
 
 
 def _unsmooth(p: Tensor, epsilon: float) -> Tensor:
-    """`theory.unsmooth` on the device that p lies on."""
+    """`theory.unsmooth` for tensors."""
     posterior = ((p - epsilon / p.shape[-1]) / (1 - epsilon)).clamp(min=0)
     total = posterior.sum(-1, keepdim=True)
     return torch.where(total > 0, posterior / torch.where(total > 0, total, 1), 1 / p.shape[-1])
@@ -306,12 +310,12 @@ def uniform(mask: Tensor) -> Tensor:
 
 
 def restricted_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """(..., K) softmax over the classes of a mask: p on the mask, renormalised, with no 0/0 for confident models."""
+    """(..., K) p on the classes of a mask, renormalised: a softmax over these classes, so never 0/0."""
     return torch.softmax(at_least_float32(logits).masked_fill(~mask, -torch.inf), -1).masked_fill(~mask, 0)
 
 
 def weighted_cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
-    """Mean of -sum_k w_k log p_k with w the confidences."""
+    """Mean of -sum_k w_k log p_k, with w the confidences."""
     assert batch.confidence is not None
     values = (batch.confidence * cross_entropy(logits)).sum(-1)
     return batch.mean(values)
@@ -320,11 +324,11 @@ def weighted_cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
 def log_one_minus_softmax(logits: Tensor) -> Tensor:
     """(..., K) log(1 - p_k), finite for any finite logits.
 
-    Only the largest p can round to 1; for that one class 1 - p is summed from the other classes.
+    Only the largest p can round to 1. For that class, 1 - p is summed from the other classes.
     """
     log_p = F.log_softmax(logits, -1)
     top = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.argmax(-1, keepdim=True), True)
     of_top = torch.logsumexp(log_p.masked_fill(top, -torch.inf), -1, keepdim=True)
-    # where() sends gradients into both branches: keep the unused one away from log(0)
+    # gradients go through both branches of where(): keep the unused one away from log(0)
     of_others = torch.log1p(-torch.exp(log_p.masked_fill(top, -1.0)))
     return torch.where(top, of_top, of_others)

@@ -10,7 +10,7 @@ from shortlist.risks import log_candidates
 
 @dataclass(frozen=True)
 class CC(Method):
-    """Mean of -log sum_{k in C} p_k; fed with every answer it is `likelihood`."""
+    """Mean of -log sum_{k in C} p_k. Fed with every answer it is `likelihood`."""
 
     name = "cc"
     title = "classifier-consistent partial labels (Feng et al. 2020)"

@@ -14,15 +14,15 @@ from shortlist.methods.base import Batch, Method, log_one_minus_softmax, restric
 
 @dataclass(frozen=True)
 class CRDPLL(Method):
-    """Mean of -sum over S of log(1 - p_k), p of the weak view, plus a times the sum over the views of KL(w || p).
+    """Mean of -sum_{k in S} log(1 - p_k) + a sum over the views of KL(w || p).
 
-    S are the classes ruled out. w starts uniform on C; the new w is the geometric mean of p over the views, on C and
-    renormalised, and is used from the next epoch on. The authors have one weak and two strong views; here the sum and
-    the mean go over the views that there are.
+    S are the classes ruled out, and the first p is of the weak view. w starts uniform on C; the new w is the geometric
+    mean of p over the views, on C and renormalised, and is used from the next epoch on. The authors have one weak and
+    two strong views; here sum and mean go over the views that there are.
 
     Args:
         pull: what a rises to, the authors' lambda.
-        ramp: the share of the training in which it does so: their first 100 of 200 epochs, here by step.
+        ramp: the share of the training in which a rises, step by step: their first 100 of 200 epochs.
     """
 
     name = "crdpll"
@@ -39,7 +39,7 @@ class CRDPLL(Method):
             raise InputError(f"ramp of crdpll: expected 0 to 1, got {self.ramp}")
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        """The formula above, of one view."""
+        """The formula above, for one view."""
         return self.objective_of_views([logits], batch)
 
     def objective_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
@@ -53,5 +53,5 @@ class CRDPLL(Method):
         return batch.mean(ruled_out + self.pull * apart)
 
     def confidence_of_views(self, views: Sequence[Tensor], batch: Batch) -> Tensor:
-        """The geometric mean of softmaxes is, but for a factor of the item, the softmax of the mean logits."""
+        """The geometric mean of softmaxes, renormalised, is the softmax of the mean logits."""
         return restricted_softmax(torch.stack([at_least_float32(view) for view in views]).mean(0), batch.candidates)

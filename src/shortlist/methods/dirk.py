@@ -13,16 +13,19 @@ from shortlist.methods.base import Batch, Method, restricted_softmax
 
 @dataclass(frozen=True)
 class DIRK(Method):
-    """Mean of -sum_k r_k log p_k, with r the rectified beliefs of a teacher of averaged weights.
+    """Mean of -sum_k r_k log p_k, with r the rectified beliefs of a teacher, the averaged weights.
 
-    Beliefs are rectified so that no class ruled out is above a candidate: r = b on C and 1 - b outside, spread there as
-    the teacher does, with b such that the least candidate is level with the highest class ruled out where C has all of
-    the teacher's probability, and larger where it has less. The authors' teacher sees the same strong view as the
-    student, by the statistics of the batch; ours the weak view, by running statistics. Their candidate sets have two
-    classes at least; one candidate, an answer, is learned as it is.
+    Let q be the teacher's p on C, renormalised, q' the same outside C, and P_C its probability of C. Then
+
+        r_k = b q_k on C,   (1 - b) q'_k outside,   b = max q' / (max q' + P_C min_{k in C} q_k)
+
+    so that no class ruled out is above a candidate; the least candidate is level with the highest class ruled out if
+    P_C = 1, and above it otherwise. The authors' teacher sees the student's strong view, with the statistics of the
+    batch; ours sees the weak view, with running statistics. Their candidate sets have at least two classes. Here an
+    item with one candidate, an answer, learns that class: b = 1.
 
     Args:
-        decay: by step, of the averaged weights.
+        decay: how much of the averaged weights a step keeps.
     """
 
     name = "dirk"
@@ -36,7 +39,7 @@ class DIRK(Method):
 
     @property
     def teacher(self) -> float:
-        """As the option says."""
+        """The option `decay`."""
         return self.decay
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
@@ -47,13 +50,12 @@ class DIRK(Method):
 
 
 def rectified(logits: Tensor, candidates: Tensor) -> Tensor:
-    """(..., K) a teacher's beliefs with no class ruled out above a candidate."""
+    """(..., K) r, from the teacher's logits and the mask of the candidates."""
     z = at_least_float32(logits)
     inside, outside = restricted_softmax(z, candidates), restricted_softmax(z, ~candidates)
     share = (torch.softmax(z, -1) * candidates).sum(-1, keepdim=True)
     highest = outside.amax(-1, keepdim=True)
     least = inside.masked_fill(~candidates, torch.inf).amin(-1, keepdim=True)
-    b = highest / (highest + share * least)
     alone = (highest == 0) | (candidates.sum(-1, keepdim=True) == 1)
-    b = torch.where(alone, 1.0, b)
+    b = torch.where(alone, 1.0, highest / (highest + share * least))
     return b * inside + (1 - b) * outside

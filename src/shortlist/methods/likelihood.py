@@ -10,7 +10,7 @@ from shortlist.risks import likelihood_risk
 
 @dataclass(frozen=True)
 class Likelihood(Method):
-    """-log p_s where answered, -log of the probability of all classes not shown where None."""
+    """Mean of -log p_s where answered, -log sum over not shown of p_j where None."""
 
     name = "likelihood"
     title = "exact negative log likelihood of the answers"

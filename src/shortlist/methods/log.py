@@ -24,6 +24,6 @@ class LOG(Method):
 
 
 def complementary_factor(possible: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """(..., B) (K - 1)/s; in double for logits in double, else in float32."""
+    """(..., B) (K - 1)/s, with s the number of classes ruled out; in double if `dtype` is, else in float32."""
     ruled_out = (~possible).sum(-1).clamp(min=1)
     return (possible.shape[-1] - 1) / ruled_out.to(torch.float64 if dtype == torch.float64 else torch.float32)

@@ -16,11 +16,11 @@ from shortlist.methods.base import Batch, Method, log_one_minus_softmax, restric
 class LW(Method):
     """Mean of sum_{k in C} w_k l(f_k) + beta sum_{k not in C} w_k l(-f_k).
 
-    w starts at 1/K; after every update it is the softmax renormalised separately inside C and outside.
+    w starts at 1/K. After every update, from a second forward pass, it is p renormalised on C and, separately, outside.
 
     Args:
         form: `sigmoid`: l(z) = 1/(1 + exp(z)); `cross_entropy`: -log p_k on C and -log(1 - p_k) outside.
-        beta: the leverage of the classes ruled out.
+        beta: the weight of the classes ruled out, the authors' leverage.
     """
 
     name = "lw"
@@ -52,6 +52,6 @@ class LW(Method):
         return torch.full(batch.shown.shape, 1 / batch.shown.shape[-1], device=batch.shown.device)
 
     def confidence(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Softmax inside C plus softmax outside C: each part sums to 1."""
+        """Softmax on C plus softmax outside C, each of which sums to 1."""
         possible = batch.candidates
         return restricted_softmax(logits, possible) + restricted_softmax(logits, ~possible)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import losses
@@ -13,10 +14,13 @@ from shortlist.risks import picked_loss
 
 @dataclass(frozen=True)
 class OL(Method):
-    """Mean of L[f(x), answer] over the answered items.
+    """Mean of L_s over the answered items.
 
-    With every class shown (`StochasticLabels.ordinary`) that is ordinary supervised learning; with real shortlists it
+    With every class shown (`StochasticLabels.ordinary`) this is ordinary supervised learning. With real shortlists it
     is what one would do without any method: throw the None answers away.
+
+    Args:
+        loss: any of `losses.LOSSES`.
     """
 
     name = "ol"
@@ -27,14 +31,14 @@ class OL(Method):
         losses.get(self.loss)
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Mean loss of the answer, over the answered items; a None counts nothing (and does not pass for class 0)."""
+        """The formula above; a None among the items counts nothing."""
         values = picked_loss(losses.get(self.loss)(logits), batch.answer)
         return batch.mean(values, counted=batch.answer != NONE)
 
-    def rows(self, labels: StochasticLabels, protocol: Protocol) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    def rows(self, labels: StochasticLabels, protocol: Protocol) -> NDArray[np.int64]:
         """The answered items."""
         return np.nonzero(labels.answered)[0]
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """By the link of the loss."""
+        """By `losses.probabilities`."""
         return losses.probabilities(self.loss, logits)

@@ -1,4 +1,4 @@
-"""Methods from a module of one's own, named `package.module:Class` as models are."""
+"""Methods from the user's own modules, named `package.module:Class`."""
 
 from shortlist.errors import InputError
 from shortlist.internal.plugins import own_object

@@ -9,9 +9,9 @@ from shortlist.methods.base import Batch, Method, weighted_cross_entropy
 
 @dataclass(frozen=True)
 class PRODEN(Method):
-    """Mean of -sum_k w_k log p_k; the new w is p on C, renormalised, from the same forward pass.
+    """Mean of -sum_k w_k log p_k. w starts uniform on C; the new w is p on C, renormalised.
 
-    An item comes once per epoch, so the new w is used from the next epoch on.
+    It is computed from the step's own forward pass. An item comes once per epoch, so its new w is used in the next one.
     """
 
     name = "proden"

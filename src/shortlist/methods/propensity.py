@@ -19,16 +19,16 @@ Form = Literal["plain", "clipped", "normalised"]
 
 @dataclass(frozen=True)
 class Propensity(Method):
-    """Mean of L[f(x), answer] / pi over all items, pi the probability with which the class answered was shown.
+    """Mean over all items of L_s / pi_s where answered, 0 where None; pi_s is the probability with which s was shown.
 
-    Unbiased for the ordinary risk under any policy whose inclusion probabilities are known and positive for every
-    class; None answers count as items but say nothing. Of several questions on an item only the first counts.
-    `likelihood` learns from the None answers too and needs no probabilities: prefer it unless the loss must be another.
+    It is unbiased for the ordinary risk under any policy whose inclusion probabilities are known, and positive for
+    every class. Of several questions on an item only the first counts. `likelihood` also learns from None answers and
+    needs no probabilities: prefer it unless you need another loss.
 
     Args:
-        form: `plain`: unbiased. `clipped`: weights 1 / pi cut at `clip`, biased downwards, of bounded variance.
-            `normalised`: weights divided by their mean in the batch, consistent, for large batches.
-        clip: the largest weight of the form `clipped`.
+        form: `plain`: unbiased. `clipped`: weights 1 / pi_s of at most `clip`, which bounds the variance and biases
+            downwards. `normalised`: weights divided by their mean in the batch, consistent for large batches.
+        clip: the largest weight in the form `clipped`.
         loss: any of `losses.LOSSES`.
     """
 
@@ -65,12 +65,12 @@ class Propensity(Method):
         return replace(feed, inclusion=_inclusion_of_answers(labels)[feed.rows])
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """By the link of the loss."""
+        """By `losses.probabilities`."""
         return losses.probabilities(self.loss, logits)
 
 
 def _inclusion_of_answers(labels: StochasticLabels) -> Tensor:
-    """(N,) the probability with which the first question showed the class answered; infinite where that did not."""
+    """(N,) the probability with which the first question showed the class answered; infinite if it did not show it."""
     if labels.inclusion is None:
         raise InputError(
             "method 'propensity' needs to know how likely each class was to be shown, and these labels do not say: "
@@ -87,6 +87,6 @@ def _inclusion_of_answers(labels: StochasticLabels) -> Tensor:
         )
     picked = labels.classes == labels.answer[rows]
     chances = np.full(len(labels), np.inf)
-    # not known where others are: only a later question on the item showed the class
+    # NaN on a list with known probabilities: a class that only a later question on the item showed
     chances[rows[picked]] = np.where(np.isnan(labels.inclusion[picked]), np.inf, labels.inclusion[picked])
     return torch.from_numpy(chances).float()

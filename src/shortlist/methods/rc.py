@@ -9,7 +9,10 @@ from shortlist.methods.base import Batch, Method, weighted_cross_entropy
 
 @dataclass(frozen=True)
 class RC(Method):
-    """Mean of -sum_k w_k log p_k; w is p on C, renormalised, from a second forward pass after every update."""
+    """Mean of -sum_k w_k log p_k. w starts uniform on C; the new w is p on C, renormalised.
+
+    It is computed after every update, from a second forward pass.
+    """
 
     name = "rc"
     title = "risk-consistent partial labels (Feng et al. 2020)"

@@ -19,13 +19,14 @@ Form = Literal["total", "paper", "equal"]
 
 @dataclass(frozen=True)
 class SL(Method):
-    """The paper's risk with an OVR square loss.
+    """The paper's risk, with the OVR square loss.
 
     Args:
-        form: `total` (Theorem 3.2, Eq. (12), by total expectation), `paper` (Algorithm 1, Eq. (13), to the letter) or
-            `equal` (as in the authors' later code: the mean of the answered part plus that of the None part).
+        form: `total`: Theorem 3.2, Eq. (12), by total expectation (`risks.total_risk`). `paper`: Algorithm 1, Eq. (13),
+            to the letter (`risks.paper_risk`). `equal`: as in the authors' later code, the mean over answered items
+            plus the mean over None items (`paper_risk` without P(s)).
         loss: any of `losses.LOSSES`.
-        normalisation: of `losses.ovr_square`, see there. `mean` is `sum` at lr / K and weight decay * K.
+        normalisation: of `losses.ovr_square`. With SGD, `mean` is `sum` at lr / K and weight decay * K.
     """
 
     name = "sl"
@@ -44,25 +45,26 @@ class SL(Method):
             raise InputError(f"normalisation of sl: only the loss 'ovr_square' has one, got {self.loss!r}")
 
     def objective(self, logits: Tensor, batch: Batch) -> Tensor:
-        """`risks.total_risk` or `risks.paper_risk`."""
-        if self.normalisation == "sum":
-            values = losses.get(self.loss)(logits)
-        else:
-            values = losses.ovr_square(logits, self.normalisation)
+        """As `form` says."""
+        square = self.loss == "ovr_square"
+        values = losses.ovr_square(logits, self.normalisation) if square else losses.get(self.loss)(logits)
         if self.form == "total":
             return batch.risk(total_risk, values)
         prior = batch.prior if self.form == "paper" else torch.ones_like(batch.prior)
         return batch.risk(paper_risk, values, prior=prior)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """By the link of the loss; still smoothed."""
-        if self.normalisation == "negatives":  # a negative counts 1 / (K - 1): the odds are that much too high
+        """By `losses.probabilities`; still smoothed."""
+        if self.normalisation == "negatives":  # each counts 1 / (K - 1), which makes the odds K - 1 times too high
             yes = ((1 + at_least_float32(logits)) / 2).clamp(0, 1)
             logits = 2 * yes / (yes + (logits.shape[-1] - 1) * (1 - yes)) - 1
         return losses.probabilities(self.loss, logits)
 
     def smoothing(self, labels: StochasticLabels) -> float:
-        """The mean over the items' sizes of what the form amounts to, but for `total` with classes equally frequent."""
+        """The mean of what the form amounts to over the items' list sizes.
+
+        For `paper` and `equal` this takes all classes as equally frequent.
+        """
         K = labels.num_classes
         sizes, counts = np.unique(labels.sizes, return_counts=True)
         return float(np.average([self._smoothing(K, size) for size in sizes.tolist()], weights=counts))

@@ -1,4 +1,4 @@
-"""The unbiased form of learning from stochastic labels, with its corrections."""
+"""SL with an unbiased risk, and its corrections."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -13,10 +13,10 @@ from shortlist.risks import Correction, nonnegative_risk
 
 @dataclass(frozen=True)
 class SLUnbiased(Method):
-    """`risks.unbiased_risk`, corrected class by class.
+    """`risks.unbiased_risk`, corrected class by class (`risks.nonnegative_risk`).
 
     Args:
-        correction: `relu` (default) or `abs`; `none` is unbiased to the letter and overfits.
+        correction: `relu` or `abs`; `none` is unbiased, and overfits.
         loss: any of `losses.LOSSES`.
     """
 
@@ -35,5 +35,5 @@ class SLUnbiased(Method):
         return batch.risk(nonnegative_risk, losses.get(self.loss)(logits), correction=self.correction)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """By the link of the loss."""
+        """By `losses.probabilities`."""
         return losses.probabilities(self.loss, logits)

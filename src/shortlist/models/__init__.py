@@ -1,4 +1,4 @@
-"""The networks: `build` makes one by name, or from a function of the user's own.
+"""The networks: `build` makes one by name, or from your own function.
 
 Every model takes float input, (N, C, H, W) or (N, D), and returns (N, K) logits.
 

@@ -9,8 +9,8 @@ def lenet(in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Conv 20@5x5, BN, ReLU, pool 2, conv 50@5x5, BN, ReLU, pool 2, FC 500, BN, ReLU, FC K.
 
     Both convolutions pad by 2, so 28x28 becomes 14x14, then 7x7, and the first fully connected layer has
-    50 * 7 * 7 = 2,450 inputs: 1,257,220 parameters for 28x28x1 and K = 10. Other sizes from 4x4 on change
-    only that number of inputs. Torch's default initialisation.
+    50 * 7 * 7 = 2,450 inputs: 1,257,220 parameters for 28x28x1 and K = 10. Other image sizes, from 4x4 on, only change
+    this number of inputs. The initialisation is torch's default.
 
     Args:
         in_shape: (C, H, W).

@@ -6,7 +6,7 @@ from torch import nn
 
 
 def linear(in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Logits W x + b of the flattened input, torch's default initialisation.
+    """Logits W x + b of the flattened input, with torch's default initialisation.
 
     >>> linear((16,), 26)
     Sequential(

@@ -11,10 +11,10 @@ from shortlist.internal.arguments import whole
 
 
 def mlp(in_shape: tuple[int, ...], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Module:
-    """Linear layers with ReLU between, on the flattened input; torch's default initialisation.
+    """Linear layers with ReLU between them, on the flattened input, with torch's default initialisation.
 
-    It has no BatchNorm on purpose: an item's logits never depend on the rest of its batch, so training split
-    over several processes gives the same result as one.
+    There is no BatchNorm, so that an item's logits never depend on the rest of its batch, and training split over
+    several processes gives the result of one.
 
     Args:
         in_shape: (C, H, W) or (D,).

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.internal.arguments import whole
 from shortlist.internal.extras import named_extra
 from shortlist.internal.plugins import own_object
 
@@ -24,7 +25,7 @@ class ModelRow(NamedTuple):
     parameters: str
 
 
-# name -> (where the function is, what it is, parameters of the usual shape: a test holds them to the models)
+# name -> (where the function is, what it is, its parameters for the usual shape, which a test compares)
 _MODELS: dict[str, tuple[str, str, str]] = {
     "linear": (
         "shortlist.models.linear:linear",
@@ -55,7 +56,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe() -> list[ModelRow]:
-    """What each model is and how large, for the command line."""
+    """What each model is and its size, for the command line."""
     return [ModelRow(name, what, parameters) for name, (_, what, parameters) in _MODELS.items()]
 
 
@@ -74,23 +75,23 @@ def build(
             "package.module:function"; or an `nn.Module`, of which a copy is returned.
         in_shape: (C, H, W) or (D,), without the batch.
         num_classes: K, the number of logits.
-        seed: draws the initial weights on the CPU, whatever the default device, and leaves torch's global generators
-            as they are, on every device; None uses the global ones.
+        seed: decides the initial weights, which are drawn on the CPU whatever the default device is. Torch's global
+            generators are left alone; None uses them.
         options: passed on to the function, such as `hidden=(512, 256)` for the mlp.
 
     Raises:
-        InputError: for an unknown name, an input the model cannot take, or a user's model of the wrong shape.
+        InputError: an unknown name, an input that the model cannot take, or your own model of the wrong shape.
     """
     with named_extra():
         import torch
 
-    shape = _checked_shape(in_shape)
+    shape, num_classes = _checked_shape(in_shape), whole("num_classes", num_classes)
     if num_classes < 2:
         raise InputError(f"a model needs at least 2 classes, got {num_classes}")
     if seed is None:
         return _build(name, shape, num_classes, options)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device, kept or not
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed every GPU
         return _build(name, shape, num_classes, options)
 
 
@@ -108,8 +109,10 @@ def _build(
         if own and ":" not in name:
             raise unknown_name("model", name, names())
         function, label = own_object("model", name if own else _MODELS[name][0], "function", callable), name
-    else:
+    elif callable(name):
         function, label = name, getattr(name, "__name__", repr(name))
+    else:
+        raise InputError(f"model {name!r}: expected a name, a function or a torch.nn.Module")
     try:
         model = _call(function, label, shape, num_classes, options)
     except InputError:
@@ -141,6 +144,8 @@ def _call(
 
 
 def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not isinstance(in_shape, Iterable):
+        raise InputError(f"in_shape must be (D,) or (C, H, W), got {in_shape!r}")
     shape = tuple(int(size) for size in in_shape)
     if len(shape) not in (1, 3) or math.prod(shape) < 1 or min(shape) < 1:
         raise InputError(f"in_shape must be (D,) or (C, H, W) with positive sizes, got {in_shape}")
@@ -148,7 +153,7 @@ def _checked_shape(in_shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _checked_output(model: object, label: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Try a user's model on zeros, so that a wrong shape is a clear line now, not a traceback in training."""
+    """Try a user's model on zeros, so that a wrong shape is one line now instead of a traceback in training."""
     import torch
     from torch import nn
 

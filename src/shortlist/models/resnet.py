@@ -34,8 +34,8 @@ class BasicBlock(nn.Module):
 def resnet32(in_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Conv 16, three stages of five basic blocks with 16, 32 and 64 channels, average pool, FC.
 
-    466,906 parameters for 32x32x3 and K = 10. Convolutions start from Kaiming's normal distribution (fan out,
-    for ReLU), the rest from torch's default.
+    466,906 parameters for 32x32x3 and K = 10. Convolutions are initialised from Kaiming's normal distribution (fan out,
+    for ReLU), the rest by torch's default.
 
     Args:
         in_shape: (C, H, W).

@@ -71,8 +71,13 @@ def test_folder_errors(tmp_path):
         data.load(tmp_path)
     assert data.load(tmp_path, image_size=5).train.x.shape == (2, 3, 5, 5)
     assert data.load(tmp_path, image_size=(5, 7)).train.x.shape == (2, 3, 5, 7)
-    with pytest.raises(InputError, match="image_size must be"):
-        data.load(tmp_path, image_size=0)
+    assert data.load(tmp_path, image_size=np.int64(5)).train.x.shape == (2, 3, 5, 5)
+    for size in (0, (), (5, 7, 3)):
+        with pytest.raises(InputError, match="image_size must be"):
+            data.load(tmp_path, image_size=size)
+    for size in ("5", 5.5):
+        with pytest.raises(InputError, match="image_size: expected a whole number"):
+            data.load(tmp_path, image_size=size)
     with pytest.raises(InputError, match=r"row 1 has the class 'cat', which is not among the class names"):
         data.load(tmp_path, image_size=5, class_names=["dog", "fox"])
     noise = np.random.default_rng(0).integers(0, 256, (50, 50, 3), np.uint8)
@@ -139,3 +144,28 @@ def test_grey_values_beyond_eight_bits(tmp_path, values, read):
     (tmp_path / "a").mkdir()
     Image.fromarray(values).save(tmp_path / "a" / "0.tif")
     assert data.load(tmp_path).train.x.tolist() == [[[read]]]
+
+
+@pytest.mark.parametrize(
+    ("dark", "bright", "read"),
+    [
+        (np.array([[0, 200, 256]], np.uint16), np.array([[0, 512, 65535]], np.uint16), [[0, 0, 1], [0, 2, 255]]),
+        (np.array([[0, 100, 200]], np.uint16), np.array([[0, 512, 65535]], np.uint16), [[0, 0, 0], [0, 2, 255]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 9, 200]], np.float32), [[0, 0, 1], [0, 9, 200]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 0.5, np.inf]], np.float32), [[0, 127, 255], [0, 127, 0]]),
+        (np.array([[0, 0.5, 1]], np.float32), np.array([[0, 512, 65535]], np.uint16), [[0, 127, 255], [0, 2, 255]]),
+    ],
+)
+def test_all_pictures_have_one_scale(tmp_path, dark, bright, read):
+    """With a scale of its own a dark picture would be as bright as any. Test pictures have the same scale."""
+    for folder, values in (("train/a", dark), ("test/a", bright)):
+        (tmp_path / folder).mkdir(parents=True)
+        Image.fromarray(values).save(tmp_path / folder / "0.tif")
+    dataset = data.load(tmp_path)
+    assert [dataset.train.x[0, 0, 0].tolist(), dataset.test.x[0, 0, 0].tolist()] == read
+
+
+def test_pictures_of_12_bits_in_16_are_told_that_few_shades_are_left(tmp_path, caplog):
+    Image.fromarray(np.array([[0, 2048, 4095]], np.uint16)).save(tmp_path / "x.png")
+    assert read_images([tmp_path / "x.png"]).tolist() == [[[[0, 8, 15]]]]
+    assert "none is above 4095, which leaves 16 of 256 shades" in caplog.text

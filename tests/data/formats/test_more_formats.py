@@ -65,7 +65,7 @@ def test_an_excel_workbook(tmp_path):
 
 
 def test_the_first_sheet_is_the_one_that_people_see_first(tmp_path):
-    """Sheets may be moved about: their files keep their numbers."""
+    """Sheets can be reordered; their files keep their numbers."""
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     for target in ("worksheets/sheet2.xml", "/xl/worksheets/sheet2.xml"):
@@ -139,7 +139,7 @@ def test_days_that_python_does_not_have(tmp_path):
 
 
 def test_images_inside_a_table(tmp_path):
-    """Hugging Face's tables hold the bytes of an image and the name it had, or the name alone."""
+    """Hugging Face's tables hold an image's bytes and name, or its name only."""
     inside = io.BytesIO()
     pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
     Image.fromarray(pixels[0]).save(inside, "PNG")
@@ -239,5 +239,5 @@ def test_of_an_item_that_occurs_again_the_first_row_counts(tmp_path, caplog):
     (tmp_path / "t.csv").write_text("item,text,label\ni,a,x\nj,b,y\ni,c,y\n")
     data = load(tmp_path / "t.csv")
     assert (data.train.x, data.train.items.tolist()) == (["a", "b"], ["i", "j"])
-    assert "item 'i' occurs more than once" in caplog.text
-    assert "1 are left out" in caplog.text
+    assert "some items occur more than once, such as 'i'" in caplog.text
+    assert "left out: 1" in caplog.text

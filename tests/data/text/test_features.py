@@ -159,7 +159,7 @@ def test_as_features_fits_on_the_training_texts_alone():
 
 @pytest.mark.slow
 def test_full_labels_of_banking77_reach_87_percent():
-    """The default features carry enough: a linear softmax model on full labels, last epoch, no choice made on test."""
+    """The default features are good enough: a linear softmax model, full labels, last epoch, no choice made on test."""
     real_folder("banking77")
     import torch
     from torch.nn.functional import cross_entropy
@@ -194,14 +194,14 @@ def test_the_default_is_what_was_chosen():
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    features = EmbeddingFeatures.fit(TEXTS)  # nothing is loaded yet
+    features = EmbeddingFeatures()  # nothing is loaded yet
     with pytest.raises(InputError, match=r'pip install "shortlist\[embeddings\]"'):
         features.transform(["a"])
 
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """A stand-in for the package with the calls that are made of it."""
+    """A stand-in for the package, with the calls that we make."""
 
     class SentenceTransformer:
         def __init__(self, name):

@@ -1,4 +1,4 @@
-"""Labels as they stand in a file made into numbered classes."""
+"""From labels as a file has them to numbered classes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shortlist.internal.names import tell_alike
 
 _LOG = logging.getLogger(__name__)
 MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a"})
-"""What programs write where there is nothing."""
+"""What programs write for a missing value."""
 
 
 @dataclass(frozen=True)
 class RawSplit:
-    """Items as read: labels are class names, None for an item whose class is not known."""
+    """Items as read; labels are class names, None for an item whose class is not known."""
 
     x: Inputs
     labels: Sequence[str | None]
@@ -29,7 +29,7 @@ class RawSplit:
 
 
 def class_order(labels: Iterable[str | None]) -> tuple[str, ...]:
-    """The classes that occur, numbers by size where all are whole numbers, else by the alphabet.
+    """The classes that occur: by size if all are whole numbers, else alphabetically.
 
     >>> class_order(["10", "9", None, "9"]), class_order(["b", "10", "a"])
     (('9', '10'), ('10', 'a', 'b'))
@@ -43,7 +43,7 @@ def class_order(labels: Iterable[str | None]) -> tuple[str, ...]:
 def assemble(
     name: str, kind: Kind, train: RawSplit, test: RawSplit | None, class_names: Sequence[str] | None
 ) -> Dataset:
-    """A dataset from what was read, with the classes that occur or those that are stated."""
+    """A dataset from what was read, with the classes stated or those that occur."""
     if len(train.labels) == 0:
         raise InputError(f"{train.where} holds no items")
     train, test = _once(train), None if test is None else _once(test)
@@ -57,14 +57,14 @@ def assemble(
 
 
 def _once(raw: RawSplit) -> RawSplit:
-    """Keep the first row of each item, as `annotate init` does, and log how many are left out."""
+    """Only the first row of each item, as in `annotate init`; a warning says how many are left out."""
     first = {} if raw.items is None else {item: row for row, item in reversed(list(enumerate(raw.items)))}
     if raw.items is None or len(first) == len(raw.items):
         return raw
     rows = sorted(first.values())
     twice = next(item for row, item in enumerate(raw.items) if first[item] != row)
     _LOG.warning(
-        "%s: item %r occurs more than once, as do others: the first row of each counts, %d are left out",
+        "%s: some items occur more than once, such as %r: the first row of each counts, left out: %d",
         *(raw.where, twice, len(raw.items) - len(rows)),
     )
     x = [raw.x[row] for row in rows] if isinstance(raw.x, list) else raw.x[rows]
@@ -72,7 +72,7 @@ def _once(raw: RawSplit) -> RawSplit:
 
 
 def _tell_odd_classes(classes: tuple[str, ...], where: str) -> None:
-    """Say which classes are probably one, and which are none."""
+    """Warn about classes that are probably the same, and about names that are probably not classes."""
     if remark := tell_alike(classes):
         _LOG.warning("%s: %s", where, remark)
     for name in classes:

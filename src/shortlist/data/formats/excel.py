@@ -1,4 +1,4 @@
-"""The first sheet of an Excel workbook (.xlsx), which is XML in a zip archive: no package is needed."""
+"""The first sheet of an Excel workbook (.xlsx), which is XML in a zip archive and needs no package to read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_excel(path: Path) -> dict[str, list[Any]]:
 
 
 def _first_sheet(archive: zipfile.ZipFile, path: Path) -> str:
-    """The part that holds the first sheet as people see them; where the workbook does not say, the lowest number."""
+    """The part with the first sheet as people see them, or with the lowest number if the workbook does not say."""
     names = archive.namelist()
     if WORKBOOK in names and LINKS in names:
         files = {link.get("Id"): link.get("Target", "") for link in _part(archive, LINKS, path)}
@@ -68,7 +68,7 @@ def _number(name: str) -> int:
 
 
 def _shared(root: ElementTree.Element) -> list[str]:
-    """The texts that cells point to; one in several styles is in pieces, and readings beside it are left out."""
+    """The texts that cells refer to. A text in several styles is in pieces; phonetic readings are left out."""
     found = []
     for entry in root.findall(f"{MAIN}si"):
         pieces = [entry, *entry.findall(f"{MAIN}r")]
@@ -81,7 +81,7 @@ def _rows(root: ElementTree.Element, texts: list[str]) -> list[dict[str, Any]]:
     rows = []
     for line in root.iter(f"{MAIN}row"):
         cells: dict[str, Any] = {}
-        for place, cell in enumerate(line.findall(f"{MAIN}c")):  # a cell that does not say where it stands is the next
+        for place, cell in enumerate(line.findall(f"{MAIN}c")):  # a cell may not say its column
             column = re.sub(r"\d", "", cell.get("r") or "") or f"cell {place}"
             cells[column] = _value(cell, texts)
         rows.append(cells)

@@ -17,10 +17,10 @@ def load_folder(
     image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """The images under `path`, by class folder, or under its train/ and test/ where it has exactly these.
+    """The images under `path`, by class folder; or under its train/ and test/, if these are all it has.
 
-    Images that lie in `path` itself, in no class folder, are items whose class is not known. An item is named by
-    the path of its image relative to the folder that holds the class folders, such as "cat/001.png".
+    Images in `path` itself, in no class folder, are items whose class is not known. An item is named by the path of its
+    image relative to the folder of the class folders, such as "cat/001.png".
     """
     folders = {child.name for child in _folders(path)}
     train = path
@@ -43,7 +43,7 @@ def load_folder(
 
 
 def _list(root: Path) -> tuple[list[Path], list[str | None]]:
-    """Every image under `root` and its class, None for those in no class folder."""
+    """Every image under `root` and its class, None if it is in no class folder."""
     files: list[Path] = _images(root.iterdir())
     labels: list[str | None] = [None] * len(files)
     for folder in _folders(root):

@@ -1,4 +1,4 @@
-"""A folder that the Hugging Face library `datasets` saved (`save_to_disk`): Arrow files and what they mean, as JSON."""
+"""A folder that the Hugging Face library `datasets` saved (`save_to_disk`): Arrow files, described by JSON files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
 
 
 def is_hugging_face(path: Path) -> bool:
-    """Whether that is such a folder."""
+    """Whether `path` is such a folder."""
     return (path / SPLITS).is_file() or (path / STATE).is_file()
 
 
 def read_hugging_face(path: Path) -> tuple[dict[str, list[Any]], dict[str, list[Any]] | None]:
-    """The columns of its training items, and of its test items where it has a part of that name."""
+    """The columns of its training items, and of its test items if it has a part named test."""
     if not (path / SPLITS).is_file():
         return _columns(path), None
     splits = _json(path / SPLITS).get("splits", [])
@@ -49,12 +49,12 @@ def _columns(folder: Path) -> dict[str, list[Any]]:
 
 
 def columns_of(table: Any, path: Path) -> dict[str, list[Any]]:
-    """The columns of a table of Arrow as Python has them."""
+    """The columns of an Arrow table as lists of Python objects."""
     columns = {}
     for name in table.column_names:
         try:
             columns[name] = table.column(name).to_pylist()
-        except (ValueError, OverflowError) as error:  # a day that Python's calendar does not have, text that is none
+        except (ValueError, OverflowError) as error:  # a date that Python does not have, text that is not UTF-8
             raise InputError(f"{path}: column {name!r} cannot be read: {first_line(error)}") from error
     return columns
 

@@ -1,4 +1,4 @@
-"""Which reader a path belongs to."""
+"""The reader that a path needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_path(
     image_size: ImageSize,
     class_names: Sequence[str] | None,
 ) -> Dataset:
-    """Read `path` (and `test`, of the same form) by what it is: a folder, a table or an .npz file."""
+    """Read `path`, and `test` of the same form: a folder, a table or an .npz file."""
     if test is not None and not test.exists():
         raise InputError(f"no such file or folder: {test}")
     suffix = "" if path.is_dir() else path.suffix.lower()

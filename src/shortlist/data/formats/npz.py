@@ -16,15 +16,15 @@ from shortlist.internal.archives import read_arrays
 
 _KNOWN = ("x", "y", "items", "x_test", "y_test", "items_test", "class_names")
 MOST_COUNTED = 1_000_000
-"""Classes that numbers without names may stand for: larger ones are no classes counted from 0, but names of them."""
+"""Numbers without names count classes from 0, up to this many; larger ones must be names, which are given as text."""
 
 
 def load_npz(path: Path, test: Path | None = None, class_names: Sequence[str] | None = None) -> Dataset:
     """The dataset in an .npz file.
 
-    `x` is uint8 images (N, C, H, W), (N, H, W, C) with 1 or 3 channels or (N, H, W); numbers (N, D), which become
-    float32; or N texts. `y` counts `class_names` from 0, or holds the names themselves; -1 or "" is an item whose
-    class is not known. A second file, `test`, may hold the test items as its own x and y.
+    `x` is uint8 images (N, C, H, W), (N, H, W, C) with 1 or 3 channels, or (N, H, W); numbers (N, D), which become
+    float32; or N texts. `y` counts `class_names` from 0 or holds the names themselves; -1 or "" stands for an unknown
+    class. A second file, `test`, may hold the test items as its own x and y.
     """
     arrays = read_arrays(path, _KNOWN)
     if test is not None:
@@ -59,7 +59,7 @@ def _inputs(x: NDArray[Any], where: str) -> tuple[Kind, Inputs]:
             return "image", np.ascontiguousarray(x.transpose(0, 3, 1, 2))
         return "image", x
     if x.ndim == 2 and x.dtype.kind in "buif":
-        with np.errstate(over="ignore"):  # too large for float32 is refused below, by its place
+        with np.errstate(over="ignore"):  # what is too large for float32 is refused below, with its place
             features = x.astype(np.float32)
         wrong = np.argwhere(~np.isfinite(features))
         if len(wrong):
@@ -102,7 +102,7 @@ def _whole(y: NDArray[Any], where: str) -> NDArray[np.int64]:
 
 
 def _counted(arrays: dict[str, NDArray[Any]], path: Path) -> list[str] | None:
-    """Class names "0", "1", ... up to the largest label, where labels are numbers without names."""
+    """Class names "0", "1", ... up to the largest label, if labels are numbers; None if they are not."""
     labels = [arrays[name] for name in ("y", "y_test") if name in arrays]
     if not labels or any(y.dtype.kind == "U" for y in labels):
         return None

@@ -29,12 +29,12 @@ _LOG = logging.getLogger(__name__)
 Table = dict[str, list[Any]]
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx")
 NAMING = frozenset({"item", "label", "class", "gold"})
-"""Columns of names, which our own CSV files guard against being run by a spreadsheet."""
+"""Columns of names. In our own CSV files they are guarded so that a spreadsheet does not run them."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns; None where the user stated none and the usual one is meant."""
+    """The names of the columns; None stands for the usual name."""
 
     text: str | None = None
     image: str | None = None
@@ -62,7 +62,7 @@ def dataset_of(
     image_size: ImageSize = None,
     class_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Tables read from files, the second one of test items, as a dataset of texts or images."""
+    """Tables that were read from files, the second one with the test items, as a dataset of texts or images."""
     columns = columns or Columns()
     path, test = files[0], files[-1]
     kinds = [_input_column(table, file, columns) for table, file in zip(tables, files, strict=True)]
@@ -84,12 +84,12 @@ def dataset_of(
 
 
 def is_table(path: Path) -> bool:
-    """Whether `read_table` is for it: a file by its ending, or a folder that Hugging Face's datasets saved."""
+    """Whether `read_table` reads it: a file with such an ending, or a folder that Hugging Face's datasets saved."""
     return path.suffix.lower() in TABLE_SUFFIXES or is_hugging_face(path)
 
 
 def read_table(path: Path) -> Table:
-    """The columns of a table (of its training part), each a list of its rows' values."""
+    """The columns of a table (of its training part), each a list of values."""
     if is_hugging_face(path):
         return read_hugging_face(path)[0]
     suffix = path.suffix.lower()
@@ -114,7 +114,7 @@ def read_table(path: Path) -> Table:
 
 
 def _read_csv(path: Path, delimiter: str | None) -> Table:
-    """By the delimiter stated, or the one that the first line shows."""
+    """With the delimiter stated, or the one that the first line shows."""
     allow_long_fields()
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
@@ -194,14 +194,14 @@ def read_parquet(path: Path) -> Any:
 
     try:
         table = pyarrow.parquet.read_table(path)
-        _ = table.column_names  # names that are not UTF-8 are refused only when they are asked for
+        _ = table.column_names  # names that are not UTF-8 fail only when they are asked for
         return table
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a Parquet file, or is damaged: {reason(error)}") from error
 
 
 def _input_column(table: Table, path: Path, columns: Columns) -> tuple[str, str]:
-    """("text" or "image", the name of the column that holds it)."""
+    """("text" or "image", the name of its column)."""
     if columns.text is not None and columns.image is not None:
         raise InputError("state a text column or an image column, not both")
     stated = columns.text or columns.image
@@ -224,7 +224,7 @@ def _require(table: Table, path: Path, name: str) -> None:
 
 
 def _tell_alike(table: Table, path: Path, name: str) -> None:
-    """Log that a column has nearly the name that was looked for."""
+    """Warn about a column that has nearly the name that was looked for."""
     for other in table:
         if other.strip().casefold() == name:
             _LOG.warning("%s: the column %r is not read, as it is not named %r: --%s-column", path, other, name, name)
@@ -253,7 +253,7 @@ def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
         _tell_alike(table, path, name)
         return [None] * len(next(iter(table.values()), []))
     labels = [_name(value, path, row, "label") for row, value in enumerate(table[name], 1)]
-    # pandas writes whole numbers beside missing ones as 3.0 to a CSV: the class is 3 all the same
+    # next to missing values pandas writes the class 3 to a CSV as 3.0
     if all(label is None or re.fullmatch(r"-?[0-9]+\.0", label) for label in labels):
         return [label and label.removesuffix(".0") for label in labels]
     return labels
@@ -272,7 +272,7 @@ def _name(value: Any, path: Path, row: int, what: str) -> str | None:
 
 
 def item_names(table: Table, path: Path, column: str | None = None) -> list[str] | None:
-    """The names of the rows by the column stated, or else `item`; None where there is none: row numbers from 0."""
+    """The names of the rows, from the column stated or from `item`; None if there is no such column."""
     if column is not None:
         _require(table, path, column)
     values = table.get(column or "item")
@@ -290,7 +290,7 @@ def _images(values: list[Any], path: Path) -> list[Path | StoredImage]:
 
 
 def _image(value: Any, path: Path, row: int) -> Path | StoredImage:
-    """An image by its path, or its bytes, as Hugging Face's tables hold them: both under their names."""
+    """An image given by its path or its bytes; in Hugging Face's tables by a dict of both."""
     if isinstance(value, dict):
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):

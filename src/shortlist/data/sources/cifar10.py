@@ -37,7 +37,7 @@ ARCHIVE = RemoteFile(
 
 
 def read() -> Dataset:
-    """50,000 training and 10,000 test images, from the unpacked batches, else the archive, else downloaded."""
+    """50,000 training and 10,000 test images, from the unpacked batches, else from the archive, else downloaded."""
     folder = _unpacked()
     batches = _from_archive(*fetch("cifar10", [ARCHIVE])) if folder is None else _from_folder(folder)
     *train, test = [_records(data, name, where) for name, data, where in batches]
@@ -45,7 +45,7 @@ def read() -> Dataset:
 
 
 def present() -> bool:
-    """Whether it is on this machine in either form."""
+    """Whether it is on this machine, unpacked or as the archive."""
     return _unpacked() is not None or find("cifar10", ARCHIVE.name) is not None
 
 

@@ -7,9 +7,9 @@ from shortlist.data.source import Source
 
 
 def read() -> Dataset:
-    """1,437 training and 360 test images, the same split of the classes always.
+    """1,437 training and 360 test images, always the same ones.
 
-    The published grey values 0 to 16 are stretched to 0 to 255, as in every other set of images.
+    The published grey values 0 to 16 are stretched to 0 to 255, the range of every other dataset of images.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

@@ -1,4 +1,4 @@
-"""The idx format of MNIST and the sets that took its place: gzip, a magic number, the sizes, then bytes."""
+"""The idx format of MNIST and the datasets that followed it: gzip, a magic number, the sizes, then bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     """The array of unsigned bytes in an idx .gz file.
 
     Raises:
-        InputError: naming the file, where it is no gzip, no idx of unsigned bytes, or shorter or longer than it says.
+        InputError: names the file, if it is not gzip, not idx of unsigned bytes, or shorter or longer than it says.
     """
     try:
         data = gzip.decompress(path.read_bytes())
@@ -75,21 +75,21 @@ class IdxDataset:
 
     @property
     def source(self) -> Source:
-        """For the registry."""
+        """What the registry holds."""
         return Source(
             self.name, self.what, "image", len(self.class_names), 60_000, 10_000, read=self.read, present=self.present
         )
 
     @property
     def files(self) -> list[RemoteFile]:
-        """Images and labels to train on, then those to test."""
+        """Training images and labels, then test images and labels."""
         return [
             RemoteFile(file, tuple(url + file for url in self.urls), checksum)
             for file, checksum in zip(FILE_NAMES, self.checksums, strict=True)
         ]
 
     def read(self) -> Dataset:
-        """All of it."""
+        """The training and test images."""
         paths = fetch(self.name, self.files)
         return Dataset(self.name, read_split(*paths[:2]), read_split(*paths[2:]), self.class_names, "image")
 

@@ -18,7 +18,7 @@ _FILE = RemoteFile(
 
 
 def read() -> Dataset:
-    """The first 16,000 rows to train on and the last 4,000 to test, as is usual; features are whole numbers 0-15."""
+    """The first 16,000 rows to train on and the last 4,000 to test, as usual; features are whole numbers 0 to 15."""
     return read_file(fetch("letter", [_FILE])[0])
 
 

@@ -5,7 +5,7 @@ from shortlist.data.sources.idx import IdxDataset
 SOURCE = IdxDataset(
     "mnist",
     "handwritten digits, 28x28 grey",
-    # the first two carry the author's own files; his page, the last, often refuses downloads
+    # the first two mirror the author's files; his own page, the last, often refuses downloads
     (
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",

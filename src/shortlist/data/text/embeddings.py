@@ -21,20 +21,14 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 class EmbeddingFeatures:
     """Embeddings of length 1 from a pretrained sentence encoder; nothing is fitted.
 
-    The encoder is loaded when it is first needed. Saving keeps its name, not its weights.
+    The encoder is loaded when it is first needed. `save` keeps its name, not its weights.
 
     Args:
-        model_name: what sentence-transformers knows it by, or the folder it lies in.
+        model_name: the name by which sentence-transformers knows it, or its folder.
     """
 
     def __init__(self, model_name: str = DEFAULT_MODEL) -> None:
         self.model_name = model_name
-
-    @classmethod
-    def fit(cls, texts: Sequence[str], model_name: str = DEFAULT_MODEL) -> Self:
-        """The same as the constructor, so that it takes the place of `TfidfFeatures.fit`."""
-        check_texts(texts)
-        return cls(model_name)
 
     @cached_property
     def size(self) -> int:
@@ -67,5 +61,5 @@ class EmbeddingFeatures:
             from sentence_transformers import SentenceTransformer
         try:
             return SentenceTransformer(self.model_name)
-        except Exception as error:  # the library lets whatever its hub client meets through
+        except Exception as error:  # the library passes on whatever its hub client raises
             raise InputError(f"the sentence encoder {self.model_name!r} cannot be loaded: {reason(error)}") from error

@@ -1,4 +1,4 @@
-"""Datasets of texts as datasets of features, and transforms read back from a file."""
+"""From datasets of texts to datasets of features; transforms read from a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORDS = ("tfidf", "embeddings")
 LOOP_WORDS = ("patches", "pixels")
-"""Of images, where a linear model is trained again and again (`policies.features`)."""
+"""Features of images in the labelling loop, whose linear model is trained again and again (`policies.features`)."""
 
 
 def load_features(path: str | os.PathLike[str]) -> Features:
@@ -33,7 +33,7 @@ def load_features(path: str | os.PathLike[str]) -> Features:
 
 
 def fit_features(word: str, texts: Sequence[str]) -> Features:
-    """A transform of texts: `tfidf` fitted on them, `embeddings`, or those of the sentence encoder in a folder."""
+    """A transform of texts: `tfidf`, fitted on them; `embeddings`; or the folder of a sentence encoder."""
     if word == "tfidf":
         return TfidfFeatures.fit(texts)
     if word == "embeddings":
@@ -51,7 +51,7 @@ def _unknown(word: str) -> InputError:
 
 
 def _check_word(word: str) -> None:
-    """Refuse what is not for a dataset as a whole, before anything is read."""
+    """Refuse words that are not for a whole dataset, before anything is read."""
     if word in LOOP_WORDS:
         raise InputError(f"features: {word} are for the labelling loop (label, annotate); a network learns its own")
     if "+" in word and not Path(word).exists():
@@ -61,12 +61,12 @@ def _check_word(word: str) -> None:
 
 
 def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[Dataset, Features | None]:
-    """A dataset as one of features, and the transform of its texts.
+    """A dataset as one of features, and the transform that made them.
 
     Args:
-        dataset: texts, or anything where the features come from a file.
-        features: a transform, or a word: of `fit_features`, which sees the training texts alone, or a file that
-            `read_features` reads; then there is no transform.
+        dataset: texts; or anything, if the features come from a file.
+        features: a transform; a word of `fit_features`, which sees the training texts only; or a file for
+            `read_features`, and then there is no transform.
     """
     if isinstance(features, str):
         _check_word(features)
@@ -84,7 +84,7 @@ def as_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[D
 
 
 def _fitted(features: Features | str, texts: list[str]) -> tuple[Features, csr_matrix | NDArray[np.float32]]:
-    """The transform, and the training texts by it."""
+    """The transform, and the features of the training texts."""
     if features == "tfidf":
         return TfidfFeatures.fit_transform(texts)
     fitted = fit_features(features, texts) if isinstance(features, str) else features

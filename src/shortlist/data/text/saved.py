@@ -1,4 +1,4 @@
-"""What every transform of texts into features has in common: its interface, its check of texts, its file."""
+"""What all transforms of texts into features share: their interface, their check of texts, their file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Features(Protocol):
         """The features of the texts, (N, size) float32."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is needed to transform the same way again."""
+        """Write what it takes to transform texts the same way again."""
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Texts cut into terms and counted, as scikit-learn's vectorisers do, without loading them and several times as fast.
+"""Cuts texts into terms and counts them as scikit-learn's vectorisers do, several times as fast and without loading it.
 
-A word is cut into its pieces once, however often it occurs. What comes out is the same, to the last bit of the weights
-(a test holds it against scikit-learn), so that transforms saved before there was this module still mean the same.
+A word is cut into its pieces once, however often it occurs. The weights are the same to the last bit (a test compares
+them with scikit-learn's), so a saved transform means the same whichever of the two made it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"(?u)\b\w+\b")  # "I" and "a" are words too
 Numbers = Callable[[str], "int | None"]
-"""The number of a term; None for one that does not count."""
+"""From a term to its number; None for a term that is not counted."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Grams:
         analyzer: "word", or "char_wb" for characters inside words.
         low: the shortest n.
         high: the longest n.
-        min_texts: a term must occur in as many texts to count (in one where there are few texts).
-        most: at most as many terms are kept, the most frequent.
+        min_texts: a term must occur in this many texts (in one, if there are few texts).
+        most: at most this many terms are kept, the most frequent ones.
     """
 
     analyzer: str
@@ -44,7 +44,7 @@ class Grams:
 
 
 def count_all(grams: Grams, texts: Sequence[str]) -> tuple[list[str], csr_matrix]:
-    """Every term that occurs, in the order of first sight, and how often in each text."""
+    """Every term in the order of its first occurrence, and how often each occurs in each text."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     ids, ends = _cut(grams, texts, numbers.__getitem__)
@@ -52,7 +52,7 @@ def count_all(grams: Grams, texts: Sequence[str]) -> tuple[list[str], csr_matrix
 
 
 def count_known(grams: Grams, texts: Sequence[str], numbers: dict[str, int]) -> csr_matrix:
-    """How often each of the terms that have a number occurs in each text."""
+    """How often each term that has a number occurs in each text."""
     ids, ends = _cut(grams, texts, numbers.get)
     return _counts(ids, ends, len(numbers))
 
@@ -101,7 +101,7 @@ def _characters(grams: Grams, number: Numbers) -> Callable[[str, array[int]], No
     known: dict[str, array[int]] = {}
 
     def pieces(word: str) -> array[int]:
-        """Of a word with a space on either side; one that is shorter than n is a piece itself, once."""
+        """The n-grams of a word between two spaces; a word shorter than n is a piece itself, once."""
         padded, terms = f" {word} ", []
         for n in range(grams.low, grams.high + 1):
             terms += [padded[k : k + n] for k in range(max(len(padded) - n + 1, 1))]

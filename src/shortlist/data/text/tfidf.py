@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 DEFAULT_GRAMS = (Grams("word", 1, 2, min_texts=2), Grams("char_wb", 2, 4, min_texts=5))
 _FEW_TEXTS = 1_000
 _PART = 1 << 16
-"""Texts that are transformed at a time: on the way they take several times the memory of the features in the end."""
+"""Texts that are transformed at a time, since meanwhile they take several times the memory of their features."""
 
 
 @dataclass(frozen=True, eq=False)
 class _FittedGrams:
-    """The terms of one family and how much each weighs."""
+    """The terms of one family and their weights."""
 
     grams: Grams
     terms: tuple[str, ...]
@@ -65,13 +65,13 @@ class TfidfFeatures:
         """Learn the terms and their weights from the training texts.
 
         Raises:
-            InputError: where the texts hold no term at all.
+            InputError: the texts hold no term at all.
         """
         return cls.fit_transform(texts, grams)[0]
 
     @classmethod
     def fit_transform(cls, texts: Sequence[str], grams: Sequence[Grams] = DEFAULT_GRAMS) -> tuple[Self, csr_matrix]:
-        """`fit`, and the features of the same texts, for which they need not be cut into terms again."""
+        """`fit`, and the features of the same texts, without cutting them into terms again."""
         from scipy.sparse import csr_matrix, hstack
 
         texts = check_texts(texts)
@@ -116,7 +116,7 @@ class TfidfFeatures:
 
 
 def _fit(grams: Grams, texts: Sequence[str]) -> tuple[_FittedGrams, csr_matrix] | None:
-    """The terms of a family and the weights in each text; None where not one term counts."""
+    """The fitted terms of a family and the features of the texts; None if no term is frequent enough."""
     found, counts = count_all(grams, texts)
     in_texts = np.bincount(counts.indices, minlength=len(found))
     least = 1 if len(texts) < _FEW_TEXTS else grams.min_texts
