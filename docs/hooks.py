@@ -1,8 +1,9 @@
-"""What `mkdocs build` does beside Markdown: runs the tutorials, and takes in what pages link to outside docs/.
+"""What `mkdocs build` does beside Markdown: runs the tutorials, lists the commands, takes in files outside docs/.
 
 - A page of docs/tutorials/ is executed: its `sh` and `python` blocks run in order in one empty folder, and what they
   print is put below them. A block with a title is written to the file of that name instead. One that fails fails the
   build.
+- docs/commands.md gets every command with its options, as Typer describes them.
 - Pages link to files of the repository as GitHub wants it (`../results/demo.json`). Here such a file becomes part of
   the site: Python as a page with numbered lines, which a link `name` opens at its definition; the rest as it is.
 """
@@ -24,8 +25,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-OWN_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
-"""Pages of the site that lie at the root of the repository, where people look for them."""
+ICON = "src/shortlist/annotate/web/pages/static/icon.svg"
+OWN_FILES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", ICON: "images/icon.svg"}
+"""Files of the site that lie elsewhere in the repository: where people look for them, or where the app needs them."""
 LINK = re.compile(r"(?<=\]\()(?:\.\./)+[^)#\s]+|(?<=src=\")(?:\.\./)+[^\"]+")
 CODE_LINK = re.compile(r"\[`([\w.]+)`\]\(((?:\.\./)+[^)#\s]+\.py)\)")
 BLOCK = re.compile(r"^```(sh|python)(?: title=\"([^\"]+)\")?\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
@@ -33,7 +35,7 @@ BLOCK = re.compile(r"^```(sh|python)(?: title=\"([^\"]+)\")?\n(.*?)^```\n", re.D
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from the root of the repository, and every file outside docs/ that a page links to."""
-    for source, uri in OWN_PAGES.items():
+    for source, uri in OWN_FILES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
     pages = list(files.documentation_pages())
     linked = (_outside(page.src_uri, link) for page in pages for link in LINK.findall(page.content_string))
@@ -47,10 +49,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Run a tutorial; turn links out of docs/ into links inside the site."""
+    """Run a tutorial, list the commands; turn links out of docs/ into links inside the site."""
     uri = page.file.src_uri
     if uri.startswith("tutorials/"):
         markdown = _executed(markdown, uri)
+    if uri == "commands.md":
+        markdown += _commands()
     if uri.startswith("repository/"):
         return markdown  # code: nothing in it is a link
     markdown = CODE_LINK.sub(lambda found: _to_line(found, page, files), markdown)
@@ -66,11 +70,19 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     return output
 
 
+def _commands() -> str:
+    """Every command as Markdown: its own part of the page, without the line on --help that each would repeat."""
+    typer = [sys.executable, "-m", "typer", "shortlist.cli", "utils", "docs", "--name", "shortlist"]
+    done = subprocess.run(typer, capture_output=True, text=True, check=True)
+    parts = done.stdout[done.stdout.index("\n## ") :]
+    return re.sub(r"^\* `--help`.*\n", "", parts, flags=re.MULTILINE)
+
+
 def _outside(uri: str, link: str) -> Path | None:
     """The file of the repository that a link of a page means, if it is one outside docs/."""
     path = (ROOT / "docs" / uri).parent.joinpath(link).resolve()
     within = path.is_file() and ROOT in path.parents and ROOT / "docs" not in path.parents
-    return path if within and str(path.relative_to(ROOT)) not in OWN_PAGES else None
+    return path if within and str(path.relative_to(ROOT)) not in OWN_FILES else None
 
 
 def _uri(path: Path) -> str:
@@ -80,7 +92,7 @@ def _uri(path: Path) -> str:
 
 def _inside(link: str, uri: str) -> str:
     path = _outside(uri, link)
-    target = _uri(path) if path else OWN_PAGES.get(link.rsplit("/", 1)[-1])
+    target = _uri(path) if path else OWN_FILES.get(link.rsplit("/", 1)[-1])
     # a link that leads nowhere is left as it is, and MkDocs complains of it
     return os.path.relpath(target, Path(uri).parent) if target else link
 
