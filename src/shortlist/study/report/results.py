@@ -66,8 +66,11 @@ class CellResult:
         return over_trials([max(curve) for curve in curves if curve and None not in curve])
 
     def minus(self, other: "CellResult") -> "Paired | None":
-        """What it is above another cell, trial by trial: both have the same shortlists."""
-        return pooled([(self, other)])
+        """What it is above another cell, trial by trial: both have the same shortlists.
+
+        None where no trial is in both, or where one was trained for longer: that would not compare the methods.
+        """
+        return pooled([(self, other)]) if self.epochs == other.epochs else None
 
     @property
     def last_ten(self) -> Figure | None:

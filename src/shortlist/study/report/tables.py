@@ -60,16 +60,24 @@ def _notes(result: CellResult) -> list[str]:
     told = {
         f"{len(result.rows)} of {TRIALS} trials": len(result.rows) < TRIALS,
         f"{len(result.rows)} trials": len(result.rows) > TRIALS,
-        f"{result.failed} trials diverged and are not in the mean": result.failed,
+        _count(result.failed, "trial", "diverged and {} not in the mean"): result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
         "not tuned": result.untuned,
         "Adam, as it fails under SGD": result.adam,
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
-        f"{result.others} runs with other settings are not shown": result.others,
+        _count(result.others, "run", "with other settings {} not shown"): result.others,
         "with settings chosen earlier; those chosen now were not run": not result.current,
         OUTDATED: result.outdated,
     }
     return [note for note, holds in told.items() if holds]
+
+
+def _count(number: int, noun: str, rest: str) -> str:
+    """
+    >>> _count(1, "run", "with other settings {} not shown"), _count(2, "trial", "diverged and {} not in the mean")
+    ('1 run with other settings is not shown', '2 trials diverged and are not in the mean')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'} {rest.format('is' if number == 1 else 'are')}"
 
 
 @dataclass
