@@ -60,7 +60,12 @@ def test_failures_fewer_trials_epochs_and_adam_are_noted():
         row["config"]["optimiser"] = "adam"
     shown = tables.build_table("table1", "mnist", Results(rows, NONE_CHOSEN))
     (row,) = [r for group in shown.groups if group.title == "size 5" for r in group.rows if r.title == "RC"]
-    for part in ("3 of 5 trials", "1 trial diverged and is not in the mean", "40 epochs instead of 100", "Adam, as it fails under SGD"):
+    for part in (
+        "3 of 5 trials",
+        "1 trial diverged and is not in the mean",
+        "40 epochs instead of 100",
+        "Adam, as it fails under SGD",
+    ):
         assert f"paper: {part}" in row.notes
     assert len(row.by["paper"].finished) == 2
     assert row.by["fair"].last is None

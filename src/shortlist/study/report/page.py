@@ -20,7 +20,7 @@ MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
 
 
 class Written(NamedTuple):
-    """What a report came to."""
+    """The files of a report, and the numbers of its runs and cells."""
 
     page: Path
     text: Path
