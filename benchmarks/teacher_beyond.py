@@ -138,8 +138,8 @@ def held_out(name: str, seeds: Sequence[int]) -> None:
             accuracy = fit(prepare(data, config, engine=CPU), score_every=10**6)[-1].validation_estimate
             assert accuracy is not None
             scores.append(100 * accuracy)
-        gap = " ± ".join(_mean(np.array(scores) - np.array(found["likelihood"]), "+.2f"))
-        print(f"| {name} | {line} | {' ± '.join(_mean(np.array(scores)))} | {gap} |", flush=True)
+        gap = figure(np.array(scores) - np.array(found["likelihood"]), "+")
+        print(f"| {name} | {line} | {figure(np.array(scores))} | {gap} |", flush=True)
 
 
 def train_on_words(name: str, line: str, drop: float, seed: int) -> dict[str, Any]:
@@ -264,15 +264,15 @@ def table(rows: list[dict[str, Any]], score: str) -> str:
     lines.append("|" + "---|" * (len(METHODS) + 2))
     for data, found in by.items():
         pairs = [(line, "likelihood") for line in METHODS if line != "likelihood"] + [("teacher, sure", "PRODEN, sure")]
-        gaps = [" ± ".join(_mean(found[a] - found[b], "+.2f")) if {a, b} <= {*found} else "" for a, b in pairs]
+        gaps = [figure(found[a] - found[b], "+") if {a, b} <= {*found} else "" for a, b in pairs]
         if found:
-            lines.append(f"| {TITLES[data]} | {' ± '.join(_mean(found['likelihood']))} | {' | '.join(gaps)} |")
+            lines.append(f"| {TITLES[data]} | {figure(found['likelihood'])} | {' | '.join(gaps)} |")
     return "\n".join(lines)
 
 
-def _mean(values: NDArray[np.float64], form: str = ".2f") -> tuple[str, str]:
-    """The mean and its standard error."""
-    return format(values.mean(), form), f"{values.std(ddof=1) / len(values) ** 0.5:.2f}"
+def figure(values: NDArray[np.float64], sign: str = "") -> str:
+    """Mean and standard error."""
+    return f"{values.mean():{sign}.2f} ± {values.std(ddof=1) / len(values) ** 0.5:.2f}"
 
 
 @dataclass

@@ -37,7 +37,7 @@ def by_size(dataset: str, results: Results) -> str | None:
         handles: dict[str, Any] = {}
         for axis, (name, methods) in zip(axes.flat, panels.items(), strict=True):
             for text, points in methods.items():
-                # dodged so that the deviations of two methods do not lie on each other
+                # shifted so that the bars of two methods do not coincide
                 shift = DODGE * (list(looks).index(text) - len(LOOKS) / 2)
                 handles[text] = _draw(axis, looks[text], shift, points)
             axis.set(title=name, xlabel="classes shown, of 10", xticks=results.sizes(dataset))
@@ -52,13 +52,13 @@ def by_size(dataset: str, results: Results) -> str | None:
 
 
 def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """Of every method that may be drawn, one's own among them."""
+    """A look for every method that may be drawn, including one's own."""
     names = dict.fromkeys(MethodVariant.parse(text).name for text in added(dataset, results))
     return LOOKS | dict(zip((name for name in names if name not in LOOKS), cycle(SPARE), strict=False))
 
 
 def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look]) -> dict[str, Points]:
-    """What was run at two sizes or more, and ordinary labels beside it; fed with every answer, CC is the likelihood."""
+    """Methods run at two sizes or more, and ordinary labels; CC is left out, as it is the likelihood here."""
     found: dict[str, Points] = {}
     for text in (text for text in looks if text != "cc"):
         variant = MethodVariant.parse(text + extra)
@@ -83,7 +83,7 @@ def _draw(axis: Any, look: Look, shift: float, points: Points) -> Any:
 
 
 def _range(shown: list[Figure]) -> tuple[float, float]:
-    """What is drawn of 0..100: all but what collapsed, which would flatten the others."""
+    """The part of 0..100 that is drawn: all but methods that collapsed, which would flatten the others."""
     high = max(figure.mean for figure in shown)
     low = min(figure.mean for figure in shown if figure.mean > high - COLLAPSED)
     margin = max(0.08 * (high - low), 0.1)
