@@ -20,7 +20,7 @@ from shortlist.study.report.tables import added
 
 def figure2(dataset: str, results: Results) -> str | None:
     """The panels of a dataset; None where it has no curve."""
-    looks = _looks(dataset, results)
+    looks = looks_of(text for text in added(dataset, results) if "+" not in text)
     panels = [
         (protocol, size, _curves(dataset, size, protocol, results, looks))
         for protocol in PROTOCOLS
@@ -70,10 +70,10 @@ def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
     return max(0.0, low - margin), min(100.0, high + margin)
 
 
-def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """A look for every variant that is drawn: the paper's, likelihood, OL, and others run without additions."""
-    others = [text for text in added(dataset, results) if "+" not in text]
-    return {**LOOKS, **dict(zip(others, cycle(SPARE), strict=False))}
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """How every method is drawn: the usual ones, then these, with a spare look where they have none."""
+    others = (name for name in dict.fromkeys(names) if name not in LOOKS)
+    return LOOKS | dict(zip(others, cycle(SPARE), strict=False))
 
 
 def _curves(

@@ -1,18 +1,18 @@
 """Test accuracy by the size of the shortlist as SVG text: every method fed with every answer, and ordinary labels."""
 
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
+from shortlist.internal.drawing import COLLAPSED, LOOKS, Look, as_it_stands, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.curves import looks_of
 from shortlist.study.report.results import Results
 from shortlist.study.report.tables import added
 
@@ -26,7 +26,7 @@ Points = dict[int | None, Figure]
 
 def by_size(dataset: str, results: Results) -> str | None:
     """A panel without augmentation, one with it and one with two views; None where no method was run at two sizes."""
-    looks = _looks(dataset, results)
+    looks = looks_of(MethodVariant.parse(text).name for text in added(dataset, results))
     panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results, looks))}
     if not panels:
         return None
@@ -49,12 +49,6 @@ def by_size(dataset: str, results: Results) -> str | None:
         drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
         drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
         return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
-
-
-def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """A look for every method that may be drawn, including one's own."""
-    names = dict.fromkeys(MethodVariant.parse(text).name for text in added(dataset, results))
-    return LOOKS | dict(zip((name for name in names if name not in LOOKS), cycle(SPARE), strict=False))
 
 
 def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look]) -> dict[str, Points]:
