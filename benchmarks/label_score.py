@@ -1,4 +1,4 @@
-"""Does the score that a labelling project gives itself hold what it promises? 200 simulated projects.
+"""Is the score that a labelling project gives itself right as often as it promises? 200 simulated projects.
 
 Measured on two cores (results/label_score.json): the 95 % interval holds the truth in 94.5 % of projects with right
 answers, in 95.5 % with modelled mistakes.
