@@ -8,7 +8,8 @@ Measured on an H200 (results/ledger/*.jsonl), CIFAR10 with 3 of 10 classes shown
     SHORTLIST_DATA=... python benchmarks/teacher_compare.py cifar10 --run size3 full       # these parts of it alone
 
 A run of 100 epochs takes about 35 s on an H200 for CIFAR10, 3 s for Fashion. Runs train together and are stored when
-all of a batch have ended: where time is short, name parts.
+all of a batch have ended: where time is short, name parts. After new runs paste the tables into the page;
+tests/study/report/test_teacher_page.py compares them.
 
 Test accuracy after the last of 100 epochs, ± standard error over the trials. The same trial has the same shortlists,
 initial weights and order of items. Settings are those of results/ledger/tuning.jsonl; runs with other settings have
