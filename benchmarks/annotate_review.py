@@ -1,5 +1,7 @@
 """How long a page of items and answers takes among many items: `python benchmarks/annotate_review.py 1000000`.
 
+It prints its figures and keeps none; docs/annotate-owner.md says what they were.
+
 Rows are put into the tables directly, two answers to an item. Printed: the seconds of processor of the longest request
 for each filter, and of all requests until the page is full, where few items match.
 """

@@ -1,4 +1,4 @@
-"""A client of the annotation server that takes little from what is measured: asyncio on plain sockets."""
+"""A cheap client of the annotation server, asyncio on plain sockets, so that it hardly disturbs what is measured."""
 
 import asyncio
 import json

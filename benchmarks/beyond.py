@@ -7,8 +7,8 @@ Fashion: 3,000 training images, LeNet, 25 epochs, batch 64, scored on 5,000 othe
 437, MLP, 30 epochs. Every candidate has the settings of the likelihood; those that are not methods of the package are
 defined here.
 
-    SHORTLIST_DATA=../shared/data OMP_NUM_THREADS=1 python benchmarks/beyond.py digits --seeds 10 --out results
-    SHORTLIST_DATA=../shared/data OMP_NUM_THREADS=1 python benchmarks/beyond.py fashion --seeds 3 --out results
+    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/beyond.py digits --seeds 10 --out results
+    SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/beyond.py fashion --seeds 3 --out results
 """
 
 import argparse

@@ -1,10 +1,14 @@
 """What one temperature, fitted to the held-out tenth of the answers, does to a classifier's probabilities.
 
-    SHORTLIST_DATA=... python benchmarks/calibration.py       # 5 trials, about 25 minutes on a core
+Measured on two cores of an AMD EPYC (results/calibration.json), BANKING77 with 8 of 77 shown: the calibration error of
+the likelihood falls from 4.49 to 2.56 %, that of the teacher from 45.84 to 3.86 %.
 
-Settings are those of `shortlist train` on data without a test set: a tenth is held out, by the answers alone. Accuracy
-is the same before and after. Expected calibration error (15 bins, percent) and log loss are of the test items, mean and
-standard error over the trials; the differences are paired. Figures: <out>/calibration.json.
+    SHORTLIST_DATA=... python benchmarks/calibration.py       # 5 trials, about 25 minutes on a core
+    python benchmarks/calibration.py --table                  # prints the committed figures
+
+Settings are those of `shortlist train` on data without a test set: a tenth is held out, scored by the answers alone.
+Accuracy is the same before and after. Expected calibration error (15 bins, percent) and log loss are of the test items,
+mean ± standard error over the trials; differences are paired. Figures: <out>/calibration.json.
 """
 
 import argparse
@@ -26,6 +30,7 @@ from shortlist.training.loop import probabilities
 from shortlist.training.saved.source import with_features
 
 SIZES = {"banking77": 8, "letter": 5, "digits": 3}
+TITLES = {"banking77": "BANKING77", "letter": "Letter", "digits": "digits"}
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "full labels": ("likelihood", {}),
     "likelihood": ("likelihood", {}),
@@ -64,11 +69,11 @@ def table(rows: list[dict[str, Any]]) -> str:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["data"], row["method"]].append(row)
-    lines = ["| | temperature | ECE | with the temperature | log loss | difference |", "|---|---|---|---|---|---|"]
+    lines = ["| | T | ECE | with T | log loss | change with T |", "|---|---|---|---|---|---|"]
     for (name, line), found in groups.items():
         of = {key: np.array([row[key] for row in found]) for key in found[0] if key not in ("data", "method")}
         cells = [
-            f"{name}, {line}",
+            f"{TITLES[name]}, {line}",
             f"{of['temperature'].mean():.2f}",
             _mean(100 * of["ece_before"]),
             _mean(100 * of["ece_after"]),
@@ -89,7 +94,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"), help="the folder of the JSON")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--data", nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--table", action="store_true", help="print what is stored")
     args = parser.parse_args()
+    if args.table:
+        print(table(json.loads((args.out / "calibration.json").read_text())["runs"]))
+        return
     torch.set_num_threads(1)
     rows = [run(name, line, seed) for name in args.data for line in METHODS for seed in range(args.trials)]
     print(table(rows))

@@ -3,8 +3,8 @@
 Measured on an H200 (results/fleet_speed.json, `_third_generation`): 30 LeNets 0.0149 s per epoch and run, 81 times the
 plain loop with 8 workers; 24 ResNet-32s 0.157 s, 318,000 images/s, 21 times.
 
-    python benchmarks/fleet_speed.py --out results                       # everything, about 8 minutes on an H200
-    python benchmarks/fleet_speed.py --out results --parts lenet,resnet  # of check, peak, profile, single, reference
+    python benchmarks/fleet_speed.py --out results                       # the usual parts, about 8 minutes on an H200
+    python benchmarks/fleet_speed.py --out results --parts lenet,resnet  # of check, peak, reference, single
     python benchmarks/fleet_speed.py --out results --parts views,general # methods with two views, modules; 3 minutes
     python benchmarks/fleet_speed.py --out results --parts profile,profile-views # where a step's time goes; a minute
 
@@ -49,6 +49,9 @@ FLEETS = (("lenet", 30), ("resnet32", 12))
 """Runs side by side where methods are timed and steps profiled."""
 VIEWS = (("likelihood", False), *((m, True) for m in ("likelihood", "proden", "rc", "crdpll", "dirk", "teacher")))
 """Methods, each with whether it has two views."""
+PARTS = {"check", "peak", "profile", "lenet", "resnet", "views", "profile-views", "general", "reference", "single"}
+Save = Callable[[str, Any], None]
+"""Stores what a part measured, under a name."""
 
 
 def noise(model: str, count: int | None = None) -> Dataset:
@@ -193,6 +196,37 @@ def compare(results: dict[str, Any]) -> None:
             row["share_of_peak"] = round(row["tflops"] / results["bf16_peak_tflops"], 3)
 
 
+def measure_views(few: dict[str, Dataset], engine: Engine, save: Save) -> None:
+    """Each method with crops, with one view or two."""
+    rows = []
+    for (model, count), (method, strong) in product(FLEETS, VIEWS):
+        same = [replace(c, method=method, augment=True, strong=strong) for c in configs(model, count)]
+        rows.append({"method": method, "views": 1 + strong, **measure_fleet(few[model], same, engine)})
+        save("views", rows)
+
+
+def measure_modules(few: dict[str, Dataset], save: Save) -> None:
+    """Runs side by side as plain modules, without our kernels."""
+    rows, modules = [], Engine(device="cuda", kernels=False).resolve(10**9)
+    for model, count in (("lenet", 1), ("lenet", 6), ("lenet", 16), ("resnet32", 1), ("resnet32", 12)):
+        rows.append(measure_fleet(few[model], configs(model, count), modules))
+        save("general", rows)
+
+
+def measure_reference(data: dict[str, Dataset], save: Save) -> None:
+    """The plain loop, with worker processes or without, whichever is faster."""
+    rows = []
+    for model in SHAPES:
+        y = data[model].train.y
+        assert y is not None
+        labels = StochasticLabels.draw(y, num_classes=K, size=3, seed=0)
+        loops = [reference(model, data[model], labels, torch.device("cuda"), workers) for workers in (0, 8)]
+        best = max(loops, key=lambda measured: measured.images_per_second)
+        rows.append({"model": model, "images_per_second": best.images_per_second, "loop": best.loop})
+        print(json.dumps(rows[-1]), flush=True)
+        save("reference", rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=Path("results"))
@@ -201,6 +235,8 @@ def main() -> None:
     parser.add_argument("--commit", default="unknown")
     args = parser.parse_args()
     parts = args.parts.split(",")
+    if unknown := set(parts) - PARTS:
+        parser.error(f"no part {unknown.pop()!r}: expected some of {', '.join(sorted(PARTS))}")
     path = args.out / "fleet_speed.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     results |= {
@@ -216,12 +252,12 @@ def main() -> None:
         atomic_write(path, json.dumps(results, indent=1) + "\n")
 
     engine = Engine(device="cuda").resolve(10**9)
+    data, few = {model: noise(model) for model in SHAPES}, {model: noise(model, FEW) for model in SHAPES}
     if "check" in parts:
         save("check", check())
     if "peak" in parts:
         save("bf16_peak_tflops", peak())
         print("peak", results["bf16_peak_tflops"], flush=True)
-    data = {model: noise(model) for model in SHAPES}
     if "profile" in parts:
         save("profile", {model: profile(data[model], runs) for model, runs in FLEETS})
     if "lenet" in parts:
@@ -229,33 +265,14 @@ def main() -> None:
         for count in map(int, args.fleets.split(",")):
             rows.append(measure_fleet(data["lenet"], configs("lenet", count), engine))
             save("lenet", rows)
-    few = {model: noise(model, FEW) for model in SHAPES}
     if "views" in parts:
-        rows = []
-        for (model, count), (method, strong) in product(FLEETS, VIEWS):
-            same = [replace(c, method=method, augment=True, strong=strong) for c in configs(model, count)]
-            rows.append({"method": method, "views": 1 + strong, **measure_fleet(few[model], same, engine)})
-            save("views", rows)
+        measure_views(few, engine, save)
     if "profile-views" in parts:
         save("profile_views", {model: profile(few[model], runs, "teacher") for model, runs in FLEETS})
     if "general" in parts:
-        rows, modules = [], Engine(device="cuda", kernels=False).resolve(10**9)
-        for model, count in (("lenet", 1), ("lenet", 6), ("lenet", 16), ("resnet32", 1), ("resnet32", 12)):
-            rows.append(measure_fleet(few[model], configs(model, count), modules))
-            save("general", rows)
+        measure_modules(few, save)
     if "reference" in parts:
-        rows = []
-        for model in SHAPES:
-            y = data[model].train.y
-            assert y is not None
-            labels = StochasticLabels.draw(y, num_classes=K, size=3, seed=0)
-            best = max(
-                (reference(model, data[model], labels, torch.device("cuda"), w) for w in (0, 8)),
-                key=lambda m: m.images_per_second,
-            )
-            rows.append({"model": model, "images_per_second": best.images_per_second, "loop": best.loop})
-            print(json.dumps(rows[-1]), flush=True)
-            save("reference", rows)
+        measure_reference(data, save)
     if "resnet" in parts:
         rows = []
         for count, batch in ((1, 256), (1, 1024), (12, 256), (60, 256)):

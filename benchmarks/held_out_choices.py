@@ -1,4 +1,7 @@
-"""Whether the defaults of the linear solver and of the patches are those that held-out training data would choose.
+"""Are the defaults of the linear solver and of the patches those that held-out training data would choose?
+
+Measured on two cores (results/held_out_choices.json): on Fashion the patches' defaults lead with 88.30 %; the best
+penalty and steps have 90.30 % with full labels and 76.75 % with lists.
 
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/held_out_choices.py full lists first lengths  # a minute each
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/held_out_choices.py digits fashion cifar10     # 8 minutes

@@ -1,5 +1,7 @@
 """Which answers look wrong: how many of those named are, and how many of the wrong ones are named.
 
+It prints its figures and keeps none; docs/annotate-live.md has them.
+
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/label_doubts.py
 
 BANKING77's training texts with all classes, and a small project of them (25 classes, 600 texts); people overlook the

@@ -1,4 +1,7 @@
-"""Where people err: is modelling their mistakes ever behind taking every answer as right, beyond noise?
+"""Where people make mistakes: is modelling them ever worse, beyond noise, than taking every answer as right?
+
+Measured (results/label_mistakes_banking77.json), 20 seeds: modelling is 1.35 points ahead in the mean of the costs, and
+at worst 0.19 ± 0.42 behind. So no.
 
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/label_mistakes.py --seeds 20 --jobs 2
     python benchmarks/label_mistakes.py --table                       # prints the committed figures

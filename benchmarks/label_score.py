@@ -1,4 +1,7 @@
-"""Does the score that a labelling project gives itself hold what it promises? 200 simulated projects.
+"""Is the score that a labelling project gives itself right as often as it promises? 200 simulated projects.
+
+Measured on two cores (results/label_score.json): the 95 % interval holds the truth in 94.5 % of projects with right
+answers, in 95.5 % with modelled mistakes.
 
 Each project: 1,500 made-up items of 20 classes, an adaptive policy, a sample of 150 items that is asked about and not
 learned from. The truth is the model's accuracy on 20,000 further items. Once with answers that are right, once with

@@ -1,4 +1,4 @@
-"""How long `shortlist label` takes and with what: 3,000 texts of BANKING77 (77 classes), one seed, by part.
+"""How long `shortlist label` takes, part by part: 3,000 texts of BANKING77 (77 classes), one seed.
 
 Measured on two x86 cores, one thread (results/label_speed.json): 19.4 s of processor time, 5.8 with a budget of 4,000.
 

@@ -1,4 +1,7 @@
-"""What it is worth to start with something: class names, labels and scores that one has, alone and together.
+"""What a head start is worth: class names, labels and scores that one has already, alone and together.
+
+Measured on two cores (results/label_start_banking77.json), 5 seeds: 99 % of full-label accuracy at 4.2 % of the reads
+from nothing, 2.4 % with names, 1.9 % with 5 labels per class, 1.5 % with names, labels and scores.
 
     SHORTLIST_DATA=... OMP_NUM_THREADS=1 python benchmarks/label_start.py --seeds 5
     python benchmarks/label_start.py --table            # prints the committed figures

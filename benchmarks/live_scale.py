@@ -1,5 +1,8 @@
 """The live model at size: how long a publication takes, then how fast a server asks and stores answers with it.
 
+Measured on two cores (results/live_scale.json), a million items, 200,000 answered: training 43.5 s, publication 35.2 s,
+next question 4.0 ms and its answer 3.1 ms in the median, the server at 144 MB.
+
     OMP_NUM_THREADS=1 python benchmarks/live_scale.py                                                  # a million items
     OMP_NUM_THREADS=1 python benchmarks/live_scale.py --items 100_000 --answered 50_000
 

@@ -1,16 +1,20 @@
-"""The methods with two views of each image beside each other, paired by trial: the tables of docs/teacher.md.
+"""The teacher beside RC, PRODEN, CRDPLL and the likelihood, paired by trial: the tables of docs/teacher.md.
 
-    python benchmarks/teacher_compare.py cifar10 fashion       # from results/ledger, as Markdown
-    SHORTLIST_DATA=... python benchmarks/teacher_compare.py cifar10 --run     # on a GPU, what the ledger does not hold
+Measured on an H200 (results/ledger/*.jsonl), CIFAR10 with 3 of 10 classes shown and two views of each image: teacher
+92.70 ± 0.06 %, PRODEN 92.56 ± 0.10, the likelihood 90.66 ± 0.05, full labels 93.69 ± 0.08.
 
-About 35 s a run of 100 epochs on an H200 for CIFAR10, 3 s for Fashion. All that is asked for trains together and is
-stored when it has ended: where time is short, name parts of the plan.
+    python benchmarks/teacher_compare.py cifar10 fashion       # prints the page's tables from the ledger
+    SHORTLIST_DATA=... python benchmarks/teacher_compare.py cifar10 --run     # trains what the ledger lacks, on a GPU
+    SHORTLIST_DATA=... python benchmarks/teacher_compare.py cifar10 --run size3 full       # these parts of it alone
 
-Test accuracy after the last of 100 epochs, standard errors over the trials; the same trial has the same shortlists,
-initial weights and order of items. Settings are those of results/ledger/tuning.jsonl; runs with others have a row of
-their own. ECE is the expected calibration error in percent, of the runs that have it stored. The teacher takes 1.16
-times the time of the likelihood with the same views, so that 86 epochs of it take as long as 100 of that; the column
-"at equal seconds" is the teacher of 86 epochs minus the rival of 100.
+A run of 100 epochs takes about 35 s on an H200 for CIFAR10, 3 s for Fashion. Runs train together and are stored when
+all of a batch have ended: where time is short, name parts. After new runs paste the tables into the page;
+tests/study/report/test_teacher_page.py compares them.
+
+Test accuracy after the last of 100 epochs, ± standard error over the trials. The same trial has the same shortlists,
+initial weights and order of items. Settings are those of results/ledger/tuning.jsonl; runs with other settings have
+rows of their own. ECE is the expected calibration error in percent, where it was stored. The teacher takes 1.16 times
+as long as the likelihood with the same views, so "at equal seconds" compares its 86 epochs with the rival's 100.
 """
 
 import argparse
@@ -34,10 +38,16 @@ SIZES = (3, 4, 5, 6, 7, 8)
 NUM_CLASSES = 10
 METHODS = ("teacher", "proden", "rc", "crdpll", "likelihood")
 AS_SLOW = ("teacher", "rc", "dirk")
-"""What takes as long as the teacher, so that nothing is to be said of equal seconds."""
+"""Methods that take as long as the teacher: their difference at equal seconds is the one at equal epochs."""
 ONE_VIEW = ("proden", "rc", "likelihood")
+SECOND_VIEW = (("cifar10", 3), ("cifar10", 5), ("fashion", 3))
+"""Where the gain by the second view is shown."""
+TITLES = {
+    **{"cifar10": "CIFAR10", "fashion": "Fashion", "ol": "full labels", "teacher": "**teacher**"},
+    **{name: name.upper() for name in ("proden", "rc", "crdpll", "dirk")},
+}
 Runs = list[tuple[str, int | None, int, int]]
-"""Methods, each with a size, its trials and epochs; two views unless the name says `+aug`; `?` before options."""
+"""Methods, each with a size, a number of trials and epochs; with two views, or one where the name ends in `+aug`."""
 OTHER = "teacher?"
 """The teacher with the options of --options."""
 PLAN: dict[str, dict[str, Runs]] = {
@@ -69,17 +79,21 @@ Trials = dict[int, Row]
 
 
 class Group(NamedTuple):
-    """What has a row in a table: runs that differ in nothing but the trial."""
+    """The runs behind one row of a table: they differ in nothing but the trial."""
 
     method: str
     views: str
     unlike: str
-    """What they have otherwise than the settings that stand."""
+    """Their settings that are not the chosen ones."""
     epochs: int
 
     def __str__(self) -> str:
         longer = "" if self.epochs == EPOCHS else f", {self.epochs} epochs"
-        return f"{self.method}, {self.views}{self.unlike}{longer}"
+        name = "teacher" if self.method == "teacher" and self != ours(EPOCHS) else TITLES.get(self.method, self.method)
+        return f"{name}, {self.views}{self.unlike}{longer}"
+
+
+BySize = dict[int, dict[Group, Trials]]
 
 
 def ours(epochs: int) -> Group:
@@ -87,7 +101,7 @@ def ours(epochs: int) -> Group:
 
 
 def run(dataset: str, wanted: Runs, options: dict[str, float], ledgers: Ledgers) -> None:
-    """Train what the ledger does not hold, all at once."""
+    """Train what the ledger lacks, all at once."""
     recipes = Recipes(ledgers.of(TUNING).rows())
     runs: list[PlannedRun] = []
     for text, size, trials, epochs in wanted:
@@ -108,12 +122,12 @@ def with_options(run: PlannedRun, options: dict[str, float]) -> PlannedRun:
 
 
 def parsed(text: str) -> dict[str, float]:
-    """Of `name=value,name=value`."""
+    """`pull=0.5,decay=0.999` as a mapping."""
     return {name: float(value) for name, _, value in (part.partition("=") for part in text.split(",") if part)}
 
 
 def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[Group, Trials]:
-    """The trials at a size of every method of the plan, with crops."""
+    """What the ledger holds at a size of the methods of the plan."""
     found: dict[Group, Trials] = defaultdict(dict)
     for row in ledger.rows():
         variant, epochs = MethodVariant.from_row(row), row["config"]["epochs"]
@@ -128,8 +142,14 @@ def groups(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> dict[Gr
     return found
 
 
+def by_size(dataset: str, ledger: Ledger, recipes: Recipes) -> BySize:
+    """Every size at which the teacher was run."""
+    found = {size: groups(dataset, size, ledger, recipes) for size in SIZES}
+    return {size: of for size, of in found.items() if ours(EPOCHS) in of}
+
+
 def unlike(config: dict[str, Any], usual: RunConfig) -> str:
-    """What a stored run has otherwise than the settings that stand."""
+    """The settings of a stored run that are not the chosen ones, in words."""
     options = stated_options(config["method"], config["method_options"])
     changed = [f"{name} {value}" for name, value in options.items() if usual.method_options.get(name) != value]
     if config["weight_decay"] != usual.weight_decay:
@@ -138,49 +158,65 @@ def unlike(config: dict[str, Any], usual: RunConfig) -> str:
 
 
 def figure(values: Sequence[float], sign: str = "") -> str:
-    """Mean and standard error in percent; a single value, which has none, in italics."""
+    """Mean and standard error in percent; their number where it is not five; a single value in italics, without."""
     if not values:
         return ""
     text = f"{100 * mean(values):{sign}.2f}"
-    return f"{text} ± {100 * stdev(values) / len(values) ** 0.5:.2f}" if len(values) > 1 else f"*{text}*"
+    if len(values) == 1:
+        return f"*{text}*"
+    return f"{text} ± {100 * stdev(values) / len(values) ** 0.5:.2f}" + (f" ({len(values)})" * (len(values) != 5))
 
 
-def minus(ours: Trials, rows: Trials) -> str:
-    """The teacher less a rival, of the trials that both have; how many, where that is not all of the rival's."""
-    pairs = [ours[trial]["last"] - row["last"] for trial, row in rows.items() if trial in ours]
-    return figure(pairs, "+") + (f" ({len(pairs)})" if 0 < len(pairs) < len(rows) else "")
+def paired(one: Trials, other: Trials) -> str:
+    """The mean difference over the trials that both have."""
+    return figure([one[trial]["last"] - other[trial]["last"] for trial in sorted({*one} & {*other})], "+")
 
 
-def table(dataset: str, size: int, ledger: Ledger, recipes: Recipes) -> None:
-    """One size, the best first; those with more epochs beside a teacher with as many."""
-    found = groups(dataset, size, ledger, recipes)
-    if ours(EPOCHS) not in found:
-        return
-    print(f"\n| {dataset}, size {size} | trials | accuracy | teacher minus it | at equal seconds | ECE |")
-    print("|---|---|---|---|---|---|")
-    for group, rows in sorted(found.items(), key=lambda entry: -mean(row["last"] for row in entry[1].values())):
-        difference = "" if group == ours(group.epochs) else minus(found.get(ours(group.epochs), {}), rows)
+def accuracies(dataset: str, found: BySize) -> list[str]:
+    """The methods with two views at every size."""
+    lines = heading([f"{TITLES[dataset]}, two views", *(f"{size} of 10" for size in reversed(found))])
+    for name in ("ol", *METHODS):
+        cells = [by.get(Group(name, "two views", "", EPOCHS), {}) for by in reversed(found.values())]
+        lines.append(line([TITLES.get(name, name), *(figure([row["last"] for row in of.values()]) for of in cells)]))
+    return lines
+
+
+def differences(dataset: str, found: BySize) -> list[str]:
+    """What the teacher is above everything else, the best first: by size, over the sizes, and at equal seconds."""
+    sizes = [f"size {size}" for size in found]
+    lines = heading([TITLES[dataset], "accuracy, size 3", *sizes, "all sizes", "at equal seconds", "ECE"])
+    third = found[SIZES[0]]
+    for group, rows in sorted(third.items(), key=lambda entry: -mean(row["last"] for row in entry[1].values())):
+        each = [(by.get(ours(group.epochs), {}), by.get(group, {})) for by in found.values()]
+        trials = sorted(set.intersection(*({*a} & {*b} for a, b in each)))
+        pooled = [mean(a[trial]["last"] - b[trial]["last"] for a, b in each) for trial in trials]
         faster = group.method not in AS_SLOW and group.views == "two views" and group.epochs == EPOCHS
-        equal = minus(found.get(ours(FEWER), {}), rows) if faster else ""
         errors = [row["calibration_error"] for row in rows.values() if row.get("calibration_error") is not None]
-        accuracy = figure([row["last"] for row in rows.values()])
-        print(f"| {group} | {len(rows)} | {accuracy} | {difference} | {equal} | {figure(errors)} |")
+        minus = [*(paired(a, b) for a, b in each), figure(pooled, "+")]
+        if group.method == "teacher" and group == ours(group.epochs):
+            minus = [""] * len(minus)
+        equal = paired(third.get(ours(FEWER), {}), rows) if faster else ""
+        lines.append(line([str(group), figure([row["last"] for row in rows.values()]), *minus, equal, figure(errors)]))
+    return lines
 
 
-def all_sizes(dataset: str, ledger: Ledger, recipes: Recipes) -> None:
-    """The teacher less each rival at every size, and over the sizes: a mean for each trial that has them all."""
-    found = {size: by for size in SIZES if ours(EPOCHS) in (by := groups(dataset, size, ledger, recipes))}
-    rivals = [group for group in found[SIZES[0]] if group.epochs == EPOCHS and not group.unlike]
-    print(f"\n| {dataset}, teacher minus | {' | '.join(f'size {size}' for size in found)} | all sizes |")
-    print("|---|" + "---|" * (len(found) + 1))
-    for group in sorted(rivals, key=lambda group: (group.views == "one view", group.method)):
-        each = [(by[ours(EPOCHS)], by.get(group, {})) for by in found.values()]
-        trials = set.intersection(*(set(a) & set(b) for a, b in each))
-        pooled = [mean(a[trial]["last"] - b[trial]["last"] for a, b in each) for trial in sorted(trials)]
-        cells = [*(minus(a, b) for a, b in each), figure(pooled, "+")]
-        if group == ours(EPOCHS):
-            cells = [*(figure([row["last"] for row in a.values()]) for a, _ in each), ""]
-        print(f"| {group} | {' | '.join(cells)} |")
+def second_view(found: dict[str, BySize]) -> list[str]:
+    """What a second view gives a method that has one."""
+    places = [(dataset, size) for dataset, size in SECOND_VIEW if dataset in found]
+    lines = heading(["gain by the second view", *(f"{TITLES[dataset]}, size {size}" for dataset, size in places)])
+    for name in ("ol", *ONE_VIEW):
+        one, two = (Group(name, views, "", EPOCHS) for views in ("one view", "two views"))
+        by = [found[dataset][size] for dataset, size in places]
+        lines.append(line([TITLES.get(name, name), *(paired(of.get(two, {}), of.get(one, {})) for of in by)]))
+    return lines
+
+
+def heading(titles: Sequence[str]) -> list[str]:
+    return [line(titles), "|" + "---|" * len(titles)]
+
+
+def line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -198,10 +234,11 @@ def main() -> None:
                 parser.error(f"no part {unknown.pop()!r} of {dataset}: expected {', '.join(parts)}")
             names = args.run or [name for name in parts if name != "options"]
             run(dataset, [entry for name in names for entry in parts[name]], args.options, ledgers)
-        ledger, recipes = ledgers.of(dataset), Recipes(ledgers.of(TUNING).rows())
-        for size in SIZES:
-            table(dataset, size, ledger, recipes)
-        all_sizes(dataset, ledger, recipes)
+    recipes = Recipes(ledgers.of(TUNING).rows())
+    found = {dataset: by_size(dataset, ledgers.of(dataset), recipes) for dataset in args.datasets}
+    for dataset, of in found.items():
+        print("", *accuracies(dataset, of), "", *differences(dataset, of), sep="\n")
+    print("", *second_view(found), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 """The paper's study: its tables as a grid of runs, the ledger of what was run, the choice of settings, the report.
 
-`plan` says which runs there are, `run` trains what the ledger lacks, `choose` finds settings by validation alone,
-`report` makes tables and pictures of the ledger, and `commands` puts them together for `shortlist reproduce`.
+`plan` says which runs there are, `run` trains those that the ledger lacks, `choose` finds settings by validation alone,
+`report` makes tables and pictures from the ledger, and `commands` joins them for `shortlist reproduce`.
 
-From a command to a figure, step by step:
+One figure of Table 1, from `shortlist reproduce table1` to `shortlist report`:
 
-    Wanted      the tables, datasets, methods, sizes and trials asked for            plan/grid.py
-    Cell        one figure of a table: dataset, classes, size and MethodVariant      plan/grid.py, plan/variants.py
-    Recipe      the settings of its variant: chosen, borrowed or a default           plan/recipes.py
-    PlannedRun  a trial of a cell: its RunConfig, and its key in the ledger          plan/grid.py, plan/run_keys.py
-    RunBatch    runs that the ledger lacks and that are trained together             run/driver.py, run/batches.py
-    Row         what came of a run: a line of the Ledger                             run/worker.py, run/ledger.py
-    CellResult  the rows that stand for a cell, their mean and spread                report/results.py
-    Content     tables, overviews, checks and pictures                               report/content.py
+    made by                                  what it is
+    Wanted                                   the tables, datasets, methods, sizes, trials asked for   plan/grid.py
+    cells(wanted)           -> Cell          one figure: dataset, classes, size, MethodVariant        plan/grid.py
+    Recipes.of(variant)     -> Recipe        its settings: chosen, borrowed or a default              plan/recipes.py
+    plan_run(cell, trial)   -> PlannedRun    a trial: its RunConfig, whose hash is the ledger's key   plan/grid.py
+    drive(runs)             -> RunBatch      runs that the ledger lacks, trained together             run/driver.py
+    train_batch(batch)      -> Row           the result of a run: one line of the Ledger              run/worker.py
+    Results.of(cell)        -> CellResult    the rows of a cell; `.last` is their Figure, mean ± std  report/results.py
+    build_table(...)        -> Table         a row for each method, both protocols beside the paper   report/tables.py
+    gather(folder)          -> Content       tables, overviews, checks and pictures of a report       report/content.py
 
-Settings are chosen on the same way: a Point is settings to try, its runs are rows of tuning.jsonl, a Scored point has
-what they came to, and the one that is chosen is a row of its own, which Recipes reads.
+Settings are chosen by the same path: a Point is settings to try, its runs are rows of tuning.jsonl, a Scored point has
+their score, and the choice is a row of its own, which Recipes reads.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What `shortlist reproduce` does: the runs of a table, the tuning of variants, the search for SL's recipe."""
+"""What `shortlist reproduce` does: run tables, tune variants, search for SL's recipe."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -24,22 +24,22 @@ from shortlist.study.run.ledger import RUN, SEARCH, TUNING, Ledger, Ledgers
 
 Group = TypeVar("Group")
 TUNED = (*METHODS, "likelihood", "ol", "ol-ovr")
-"""What is tuned where nothing is stated: every variant of the tables."""
+"""What `tune` tunes unless told otherwise: every variant of the tables."""
 
 
 @dataclass
 class Study:
-    """Where results are, what trains, and until when."""
+    """A folder of results, and how runs are added to it."""
 
     results: Path
     recipes_from: Path | None = None
-    """Where the chosen settings are read; the results themselves unless stated."""
+    """The folder whose chosen settings are used; the results themselves unless stated."""
     device: str = "auto"
     score_every: int = 1
     budget: Budget = field(default_factory=Budget)
     say: Say = lambda line: None
     _pace: Pace | None = field(default=None, init=False)
-    """Measured by the first drive, and kept for the next."""
+    """Measured in one call and used in the next."""
 
     def __post_init__(self) -> None:
         self.ledgers = Ledgers(self.results, self.say)
@@ -57,11 +57,11 @@ class Study:
     def open_engine(
         self, name: str, workers: int | None = None, address: str | None = None
     ) -> AbstractContextManager[StudyEngine]:
-        """What trains on the study's device: `fleet`, `processes` or `ray`, let go at the end."""
+        """What trains on the study's device: `fleet`, `processes` or `ray`; closed at the end."""
         return open_engine(name, self.device, workers, address)
 
     def run_tables(self, wanted: Wanted, engine: StudyEngine) -> DriveOutcome:
-        """Train what the ledger does not hold yet of what is wanted."""
+        """Train the wanted runs that the ledger lacks."""
         return self._drive(planned(wanted, self.recipes), self._ledger_of, engine, RUN)
 
     def missing(self, wanted: Wanted) -> list[PlannedRun]:
@@ -69,9 +69,9 @@ class Study:
         return missing(planned(wanted, self.recipes), self._ledger_of)
 
     def figures(self, wanted: Wanted) -> list[tuple[CellResult, CellResult | None]]:
-        """What the ledger holds of each cell asked for, and what the folder holds that the settings came from.
+        """For each cell asked for our result, and the result in the folder that the settings came from.
 
-        The second is None where the settings are the results' own: there is nothing to hold a run against.
+        The second is None where the settings are the results' own: there is nothing to compare with.
         """
         ours, stored = self._results(self.ledgers, wanted), None
         if self.recipes_from is not None and self.recipes_from.resolve() != self.results.resolve():
@@ -79,7 +79,7 @@ class Study:
         return [(ours.of(cell), stored.of(cell) if stored else None) for cell in cells(wanted)]
 
     def guess(self, runs: Sequence[PlannedRun]) -> str:
-        """About how long some runs would take, in words."""
+        """About how long runs would take, in words."""
         waiting, usual = groups(runs), 60 * self.budget.batch_minutes
         gpu = Pace(cuda=True)
         on_gpu = f"about {gpu.all_seconds(waiting, usual) / 60:.1f} minutes on one H200"
@@ -97,7 +97,7 @@ class Study:
         engine: StudyEngine,
         epochs: int | None = None,
     ) -> DriveOutcome:
-        """Try the points of every variant, all variants of a dataset together, and keep the choice of each."""
+        """Try the points of every variant, those of a dataset together, and store a choice for each variant."""
         outcome = DriveOutcome()
         for dataset in datasets:
             by_variant = self._points(dataset, methods, protocols, epochs)
@@ -106,8 +106,10 @@ class Study:
             for variant in weak:
                 start = self.recipes.start(study_dataset(dataset), variant)
                 by_variant[variant].append(tuning.adam_point(dataset, variant, start, epochs or tuning.EPOCHS))
-            found |= self._try_points({variant: by_variant[variant] for variant in weak}, TUNING, engine, outcome)
-            for entries in found.values():
+            # a variant without all its points, Adam among them, gets no choice yet
+            strong = {variant: entries for variant, entries in found.items() if variant not in weak}
+            again = self._try_points({variant: by_variant[variant] for variant in weak}, TUNING, engine, outcome)
+            for entries in (strong | again).values():
                 chosen = points.choose(entries)
                 if chosen is not None:
                     self._keep(chosen, entries, "tune", tuning.source_of(chosen, entries))
@@ -116,12 +118,12 @@ class Study:
     def untried(
         self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
     ) -> list[PlannedRun]:
-        """What `tune` would train, one more point for variants that fail apart."""
+        """What `tune` would train, apart from the extra point of variants that fail."""
         by_variant = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
         return self._untried([point for part in by_variant for found in part.values() for point in found], TUNING)
 
     def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> DriveOutcome:
-        """Both rounds of the search for SL's recipe, its table, and the choice for each number of classes."""
+        """Both rounds of the search for SL's recipe; stores its table and a choice for each number of classes."""
         outcome = DriveOutcome()
         for dataset in datasets:
             length = epochs or study_dataset(dataset).epochs
@@ -141,7 +143,7 @@ class Study:
         return outcome
 
     def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
-        """What the first round of `search` would train: the next one depends on how it comes out."""
+        """What the first round of `search` would train; the second depends on its outcome."""
         lengths = {name: epochs or study_dataset(name).epochs for name in datasets}
         grids = [sl_search.grid(name, count, lengths[name]) for name in datasets for count in sl_search.PLACES]
         return self._untried([point for grid in grids for point in grid], SEARCH)
@@ -167,9 +169,9 @@ class Study:
     def _try_points(
         self, by_group: Mapping[Group, Sequence[Point]], name: str, engine: StudyEngine, outcome: DriveOutcome
     ) -> dict[Group, list[Scored]]:
-        """Train the points of some groups together; the groups whose runs are all there, in their order.
+        """Train the points of some groups together; returns the groups whose runs are all stored.
 
-        What the time was too short for the next call goes on with.
+        A group that the time was too short for is left to the next call.
         """
         ledger = self.ledgers.of(name)
         runs = [run for tried in by_group.values() for point in tried for run in point.runs()]

@@ -13,7 +13,7 @@ from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.run.driver import Budget
 from shortlist.study.run.ledger import RUN, Ledger
 
-from ..conftest import FakeEngine
+from ..conftest import Clock, FakeEngine
 
 BOTH = ("paper", "fair")
 
@@ -100,6 +100,23 @@ class TestTuning:
         assert (recipe.optimiser, recipe.lr) == ("adam", 1e-3)
         assert recipe.source.endswith("(the authors' Adam, as it fails under SGD)")
         assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).optimiser == "sgd"
+
+    def test_what_fails_gets_no_choice_before_adam_was_tried(self, tmp_path, monkeypatch):
+        """Not the best of what failed, where the time ended before the last point."""
+        clock, engine = Clock(monkeypatch), FakeEngine(level=lambda config: 0.11, seconds=20.0)
+        waited = engine.wait
+
+        def wait():
+            clock.now += 20
+            return waited()
+
+        engine.wait = wait
+        study = Study(tmp_path, budget=Budget(minutes=5.5))
+        outcome = study.tune(["digits"], ["rc"], ("fair",), engine)
+        assert (outcome.stored, outcome.left) == (16, 4)
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("rc")).source == "default, not tuned"
+        assert Study(tmp_path).tune(["digits"], ["rc"], ("fair",), FakeEngine(level=lambda config: 0.85)).stored == 4
+        assert study.recipes.of(study_dataset("digits"), MethodVariant("rc")).optimiser == "adam"
 
     def test_a_method_of_ones_own_has_no_authors(self, tmp_path, monkeypatch):
         (tmp_path / "my_weak.py").write_text("from shortlist.methods.cc import CC\n\n\nclass Mine(CC):\n    pass\n")

@@ -60,7 +60,12 @@ def test_failures_fewer_trials_epochs_and_adam_are_noted():
         row["config"]["optimiser"] = "adam"
     shown = tables.build_table("table1", "mnist", Results(rows, NONE_CHOSEN))
     (row,) = [r for group in shown.groups if group.title == "size 5" for r in group.rows if r.title == "RC"]
-    for part in ("3 of 5 trials", "1 trials diverged", "40 epochs instead of 100", "Adam, as it fails under SGD"):
+    for part in (
+        "3 of 5 trials",
+        "1 trial diverged and is not in the mean",
+        "40 epochs instead of 100",
+        "Adam, as it fails under SGD",
+    ):
         assert f"paper: {part}" in row.notes
     assert len(row.by["paper"].finished) == 2
     assert row.by["fair"].last is None
@@ -106,6 +111,16 @@ def test_paired_differences_by_hand():
     # two cells of a trial are one observation
     both = pooled([(one, other), (cell_of("rc", [90.0, 90.0], 3), cell_of("log", [90.0, 91.0], 3))])
     assert both == pytest.approx((0.125, 0.375))
+
+
+def test_runs_of_different_lengths_are_not_compared():
+    """A rival of 3 epochs beside a method of 30 says nothing about either."""
+    cells = [Cell("digits", "1-10", 5, MethodVariant(name)) for name in ("rc", "likelihood")]
+    runs = [plan_run(cell, 0, NONE_CHOSEN, epochs) for cell, epochs in zip(cells, (3, 30), strict=True)]
+    results = Results([fake_row(run, 0.9) for run in runs], NONE_CHOSEN)
+    assert results.of(cells[0]).minus(results.of(cells[1])) is None
+    (group,) = tables.build_table("table1", "digits", results).groups
+    assert [row.to_likelihood for row in group.rows] == [None] * 3
 
 
 def test_settings_that_are_no_longer_chosen_are_told():

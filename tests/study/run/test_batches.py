@@ -9,7 +9,7 @@ from shortlist.study.run.batches import (
     FEWEST,
     FIRST_START,
     GOOD,
-    SMALL_BESIDE,
+    SMALL_OVERHEAD,
     Pace,
     RunBatch,
     cut,
@@ -65,7 +65,7 @@ def test_items_and_work():
         if (r.cell.variant.name, r.cell.variant.protocol, r.cell.classes, r.cell.size) == ("rc", "paper", "4-9", 3)
     )
     assert items_of(run) == pytest.approx(36_000 * 0.5)
-    assert RunBatch((run, run)).cost() == pytest.approx(18_000 * (200 * 4 / 3 + 100 * SMALL_BESIDE))
+    assert RunBatch((run, run)).cost() == pytest.approx(18_000 * (200 * 4 / 3 + 100 * SMALL_OVERHEAD))
     assert RunBatch((run,)).cost(cuda=False) == pytest.approx(18_000 * 100 * 4 / 3)
 
 
@@ -88,9 +88,9 @@ def test_a_batch_takes_as_long_as_it_may(usual):
     pace = Pace(cuda=True)
     pace.saw(RunBatch(tuple(FASHION[:10])), 30.0)
     group = groups(FASHION)[0]
-    batch = next_batch(group, pace, usual, float("inf"), None)
+    batch = next_batch(group, pace, usual, float("inf"))
     assert batch.runs == tuple(group[: len(batch.runs)])
-    assert len(batch.runs) <= GOOD * SMALL_BESIDE or pace.seconds(batch) <= usual
+    assert len(batch.runs) <= GOOD * SMALL_OVERHEAD or pace.seconds(batch) <= usual
     if len(batch.runs) < len(group):
         assert pace.seconds(RunBatch(tuple(group[: 2 * len(batch.runs)]))) > usual
         sizes = [len(part.runs) for part in cut(group, pace, usual)]
@@ -102,9 +102,9 @@ def test_nothing_is_begun_that_would_end_too_late():
     pace = Pace(cuda=True)
     pace.saw(RunBatch(tuple(FASHION[:1])), 10.0)
     group = groups(FASHION)[0]
-    assert next_batch(group, pace, 120, 5, None) is None
-    fits = next_batch(group, pace, 1200, 60, None)
-    assert FEWEST * SMALL_BESIDE <= len(fits.runs) < len(group)
+    assert next_batch(group, pace, 120, 5) is None
+    fits = next_batch(group, pace, 1200, 60)
+    assert FEWEST * SMALL_OVERHEAD <= len(fits.runs) < len(group)
     assert pace.seconds(fits) <= 60
-    assert next_batch(group, pace, 1200, 20, None) is None  # a few runs would fit, and waste the device
-    assert len(next_batch(group, pace, 120, float("inf"), 1).runs) == 1
+    assert next_batch(group, pace, 1200, 20) is None  # a few runs would fit, and waste the device
+    assert len(next_batch(group, Pace(cuda=False), 120, float("inf")).runs) == 1

@@ -121,7 +121,7 @@ def test_a_reader_without_the_right_to_write_passes_over(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     said = []
     assert len(Ledger(path, said.append)) == 1
-    assert "is passed over" in said[0]
+    assert "is skipped" in said[0]
     assert path.read_bytes().endswith(b'{"ke')
 
 

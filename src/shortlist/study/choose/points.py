@@ -1,8 +1,8 @@
-"""Settings to try, what they came to, and which of them are chosen: the same for every method.
+"""Settings to try, how they score, and which are chosen: the same for every method.
 
-A point is trained at every size with every seed without a tenth of the items, and scored by the accuracy that all their
-answers speak for, None answers among them (mean of the last ten epochs). Of all points that lie within one standard
-error of the best the first is chosen: the order of the points was fixed before they were run.
+A point is trained at every size with every seed, with a tenth of the items held out. Its score is the accuracy that all
+held-out answers, None included, speak for (mean of the last ten epochs). Of all points within one standard error of the
+best the first is chosen: the order of the points was fixed before they were run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Point:
     seeds: tuple[int, ...] = SEEDS
 
     def runs(self) -> list[PlannedRun]:
-        """One per cell and seed, trained without the held-out items."""
+        """One per cell and seed, with a tenth of the items held out."""
         return [
             PlannedRun(cell, seed, config_of(cell, seed, self.recipe, self.epochs, HOLDOUT), self.recipe.source)
             for cell in self.cells
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Scored:
-    """A point with what its runs came to."""
+    """A point with the rows of its runs."""
 
     point: Point
     rows: tuple[Row, ...]
@@ -61,12 +61,12 @@ class Scored:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As a recipe has them, without what a configuration leaves out as usual."""
+        """As a recipe has them; options at their defaults are left out."""
         return {name: self.rows[0]["config"][name] for name in SETTINGS}
 
 
 def scored(points: Sequence[Point], rows: Mapping[str, Row]) -> list[Scored]:
-    """The points whose runs are all there, in their order."""
+    """The points whose runs are all stored, in their order."""
     found = []
     for point in points:
         keys = [run.key for run in point.runs()]
@@ -76,7 +76,7 @@ def scored(points: Sequence[Point], rows: Mapping[str, Row]) -> list[Scored]:
 
 
 def choose(found: Sequence[Scored]) -> Scored | None:
-    """The first of those within a standard error of the best; None where every point failed."""
+    """The first within a standard error of the best; None where every point failed."""
     best = max(found, key=lambda entry: entry.score, default=None)
     if best is None or not best.score:
         return None
@@ -86,7 +86,7 @@ def choose(found: Sequence[Scored]) -> Scored | None:
 def store(
     chosen: Scored, among: Sequence[Scored], ledger: Ledger, by: str, source: str, num_classes: int | None = None
 ) -> bool:
-    """Keep a choice, for all numbers of classes or for one; False where the same was kept before."""
+    """Store a choice, for all numbers of classes or for one; False where it is stored already."""
     cell = chosen.point.cells[0]
     place = {"dataset": cell.dataset, **cell.variant.to_dict()}
     place |= {} if num_classes is None else {"num_classes": num_classes}

@@ -1,9 +1,9 @@
 """The search for SL's recipe, by held-out answers alone: which form, normalisation, rate, decay and schedule.
 
-The paper does not say, so SL has more tries than its rivals. For 10, 8, 6 and 4 classes each: a grid with a schedule of
-steps at 30 % of the epochs and one seed, as GPU minutes are scarce; then its best points at full length with both
-seeds, the very best with a cosine and with a constant rate, too. Only what ran at full length can be chosen, by the
-rule of `points`. Every run is kept in the ledger, and the table of all points is written.
+The paper does not say, so SL has more tries than its rivals. For each of 10, 8, 6 and 4 classes a grid is run with a
+schedule of steps, one seed and 30 % of the epochs, as GPU minutes are scarce. Then its best points run at full length
+with both seeds, the very best also with a cosine and with a constant rate. Only what ran at full length can be chosen,
+by the rule of `points`. Every run is stored, and a table of all points is written.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ answered items hardly count, has larger rates."""
 
 
 def grid(dataset: str, num_classes: int, epochs: int) -> list[Point]:
-    """The first round, for a full length of `epochs`, in the order that decides between equals."""
+    """The first round for a full length of `epochs`, in the order that decides between equal points."""
     about, short = study_dataset(dataset), max(1, round(SCREEN * epochs))
     decays = DECAYS[about.model]
     cells = tuple(Cell(dataset, classes, size, MethodVariant("sl")) for classes, size in PLACES[num_classes])
@@ -72,7 +72,7 @@ def source_of(chosen: Scored, among: Sequence[Scored]) -> str:
 
 
 def table(found: Sequence[tuple[int, Scored, bool]], dataset: str) -> str:
-    """What was tried, as Markdown: of each number of classes what ran longest first, and of these the best.
+    """What was tried, as Markdown: for each number of classes the longest runs first, and of these the best.
 
     Args:
         found: the number of classes, a point, and whether it was chosen.
@@ -108,7 +108,7 @@ def table(found: Sequence[tuple[int, Scored, bool]], dataset: str) -> str:
 
 
 def _by_cell(entry: Scored) -> list[str]:
-    """`1-10 of size 5: 91.20 91.41`, a figure for each seed."""
+    """`1-10 of size 5: 91.20 91.41`: a figure per seed."""
     seeds = len(entry.point.seeds)
     told = []
     for place, cell in enumerate(entry.point.cells):

@@ -1,8 +1,7 @@
 """Learning rate and weight decay of every variant, by the rule of `points`: 8 of them, 30 epochs, two sizes and seeds.
 
-Points go from the largest rate to the smallest and, at one rate, from the smallest weight decay to the largest. What is
-chosen is used for every size and set of classes. A variant that fails under SGD at all points is given Adam as one
-more.
+Points go from the largest rate to the smallest and, at one rate, from the smallest weight decay to the largest. The
+choice is used for every size and set of classes. A variant that fails at all points gets one more: Adam.
 """
 
 from collections.abc import Sequence
@@ -26,8 +25,8 @@ POINTS: dict[str, Grid] = {
     "resnet32": ((1e-1, 1e-2), (5e-4, 1e-3, 3e-3, 1e-2)),
     "mlp": ((1e-1, 1e-2), (1e-4, 1e-2)),
 }
-"""Learning rates and weight decays by network. The paper's grid goes on to smaller rates, which were tried with every
-method and never came near the best; its weight decays end at 1e-2, and the LeNet's go one step beyond."""
+"""Learning rates and weight decays by network. The paper's grid has smaller rates as well, which were tried with every
+method and never came near the best. Its weight decays end at 1e-2; the LeNet's go one step further."""
 SQUARE_SHARE = 0.1
 """Of these rates for the square loss, with which the largest diverge."""
 STRONG_POINTS: dict[str, Grid] = {
@@ -38,13 +37,13 @@ STRONG_POINTS: dict[str, Grid] = {
 
 
 def variants_of(methods: Sequence[str], protocols: Sequence[Protocol]) -> list[MethodVariant]:
-    """The variants that are run for these methods, each once."""
+    """The variants behind these methods, each once."""
     found = [MethodVariant.parse(text, protocol).run_as() for text in methods for protocol in protocols]
     return list(dict.fromkeys(found))
 
 
 def points(dataset: str, variant: MethodVariant, start: Recipe, epochs: int = EPOCHS) -> list[Point]:
-    """What is compared, in the order that decides between equals; `start` has what they share."""
+    """What is compared, in the order that decides between equal points; `start` has what they share."""
     model = study_dataset(dataset).model
     rates, decays = STRONG_POINTS.get(model, POINTS[model]) if variant.strong else POINTS[model]
     share = SQUARE_SHARE if variant.name in SQUARE else 1.0

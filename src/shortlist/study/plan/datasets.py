@@ -1,6 +1,6 @@
-"""The datasets of the study: which network, how many epochs, and what is not the paper's setting.
+"""The datasets of the study: the network, the epochs, and what differs from the paper's setting.
 
-One more is an entry of `_DATASETS`; where `shortlist.data` does not know it, also a file whose function reads it.
+To add one, add an entry to `_DATASETS`, and where `shortlist.data` does not know it a file whose function reads it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class StudyDataset:
     batch_size: int = 256
     in_paper: bool = True
     recipes_from: tuple[str, ...] = ()
-    """Whose chosen settings are used where it has none of its own; searched ones go before its own tuned ones."""
+    """Datasets whose chosen settings it uses if it has none; searched ones go before its own tuned ones."""
     note: str = ""
     """What differs from the paper's setting."""
     train_items: int = 60_000

@@ -1,4 +1,4 @@
-"""The grid: which cells a table has, and which run each trial of a cell is."""
+"""The grid: the cells of each table, and the run behind each trial of a cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +21,12 @@ PARTS = (*TABLES, BEYOND)
 IMPROVED = "likelihood+aug+ema"
 TRIALS = 5
 HOLDOUT = 0.1
-"""The share of the labelled items that settings, or epochs, are chosen by."""
+"""The share of the labelled items that is held out where settings, or epochs, are chosen."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table: what its trials share, beside the settings."""
+    """One figure of a table: what its trials have in common, apart from the settings."""
 
     dataset: str
     classes: str
@@ -41,7 +41,7 @@ class Cell:
         return f"{self.dataset}, classes {self.classes}, {size}, {self.variant.title} ({self.variant.protocol})"
 
     def run_as(self) -> Self:
-        """The cell that is run for it."""
+        """The cell whose runs it shows: cells that differ in name alone share theirs (`MethodVariant.run_as`)."""
         return replace(self, variant=self.variant.run_as())
 
     @property
@@ -74,24 +74,24 @@ class Cell:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A trial of a cell as it will be run."""
+    """One trial of a cell, with its settings."""
 
     cell: Cell
-    """As it is run (`Cell.run_as`)."""
+    """The one that is run (`Cell.run_as`)."""
     trial: int
     config: RunConfig
     source: str
-    """Of the recipe."""
+    """Who chose the recipe, and how."""
 
     @property
     def key(self) -> str:
-        """In the ledger."""
+        """Its name in the ledger."""
         return key_of(self.cell.dataset, self.config)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of the grid is asked for; None: all there is."""
+    """The part of the grid that is asked for; None stands for all."""
 
     tables: tuple[str, ...] = TABLES
     datasets: tuple[str, ...] = ("mnist", "fashion", "kuzushiji", "cifar10")
@@ -108,7 +108,7 @@ class Wanted:
             ranges = ("{}-{}".format(*class_range(text)) for text in self.classes)  # 01-8 is 1-8
             object.__setattr__(self, "classes", tuple(ranges))
         for name in ("tables", "datasets", "methods", "sizes", "classes", "protocols"):
-            if (given := getattr(self, name)) is not None:  # what is named twice would be counted twice
+            if (given := getattr(self, name)) is not None:  # each once, however often it is named
                 object.__setattr__(self, name, tuple(dict.fromkeys(given)))
         for name in self.tables:
             if name not in PARTS:
@@ -140,7 +140,11 @@ def class_range(text: str) -> tuple[int, int]:
 
 
 def cells(wanted: Wanted) -> list[Cell]:
-    """Every cell asked for, as the tables name it, each once; where nothing fits, an `InputError`."""
+    """Every cell asked for, as the tables name it, each once.
+
+    Raises:
+        InputError: there is none.
+    """
     found: dict[Cell, None] = {}
     for dataset in wanted.datasets:
         for table in wanted.tables:
@@ -165,7 +169,7 @@ def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
 
 
 def _places(table: str, wanted: Wanted) -> list[tuple[str, int | None]]:
-    """Classes and sizes of a table, restricted to what is wanted; ordinary labels have no size."""
+    """Classes and sizes of a table, as far as they are wanted; ordinary labels have no size."""
     if table in paper.SUBSETS:
         places: list[tuple[str, int | None]] = [(c, paper.subset_size(c)) for c in paper.SUBSETS[table]]
     else:
@@ -195,13 +199,13 @@ def _methods(table: str, size: int | None, stated: Sequence[str] | None) -> tupl
 
 
 def beyond_methods() -> tuple[str, ...]:
-    """Those that are shown lists; fed with every answer CC is the likelihood."""
+    """The methods of `beyond` that use shortlists. CC is left out: fed every answer it is the likelihood."""
     rivals = [name for name in paper.METHODS if name not in ("sl", "cc")]
     return (IMPROVED, "likelihood+aug", "sl+aug", *(f"{name}+aug" for name in rivals))
 
 
 def config_of(cell: Cell, trial: int, recipe: Recipe, epochs: int | None = None, holdout: float = 0.0) -> RunConfig:
-    """The run of a trial: the same cell, trial and recipe give the same configuration always."""
+    """How a trial is trained: the same cell, trial and recipe always give the same configuration."""
     dataset = study_dataset(cell.dataset)
     config = RunConfig(
         method=cell.variant.method,
@@ -224,7 +228,7 @@ def config_of(cell: Cell, trial: int, recipe: Recipe, epochs: int | None = None,
 
 
 def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
-    """The runs of all cells, each once: cells that share a run (SL under both protocols) ask for it together."""
+    """The runs of all cells wanted, each once: cells may share a run, such as SL under both protocols."""
     found: dict[str, PlannedRun] = {}
     for cell in cells(wanted):
         for trial in range(wanted.trials):
@@ -234,7 +238,7 @@ def planned(wanted: Wanted, recipes: Recipes) -> list[PlannedRun]:
 
 
 def plan_run(cell: Cell, trial: int, recipes: Recipes, epochs: int | None = None) -> PlannedRun:
-    """One trial of a cell, by the recipe of the variant that is run for it."""
+    """One trial of a cell, with the recipe chosen for its variant."""
     cell = cell.run_as()
     recipe = recipes.of(study_dataset(cell.dataset), cell.variant, cell.num_classes)
     return PlannedRun(cell, trial, config_of(cell, trial, recipe, epochs), recipe.source)

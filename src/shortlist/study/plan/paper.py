@@ -10,8 +10,8 @@ METHODS = ("sl", "log", "exp", "lw", "rc", "cc", "proden")
 SUBSETS = {"table3": ("1-8",), "table4": ("1-6", "5-10", "4-9"), "table5": ("1-4", "4-7", "7-10")}
 """The classes of Tables 3-5, counted from 1."""
 PRINTED = {"5-10": "4-9"}
-"""Classes that the paper prints otherwise: it counts from 1, but its column "4 ~ 9" fits the indices 4..9 counted from
-0 (docs/study.md says why). The other reading is run beside it and compared with nothing."""
+"""Our name of a set of classes -> the paper's. It counts from 1, but its column "4 ~ 9" fits the indices 4..9 counted
+from 0 (docs/reproduction.md says why). Classes 4-9 counted from 1 are run as well and compared with nothing."""
 UNFIT = tuple(PRINTED.values())
 """Classes as printed, where they are not those of the paper's figures."""
 ALL_CLASSES = "1-10"

@@ -18,7 +18,7 @@ NOT_TUNED = "default, not tuned"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a variant is trained, beside what the paper fixes (network, epochs, momentum 0.9)."""
+    """How a variant is trained, apart from what the paper fixes (network, epochs, momentum 0.9)."""
 
     lr: float
     weight_decay: float
@@ -35,7 +35,7 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From a row of the ledger; what else the row holds is left out."""
+        """From a row of the ledger, whose other fields are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
 
@@ -71,23 +71,23 @@ Place = tuple[str, MethodVariant, int | None]
 
 
 class Choice(NamedTuple):
-    """What was chosen for a place; of two the one that is more of these stands, the first counting most."""
+    """What was chosen for a place. Of two choices for a place the greater counts, compared field by field."""
 
     searched: bool
-    """By the search for SL's recipe, which has the last word."""
-    of_now: bool
-    """With what a method's file says now: one of a formula that was changed since stands only while there is no other,
-    and comes back with it."""
+    """By the search for SL's recipe, which takes precedence."""
+    of_this_code: bool
+    """Whether the file of one's own method still says what it said then. Otherwise the choice counts only while there
+    is no other, and again once the file is changed back."""
     epochs: int
-    """Of the runs that it was made by: a short try must not push out the real thing."""
+    """Of the runs it rests on: a short try must not replace a full one."""
     recipe: Recipe
 
 
 class Recipes:
-    """The choices of a ledger; of equal ones for a place the later stands.
+    """The choices of a ledger; of equal ones for a place the later counts.
 
     Args:
-        rows: of tuning.jsonl, in order; its points say how long they ran, and by which formula.
+        rows: of tuning.jsonl, in order; the points say how long they ran, and with which code.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -109,9 +109,9 @@ class Recipes:
         return len(self._chosen)
 
     def of(self, dataset: StudyDataset, variant: MethodVariant, num_classes: int | None = None) -> Recipe:
-        """Searched for, here or where it borrows; else tuned here, or there, or for a plainer one; else a default.
+        """The recipe of a variant: searched for, on this dataset or one it borrows from; else tuned; else a default.
 
-        Of those searched for, one for so many classes goes first.
+        Of searched ones, one for this number of classes goes first. A tuned one may be that of a plainer variant.
         """
         variant = variant.run_as()
         names = (dataset.name, *dataset.recipes_from)
@@ -126,9 +126,9 @@ class Recipes:
         return default_recipe(dataset, variant)
 
     def start(self, dataset: StudyDataset, variant: MethodVariant) -> Recipe:
-        """What tuning begins with: a default, but what a search elsewhere found that no network changes.
+        """What tuning begins with: a default, with the schedule and options that a search found on another dataset.
 
-        A dataset that borrows the searched recipe as it is has its own tuning for comparison, from the default.
+        A dataset that borrows the searched recipe itself is tuned from the plain default, for comparison.
         """
         default = default_recipe(dataset, variant)
         names = (dataset.name, *dataset.recipes_from)
@@ -140,7 +140,7 @@ class Recipes:
 
 
 def _code_now(method: str) -> str | None:
-    """Of a method of one's own, if it is here; a method of the package has none."""
+    """The code of a method of one's own, if it can be imported; a method of the package has none."""
     try:
         return own_code(method).get("code")
     except InputError:

@@ -54,7 +54,7 @@ class MethodVariant:
             if extra not in ADDITIONS:
                 raise unknown_name("addition to a method", extra, ADDITIONS)
         if ":" in name:
-            methods.find(name)  # a module of one's own that cannot be had is told of now
+            methods.find(name)  # so that a module that cannot be imported is reported now
         elif name in METHODS and not METHODS[name].__module__.startswith("shortlist."):
             raise InputError(f"method {name!r}: name your own module:Class, so that a change of its file is seen")
         if "mix" in extras and "strong" not in extras:
@@ -66,11 +66,11 @@ class MethodVariant:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of the ledger; an addition that it does not name it has not."""
+        """From a row of the ledger, which names only the additions that are there."""
         return cls(row["line"], row["protocol"], **{field: row.get(field, False) for field in ADDITIONS.values()})
 
     def to_dict(self) -> dict[str, Any]:
-        """For a row of the ledger; all additions but the first are named only where they are there."""
+        """For a row of the ledger; additions other than `augment` are named only where they are there."""
         present = {field: True for field in ADDITIONS.values() if getattr(self, field)}
         return {"line": self.name, "protocol": self.protocol, "augment": False, **present}
 
@@ -115,19 +115,19 @@ class MethodVariant:
         views = (", two views" if self.strong else "") + (", mixed" if self.mix else "")
         extras = (", augmented" if self.augment else "") + views + (", averaged weights" if self.ema else "")
         extras += ", epoch chosen" if self.keep else ""
-        # of one's own method the title that the class itself states: an inherited one is another method's
+        # for a method of one's own the title that its class states itself: an inherited one is another method's
         named = vars(self.kind).get("title", self.kind.__name__) if self.own else self.name.upper()
         return TITLES.get(self.name, named) + extras
 
     def plainer(self) -> list[Self]:
-        """This variant, then without the choice of an epoch, averaged weights, mixing, strong views, augmentation."""
+        """This variant, then with one addition less at a time: chosen epoch, averaged weights, mixing, views, crops."""
         last = replace(self, keep=False)
         single = replace(last, ema=False)
         clean, plain = replace(single, mix=False), replace(single, mix=False, strong=False)
         return list(dict.fromkeys([self, last, single, clean, plain, replace(plain, augment=False)]))
 
     def run_as(self) -> Self:
-        """The variant that is run for it: OL, SL and likelihood do not depend on the protocol, and CC fed with every
+        """The variant that is run in its place: OL, SL and likelihood do not depend on the protocol, and CC fed every
         answer is the likelihood.
 
         >>> MethodVariant("cc").run_as().text, MethodVariant("sl", "paper").run_as().protocol
@@ -148,19 +148,19 @@ def trained_share(variant: MethodVariant, size: int | None, num_classes: int) ->
 
 
 def step_cost(config: RunConfig) -> float:
-    """Forward and backward passes of a step, as a multiple of the usual ones (another forward pass is a third)."""
+    """The passes of a step as a multiple of one forward and backward pass (a forward pass alone is a third)."""
     method = methods.get(config.method, **config.method_options)
     return (2 if config.strong else 1) + ((method.refresh == "after") + bool(method.teacher)) / 3
 
 
 def default_options(method: str) -> dict[str, Any]:
-    """The options of a method that was given none."""
+    """The options of a method and their defaults."""
     made = methods.get(method)
     return {name: getattr(made, name) for name in getattr(made, "__dataclass_fields__", {})}
 
 
 def stated_options(method: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a stored run or choice; those that it does not state are the defaults of its time."""
+    """The options of a stored run or choice; what it does not state had the default of its time."""
     return {**FIRST_OPTIONS.get(method, {}), **stored}
 
 

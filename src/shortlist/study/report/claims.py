@@ -1,4 +1,4 @@
-"""What the study was to show, and whether it did: our rows against the paper's."""
+"""What the study was meant to show, and whether it did: our rows against the paper's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Check:
     cells: int
     """Cells that could be checked."""
     below: tuple[str, ...]
-    """Where it does not hold, with ours less what was to be reached."""
+    """Where it does not hold, with ours less the mark that was to be reached."""
     missing: tuple[str, ...]
     """Cells that were not run."""
     diverged: tuple[str, ...] = ()
-    """Cells that are counted by the trials that did not diverge."""
+    """Cells where some trials diverged, counted by the others."""
     note: str = ""
     """A figure over all cells."""
 
@@ -80,7 +80,7 @@ def _check(
         theirs = paper.figure(title, classes, "sl", size)
         if not ours.rows:
             missing.append(name)
-        elif ours.last is None:  # it was run, and fell short as far as one can
+        elif ours.last is None:  # it was run, and every trial failed
             below.append(f"{name}: every trial diverged")
         elif theirs is not None:
             gap = round(ours.last.mean - theirs.mean + margin, 2)

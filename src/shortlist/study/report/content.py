@@ -1,4 +1,4 @@
-"""What a report says, from a folder's ledger alone; `markdown` and `page` only lay it out."""
+"""What a report says, read from a folder's ledger; `markdown` and `page` lay it out."""
 
 import json
 from collections import Counter
@@ -25,13 +25,13 @@ from shortlist.study.report.tables import Table, build_table, problem
 from shortlist.study.run.ledger import FOLDER, RUN, SEARCH, TUNING, Ledgers, Row
 
 REASONS = "not-run.json"
-"""Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}, all but the last optional."""
+"""Why cells were not run: a list of {"dataset", "table", "protocol", "method", "why"}; only "why" is required."""
 TABLES = ("table1", "table2", "table3", "table4", "table5")
 
 
 @dataclass(frozen=True)
 class Content:
-    """All parts of a report; empty where there is nothing to say."""
+    """The parts of a report; a part without content is empty."""
 
     runs: list[Row]
     """By cell and trial."""
@@ -40,17 +40,17 @@ class Content:
     beyond: list[Overview]
     checks: list[Check]
     paper_checks: list[Check]
-    """What the paper claims."""
+    """Of the paper's claims."""
     epochs: list[EpochTable]
     not_run: list[NotRun]
     sizes: dict[str, str]
     """Accuracy by size: SVG text by the name of its file."""
     curves: dict[str, str]
-    """Figure 2, likewise."""
+    """Figure 2, in the same form."""
     settings: list[dict[str, Any]]
     choices: list[Row]
     tried: dict[str, Row]
-    """What the choices were among, by key."""
+    """The runs that settings were chosen among, by key."""
     searched: bool
     facts: str
 
@@ -101,7 +101,7 @@ def _pictures(kind: str, draw: Callable[[str, Results], str | None], results: Re
 
 
 def provenance_text(rows: Sequence[Row]) -> str:
-    """On what, with which versions, from which commits."""
+    """The hardware, versions and commits of the runs, in a sentence."""
     if not rows:
         return "No run yet."
     seconds = Counter[str]()
@@ -142,7 +142,7 @@ def settings_rows(rows: Sequence[Row], results: Results) -> list[dict[str, Any]]
 
 
 def _datasets(results: Results, reasons: Sequence[Reason]) -> list[str]:
-    """What was run, and what there is a reason not to have run: the paper's four first."""
+    """Datasets with runs, or with a reason why there are none: the paper's four first."""
     known = [*names(), *(name + QUICK for name in names())]
     told = {*results.datasets(), *(reason.get("dataset") for reason in reasons)}
     return [name for name in known if name in told]

@@ -1,4 +1,4 @@
-"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, a panel for each size and protocol."""
+"""Figure 2 as SVG text: test accuracy by epoch, mean and band over the trials, one panel per size and protocol."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -20,7 +20,7 @@ from shortlist.study.report.tables import added
 
 def figure2(dataset: str, results: Results) -> str | None:
     """The panels of a dataset; None where it has no curve."""
-    looks = _looks(dataset, results)
+    looks = looks_of(text for text in added(dataset, results) if "+" not in text)
     panels = [
         (protocol, size, _curves(dataset, size, protocol, results, looks))
         for protocol in PROTOCOLS
@@ -58,8 +58,11 @@ def figure2(dataset: str, results: Results) -> str | None:
 
 
 def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
-    """What is drawn of 0..100, so that methods a point apart can be told apart: from where most curves run after their
-    first fifth and from the lowest end of all but those that collapsed, up to the highest."""
+    """The part of 0..100 that is drawn, narrow enough to tell methods apart that differ by a point.
+
+    It ends at the highest value. It begins where most curves run after their first fifth, or at the lowest end of those
+    that did not collapse.
+    """
     high = max(float(curve.max()) for curve in heights)
     ends = [float(curve[-1]) for curve in heights if curve[-1] > high - COLLAPSED]
     low = min([*ends, float(np.percentile([curve.min() for curve in heights], 25))])
@@ -67,10 +70,10 @@ def _range(heights: list[NDArray[np.float64]]) -> tuple[float, float]:
     return max(0.0, low - margin), min(100.0, high + margin)
 
 
-def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """Of every variant that is drawn: the paper's, likelihood, OL, and what else was run without additions."""
-    others = [text for text in added(dataset, results) if "+" not in text]
-    return {**LOOKS, **dict(zip(others, cycle(SPARE), strict=False))}
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """How every method is drawn: the usual ones, then these, with a spare look where they have none."""
+    others = (name for name in dict.fromkeys(names) if name not in LOOKS)
+    return LOOKS | dict(zip(others, cycle(SPARE), strict=False))
 
 
 def _curves(
@@ -94,7 +97,7 @@ def _curve(result: CellResult) -> NDArray[np.float64] | None:
 
 
 def _draw(panel: Any, shift: float, look: Look, curve: NDArray[np.float64]) -> Any:
-    """A curve; `shift` (0 to below 1) moves its markers, so that those of two methods do not lie on each other."""
+    """Draw a curve; `shift` (0 to below 1) moves its markers, so that those of two methods do not coincide."""
     colour, stroke, marker = look
     epochs = np.arange(1, curve.shape[1] + 1)
     every = max(1, len(epochs) // 6)

@@ -17,7 +17,7 @@ PLACES: tuple[tuple[str, int], ...] = (
 
 
 def place_name(classes: str, size: int) -> str:
-    """Of a cell: all classes have many sizes, a set of classes has one."""
+    """The name of a cell: all classes have several sizes, a set of classes has one."""
     return f"size {size}" if classes == paper.ALL_CLASSES else f"classes {classes}"
 
 
@@ -26,7 +26,7 @@ class EpochRow:
     """A cell of SL."""
 
     place: str
-    """With a star where its runs to the last epoch have settings that were chosen earlier."""
+    """With a star where the runs to the last epoch have settings chosen earlier."""
     reported: Figure | None
     last: CellResult
     chosen: CellResult
@@ -46,7 +46,7 @@ class EpochTable:
 
 
 def epoch_table(dataset: str, results: Results) -> EpochTable | None:
-    """The cells of SL that were run; None where there is none or nothing to compare with."""
+    """The cells of SL that were run; None where none was, or the paper does not have the dataset."""
     about = study_dataset(dataset)
     rows = []
     for classes, size in PLACES:

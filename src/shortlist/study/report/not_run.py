@@ -47,7 +47,7 @@ class NotRun:
 
 
 def find_not_run(tables: Sequence[Table], reasons: Sequence[Reason], recipes: Recipes) -> list[NotRun]:
-    """Every cell of the tables that has no run, with the first reason that fits; additions owe nothing."""
+    """Every cell that the study owes and has no run, with the first reason that fits."""
     found: dict[tuple[str, str, str, str], list[Cell]] = {}
     for table in tables:
         for cell in _owed(table):
@@ -76,7 +76,7 @@ def _minutes(cells: Sequence[Cell], recipes: Recipes) -> float:
 
 
 def _owed(table: Table) -> list[Cell]:
-    """The cells of a table that the study has to run and has not; a shared run is named once, as what it is run as."""
+    """The cells of a table that the study owes and has not run; cells that share a run are named once."""
     rows = [row for group in table.groups for row in group.rows if row.variant.text in USUAL]
     results = [row.by[protocol] for row in rows for protocol in PROTOCOLS]
     return [result.cell for result in results if not result.rows and result.cell.run_as() == result.cell]

@@ -100,7 +100,7 @@ def _lengths(dataset: StudyDataset, found: Iterable[CellResult]) -> str:
 
 
 def _untuned(found: Iterable[CellResult]) -> list[str]:
-    """Which rows ran with settings that nothing chose: a remark, or none."""
+    """Which rows ran with default settings: a remark, or none."""
     run = [result for result in found if result.rows]
     titles = dict.fromkeys(_fed(result.cell.run_as().variant) for result in run if result.untuned)
     which = "all" if all(result.untuned for result in run) else "; ".join(titles)
@@ -113,7 +113,7 @@ def _fed(variant: MethodVariant) -> str:
 
 
 def _lacking(titles: Mapping[str, Iterable[str]]) -> list[str]:
-    """Which rows a best is not the best of: a remark, or none.
+    """Which rows a "best" does not cover, as they were not run: a remark, or none.
 
     >>> _lacking({"None answers only": ["LOG", "EXP"], "every answer": []})
     ['Not run, in some columns at least, and so not among the best: LOG, EXP (None answers only).']
@@ -123,7 +123,7 @@ def _lacking(titles: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def _outdated(found: Iterable[CellResult]) -> list[str]:
-    """Which figures of one's own methods are of what a file said before: a remark, or none."""
+    """Which figures of one's own methods are from before their file changed: a remark, or none."""
     titles = dict.fromkeys(result.cell.variant.title for result in found if result.outdated)
     return [f"{title}: {OUTDATED}." for title in titles]
 
@@ -173,7 +173,7 @@ def _listed(values: Iterable[object], word: str = "or") -> str:
 
 
 def _beyond_remark(size: int, found: dict[str, CellResult]) -> str:
-    """Which is best at a size, and by how much, paired by trial; nothing where there is nothing to compare."""
+    """The best at a size, and by how much, paired by trial; empty where there is nothing to compare."""
     means = {text: result.last.mean for text, result in found.items() if result.last is not None}
     ranked = sorted((t for t in means if t != "ol+aug"), key=lambda text: -means[text])
     if len(ranked) < 2:

@@ -20,7 +20,7 @@ MARKS = ("<!-- written by `shortlist report results` -->", "<!-- to here -->")
 
 
 class Written(NamedTuple):
-    """What a report came to."""
+    """The files of a report, and the numbers of its runs and cells."""
 
     page: Path
     text: Path
@@ -44,10 +44,10 @@ def write_report(results: Path, say: Callable[[str], None] = lambda line: None) 
 
 
 def _into_results_page(results: Path, text: str) -> bool:
-    """Put the main tables between the marks of the page beside the study's own folder; whether that changed it."""
+    """Write the main tables between the marks of the page beside the study's own folder; True if that changed it."""
     folder = results.resolve()
     path = folder.parent / RESULTS_PAGE
-    if folder.name != STUDY or not path.is_file():  # somebody's own runs beside it say nothing about the study
+    if folder.name != STUDY or not path.is_file():  # runs of one's own, in another folder, do not belong there
         return False
     old = path.read_text()
     before, begin, rest = old.partition(MARKS[0])

@@ -1,4 +1,4 @@
-"""What the paper claims, held against our runs, with differences paired by trial."""
+"""The paper's claims, checked against our runs, with differences paired by trial."""
 
 from collections.abc import Sequence
 
@@ -84,7 +84,7 @@ def _collapse(results: Results, dataset: str) -> Check:
 
 
 def _one_objective(results: Results, dataset: str) -> Check:
-    """LOG and CC from None answers are one objective up to a factor, so that they must come out alike."""
+    """LOG and CC from None answers are one objective up to a factor, so they should perform alike."""
     pairs = []
     for place in PLACES:
         log, cc = (_cell(results, dataset, place, name, "paper") for name in ("log", "cc"))
@@ -97,7 +97,7 @@ def _one_objective(results: Results, dataset: str) -> Check:
 
 
 def _feed(results: Results, dataset: str) -> Check:
-    """Whether the paper's figures of the rivals that do not collapse are those of runs fed None answers only."""
+    """Whether rivals fed None answers only are nearer to the paper's figures than rivals fed every answer."""
     held, below = 0, []
     for place in PLACES:
         for name in ("log", "exp", "cc"):

@@ -1,4 +1,4 @@
-"""From rows to figures: which runs stand for a cell, their mean and spread."""
+"""From rows to figures: which runs are shown for a cell, their mean and spread."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,32 +19,32 @@ from shortlist.study.run.ledger import RUN, Row
 
 @dataclass(frozen=True)
 class CellResult:
-    """The runs that stand for a cell: the trials of one setting."""
+    """The runs that are shown for a cell: the trials of one setting."""
 
     cell: Cell
     """As the table names it."""
     rows: tuple[Row, ...]
     """By trial; empty where the cell was not run."""
     others: int = 0
-    """Runs of the same cell with other settings, which the table does not show."""
+    """How many runs of the cell have other settings and are not shown."""
     current: bool = True
-    """Whether these settings are the ones that are chosen now."""
+    """Whether these are the settings chosen now."""
     outdated: bool = False
-    """Whether the file of a method of one's own says something else now than when they were run."""
+    """Whether the file of a method of one's own has changed since they were run."""
 
     @property
     def finished(self) -> tuple[Row, ...]:
-        """Without the runs that diverged."""
+        """The runs that did not diverge."""
         return tuple(row for row in self.rows if row["failed"] is None)
 
     @property
     def failed(self) -> int:
-        """How many broke."""
+        """How many diverged."""
         return len(self.rows) - len(self.finished)
 
     @property
     def last(self) -> Figure | None:
-        """Test accuracy of the epoch that runs end with, in percent: the last, or that chosen on held-out answers."""
+        """Test accuracy in percent of the epoch that runs end with: the last, or the one chosen on held-out answers."""
         return over_trials([value for _, value in self._ended()])
 
     def _ended(self) -> list[tuple[int, float]]:
@@ -58,16 +58,19 @@ class CellResult:
 
     @property
     def best_epoch(self) -> Figure | None:
-        """The mean of each trial's best test accuracy: what looking at the test items would give. Never a result.
+        """The mean of each trial's best test accuracy: what looking at the test items would give, never a result.
 
-        Of runs that were scored after every epoch: the best of some epochs is not the best.
+        Only of runs that were scored after every epoch: the best of some epochs is not the best.
         """
         curves = [row["accuracy"] for row in self.finished]
         return over_trials([max(curve) for curve in curves if curve and None not in curve])
 
     def minus(self, other: "CellResult") -> "Paired | None":
-        """What it is above another cell, trial by trial: both have the same shortlists."""
-        return pooled([(self, other)])
+        """What it is above another cell, trial by trial: both have the same shortlists.
+
+        None where no trial is in both, or where one was trained for longer: that would not compare the methods.
+        """
+        return pooled([(self, other)]) if self.epochs == other.epochs else None
 
     @property
     def last_ten(self) -> Figure | None:
@@ -76,10 +79,10 @@ class CellResult:
 
     @property
     def paper(self) -> Figure | None:
-        """What the paper reports; nothing for a variant with additions, which it has not."""
+        """What the paper reports; None for variants with additions, which it does not have."""
         cell = self.cell
         if cell.variant.augmented or cell.variant.ema:
-            return None  # a choice of the epoch is compared: the paper does not say which epoch it reports
+            return None  # but a chosen epoch is compared: the paper does not say which epoch it reports
         return figure(paper_title(cell.dataset), cell.classes, cell.variant.name, cell.size)
 
     @property
@@ -104,18 +107,18 @@ class CellResult:
 
     @property
     def untuned(self) -> bool:
-        """Whether its settings are a default that nothing chose."""
+        """Whether its settings are a default, not a choice."""
         return bool(self.rows) and self.rows[0]["recipe"] == NOT_TUNED
 
     def command(self, table: str, folder: Path) -> str:
-        """Runs this cell of a table again with the settings chosen in a folder, into another one."""
+        """The command that runs this cell again, with the settings of one folder and into another."""
         cell = self.cell
         words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.variant.text}"]
         words += [f"--sizes {cell.size}"] if cell.size is not None and cell.classes == ALL_CLASSES else []
         words += [f"--classes {cell.classes}"] if cell.classes != ALL_CLASSES else []
         words += [f"--protocol {cell.variant.protocol}", f"--trials {max(len(self.rows), 1)}"]
         words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_dataset(cell.dataset).epochs) else []
-        again = "rerun" if folder.name != "rerun" else "rerun-again"  # where it is stored it would not be run
+        again = "rerun" if folder.name != "rerun" else "rerun-again"  # in its own folder nothing would be run
         return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
 
 
@@ -170,14 +173,14 @@ class Results:
         for cell, found in self._by_cell.items():
             lengths[cell.dataset].update({row["config"]["epochs"] for row in found})
         self._usual = {name: max(of, key=lambda epochs: (of[epochs], epochs)) for name, of in lengths.items()}
-        """By dataset the number of epochs that most cells were run with, so that the figures of a table go together."""
+        """By dataset the number of epochs that most cells have, so that the figures of a table can be compared."""
 
     def datasets(self) -> list[str]:
         """Those with runs."""
         return list(dict.fromkeys(cell.dataset for cell in self._by_cell))
 
     def variants(self, dataset: str) -> list[str]:
-        """The lines run on a dataset, as on the command line."""
+        """The variants run on a dataset, as on the command line."""
         return list(dict.fromkeys(cell.variant.text for cell in self._by_cell if cell.dataset == dataset))
 
     def cells(self) -> list[Cell]:
@@ -185,15 +188,15 @@ class Results:
         return list(self._by_cell)
 
     def sizes(self, dataset: str) -> list[int]:
-        """Of shortlists of all classes, the largest first: the paper's, and those that were run beside them."""
+        """Sizes of shortlists of all classes, the largest first: the paper's, and others that were run."""
         cells = [cell for cell in self._by_cell if cell.dataset == dataset and cell.classes == ALL_CLASSES]
         return sorted({*SIZES["table1"], *(cell.size for cell in cells if cell.size is not None)}, reverse=True)
 
     def of(self, cell: Cell) -> CellResult:
-        """What stands for a cell.
+        """What is shown for a cell.
 
-        Where it was run with several settings: those that are chosen now, then several trials before a single one, then
-        as many epochs as the dataset's other cells, the most epochs, the most trials, the latest; never by accuracy.
+        Where it was run with several settings, those chosen now go first, then several trials before a single one, then
+        the dataset's usual number of epochs, the most epochs, the most trials, the latest. Accuracy plays no part.
         """
         rows = self._by_cell.get(cell.run_as(), [])
         if not rows:

@@ -1,18 +1,18 @@
 """Test accuracy by the size of the shortlist as SVG text: every method fed with every answer, and ordinary labels."""
 
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
+from shortlist.internal.drawing import COLLAPSED, LOOKS, Look, as_it_stands, drawing_style, svg_text
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
+from shortlist.study.report.curves import looks_of
 from shortlist.study.report.results import Results
 from shortlist.study.report.tables import added
 
@@ -26,7 +26,7 @@ Points = dict[int | None, Figure]
 
 def by_size(dataset: str, results: Results) -> str | None:
     """A panel without augmentation, one with it and one with two views; None where no method was run at two sizes."""
-    looks = _looks(dataset, results)
+    looks = looks_of(MethodVariant.parse(text).name for text in added(dataset, results))
     panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results, looks))}
     if not panels:
         return None
@@ -37,7 +37,7 @@ def by_size(dataset: str, results: Results) -> str | None:
         handles: dict[str, Any] = {}
         for axis, (name, methods) in zip(axes.flat, panels.items(), strict=True):
             for text, points in methods.items():
-                # dodged so that the deviations of two methods do not lie on each other
+                # shifted so that the bars of two methods do not coincide
                 shift = DODGE * (list(looks).index(text) - len(LOOKS) / 2)
                 handles[text] = _draw(axis, looks[text], shift, points)
             axis.set(title=name, xlabel="classes shown, of 10", xticks=results.sizes(dataset))
@@ -51,14 +51,8 @@ def by_size(dataset: str, results: Results) -> str | None:
         return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
 
 
-def _looks(dataset: str, results: Results) -> dict[str, Look]:
-    """Of every method that may be drawn, one's own among them."""
-    names = dict.fromkeys(MethodVariant.parse(text).name for text in added(dataset, results))
-    return LOOKS | dict(zip((name for name in names if name not in LOOKS), cycle(SPARE), strict=False))
-
-
 def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look]) -> dict[str, Points]:
-    """What was run at two sizes or more, and ordinary labels beside it; fed with every answer, CC is the likelihood."""
+    """Methods run at two sizes or more, and ordinary labels; CC is left out, as it is the likelihood here."""
     found: dict[str, Points] = {}
     for text in (text for text in looks if text != "cc"):
         variant = MethodVariant.parse(text + extra)
@@ -83,7 +77,7 @@ def _draw(axis: Any, look: Look, shift: float, points: Points) -> Any:
 
 
 def _range(shown: list[Figure]) -> tuple[float, float]:
-    """What is drawn of 0..100: all but what collapsed, which would flatten the others."""
+    """The part of 0..100 that is drawn: all but methods that collapsed, which would flatten the others."""
     high = max(figure.mean for figure in shown)
     low = min(figure.mean for figure in shown if figure.mean > high - COLLAPSED)
     margin = max(0.08 * (high - low), 0.1)

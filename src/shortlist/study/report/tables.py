@@ -13,9 +13,9 @@ from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Paired, Results
 
 USUAL = (*paper.METHODS, "likelihood", "ol", "ol-ovr")
-"""The variants that the study has to run; the others are additions."""
+"""The variants that the study owes; others are additions."""
 OUTDATED = "run before its file was changed, and not since"
-"""What the figures of a method of one's own are then."""
+"""The note on figures of a method of one's own whose file has changed."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class TableRow:
 
     @property
     def notes(self) -> str:
-        """What a reader must know about the row: trials, failures, epochs, Adam, shared runs."""
+        """What a reader must know: trials, failures, epochs, Adam, shared runs."""
         found = {protocol: _notes(self.by[protocol]) for protocol in PROTOCOLS}
         both = [note for note in found["paper"] if note in found["fair"]]
         each = [f"{protocol}: {note}" for protocol in PROTOCOLS for note in found[protocol] if note not in both]
@@ -53,23 +53,31 @@ class TableRow:
 
 
 def _notes(result: CellResult) -> list[str]:
-    """What must be known about a cell."""
+    """What a reader must know about a cell."""
     if not result.rows:
         return []
     usual = study_dataset(result.cell.dataset).epochs
     told = {
         f"{len(result.rows)} of {TRIALS} trials": len(result.rows) < TRIALS,
         f"{len(result.rows)} trials": len(result.rows) > TRIALS,
-        f"{result.failed} trials diverged and are not in the mean": result.failed,
+        _count(result.failed, "trial", "diverged and {} not in the mean"): result.failed,
         f"{result.epochs} epochs instead of {usual}": result.epochs != usual,
         "not tuned": result.untuned,
         "Adam, as it fails under SGD": result.adam,
         f"trials on different hardware: {', '.join(result.hardware)}": len(result.hardware) > 1,
-        f"{result.others} runs with other settings are not shown": result.others,
+        _count(result.others, "run", "with other settings {} not shown"): result.others,
         "with settings chosen earlier; those chosen now were not run": not result.current,
         OUTDATED: result.outdated,
     }
     return [note for note, holds in told.items() if holds]
+
+
+def _count(number: int, noun: str, rest: str) -> str:
+    """
+    >>> _count(1, "run", "with other settings {} not shown"), _count(2, "trial", "diverged and {} not in the mean")
+    ('1 run with other settings is not shown', '2 trials diverged and are not in the mean')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'} {rest.format('is' if number == 1 else 'are')}"
 
 
 @dataclass
@@ -138,7 +146,7 @@ def build_table(name: str, dataset: str, results: Results) -> Table:
 
 
 def subset_title(classes: str) -> str:
-    """Of a set of classes, with how the paper prints it where that is another."""
+    """The title of a set of classes, with the paper's name of it where that differs."""
     told = f"classes {classes}, size {paper.subset_size(classes)}"
     if classes in paper.PRINTED:
         low, high = paper.PRINTED[classes].split("-")
@@ -147,7 +155,7 @@ def subset_title(classes: str) -> str:
 
 
 def added(dataset: str, results: Results) -> list[str]:
-    """Variants that were run and the paper has not: with crops, the unbiased form, a method of one's own."""
+    """Variants that were run and are not in the paper: with crops, the unbiased form, a method of one's own."""
     known = (*USUAL, IMPROVED)  # the last has a table of its own
     return [text for text in results.variants(dataset) if text not in known and problem(text) is None]
 
@@ -174,7 +182,7 @@ def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> TableGrou
 
 
 def _row(dataset: str, classes: str, size: int | None, text: str, results: Results, optional: bool) -> TableRow | None:
-    """A row; one that the study does not owe, or on data that the paper has not, only if it was run."""
+    """A row; what the study does not owe, or is on data that the paper does not have, is shown only if it was run."""
     variants = {protocol: MethodVariant.parse(text, protocol) for protocol in PROTOCOLS}
     by = {protocol: results.of(Cell(dataset, classes, size, variant)) for protocol, variant in variants.items()}
     owed = study_dataset(dataset).in_paper and not optional
@@ -184,7 +192,7 @@ def _row(dataset: str, classes: str, size: int | None, text: str, results: Resul
 
 
 def _pair(group: TableGroup) -> None:
-    """Set every row beside SL and the likelihood of its group."""
+    """Compare every row with SL and the likelihood of its group."""
     rows = {row.variant.text: row for row in group.rows}
     for row in group.rows:
         if "sl" in rows and row.variant.text != "sl":
@@ -194,9 +202,9 @@ def _pair(group: TableGroup) -> None:
 
 
 def _mark_best(group: TableGroup) -> None:
-    """Bold is for the best mean of a column, as rounded for the table; equals share it.
+    """Mark the best mean of each column, as rounded for the table; equal ones share the mark.
 
-    Augmented variants do not compete, as they would win by their augmentation, nor those whose epoch was chosen.
+    Augmented variants do not compete, as their augmentation would win, nor do those whose epoch was chosen.
     """
     competing = [row for row in group.rows if not row.variant.augmented and not row.variant.keep]
 

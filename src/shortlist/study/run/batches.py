@@ -1,4 +1,4 @@
-"""Batches: runs that are trained together, small enough that each batch ends within minutes and is stored."""
+"""Batches: runs that are trained together, few enough that each batch ends, and is stored, within minutes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,20 +14,19 @@ from shortlist.training import pack_key
 GPU_SECONDS = {"lenet": 0.016 / 60_000, "resnet32": 1 / 280_000}
 CPU_SECONDS = {"lenet": 4.4e-4, "resnet32": 2.9e-3}
 """First guesses of the seconds per item trained; `Pace` replaces them by what it measures."""
-BESIDE = {"resnet32": 2.0}
-SMALL_BESIDE = 6.0
-"""What a batch costs a GPU beside its runs, in runs: a step of LeNets takes 0.36 ms whoever is in it
-(results/fleet_speed.json). This decides which runs keep company."""
+OVERHEAD = {"resnet32": 2.0}
+SMALL_OVERHEAD = 6.0
+"""The fixed cost of a batch on a GPU, counted in runs: a step of LeNets takes 0.36 ms however few they are
+(results/fleet_speed.json). This decides which runs are put together."""
 START = 3.0
 """Seconds to build a batch on a GPU and capture its step."""
 FIRST_START = 45.0
 """Seconds until the first batch on a GPU is under way: compiling, mostly."""
 SLACK = 1.15
-"""Estimates are raised by this much: a batch that would end too late is not begun."""
+"""Estimates are raised by this factor, so that no batch is begun that would end too late."""
 GOOD, FEWEST = 4, 2
-"""Runs of a batch, as multiples of what it costs beside them: a group is not cut into smaller batches than the first,
-and a batch that the end of the time cuts below the second is not begun: it would pay for the device and hardly use
-it."""
+"""Sizes of batches, as multiples of the overhead. A group is not cut into batches smaller than the first. A batch that
+the end of the time would cut below the second is not begun: it would pay for the device and hardly use it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class RunBatch:
 
     runs: tuple[PlannedRun, ...]
     kind: str = RUN
-    """Of the ledger's rows; only runs of kind `RUN` are scored on the test items, never those that settings are chosen
+    """Of the ledger's rows. Only runs of kind `RUN` are scored on the test items, never those that settings are chosen
     by."""
     device: str = "auto"
     score_every: int = 1
@@ -52,18 +51,18 @@ class RunBatch:
         return self.runs[0].config.model
 
     @property
-    def beside(self) -> float:
-        """What it costs a GPU beside its runs, in runs."""
-        return BESIDE.get(self.model, SMALL_BESIDE)
+    def overhead(self) -> float:
+        """Its fixed cost on a GPU, counted in runs."""
+        return OVERHEAD.get(self.model, SMALL_OVERHEAD)
 
     def cost(self, cuda: bool = True) -> float:
-        """Items trained; those of runs that stand still, second passes and what a batch costs anyway are counted in.
+        """The items it trains, second passes and the overhead included.
 
-        Runs of one batch step together: those with fewer items stand still at the end of each epoch and cost on.
+        Runs of one batch step together: those with fewer items idle at the end of each epoch and cost as much.
         """
         longest = max(items_of(run) for run in self.runs)
-        beside = self.beside * max(run.config.epochs for run in self.runs) if cuda else 0.0
-        return longest * (beside + sum(run.config.epochs * step_cost(run.config) for run in self.runs))
+        overhead = self.overhead * max(run.config.epochs for run in self.runs) if cuda else 0.0
+        return longest * (overhead + sum(run.config.epochs * step_cost(run.config) for run in self.runs))
 
 
 def items_of(run: PlannedRun) -> float:
@@ -75,18 +74,18 @@ def items_of(run: PlannedRun) -> float:
 
 @dataclass
 class Pace:
-    """How long batches take: a start and some seconds per item trained, guessed first and then measured."""
+    """How long batches take: a start and seconds per item, guessed at first and then measured."""
 
     cuda: bool
     _seen: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def first_start(self) -> float:
-        """How long the very first batch takes to get under way."""
+        """How long the very first batch takes to start, beyond the start of any batch."""
         return SLACK * FIRST_START if self.cuda and not self._seen else 0.0
 
     def seconds(self, batch: RunBatch) -> float:
-        """How long a batch will take, the very first start apart, rather too long than too short."""
+        """How long a batch will take without the very first start; rather too long than too short."""
         seen = self._seen.get(batch.model)
         if not seen:
             rate = (GPU_SECONDS if self.cuda else CPU_SECONDS).get(batch.model, 1e-5)
@@ -101,19 +100,19 @@ class Pace:
         return self.first_start + sum(self.seconds(batch) for group in groups for batch in cut(group, self, usual))
 
     def saw(self, batch: RunBatch, seconds: float) -> None:
-        """A batch was timed, its start included."""
+        """Take in how long a batch took, its start included."""
         self._seen.setdefault(batch.model, []).append((batch.cost(self.cuda), seconds))
 
 
 def groups(runs: Iterable[PlannedRun]) -> list[list[PlannedRun]]:
-    """Runs that can step together and waste little: by order of dataset and number of classes, the longest first."""
+    """Runs that can step together and waste little by it, the longest first."""
     together: dict[tuple[object, ...], list[PlannedRun]] = defaultdict(list)
     for run in runs:
         together[(run.cell.dataset, pack_key(run.config))].append(run)
-    return [group for members in together.values() for group in _companies(members)]
+    return [group for members in together.values() for group in _joined(members)]
 
 
-def _companies(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
+def _joined(members: Sequence[PlannedRun]) -> list[list[PlannedRun]]:
     """Runs of one length each, joined as long as a joint batch costs less than two."""
     levels: dict[float, list[PlannedRun]] = defaultdict(list)
     for run in sorted(members, key=lambda run: (-items_of(run), run.trial)):
@@ -133,9 +132,9 @@ def _cost(runs: Sequence[PlannedRun]) -> float:
 
 
 def cut(group: Sequence[PlannedRun], pace: Pace, usual: float) -> list[RunBatch]:
-    """A group as batches of about equal size that take about `usual` seconds at most, but are not too small."""
+    """A group as batches of about equal size, each of about `usual` seconds at most but none too small."""
     whole = RunBatch(tuple(group))
-    least = GOOD * whole.beside if pace.cuda else 1
+    least = GOOD * whole.overhead if pace.cuda else 1
     parts, size = 1, len(group)
     while size > least and pace.seconds(RunBatch(whole.runs[:size])) > usual:
         parts += 1
@@ -143,18 +142,17 @@ def cut(group: Sequence[PlannedRun], pace: Pace, usual: float) -> list[RunBatch]
     return [RunBatch(whole.runs[start : start + size]) for start in range(0, len(group), size)]
 
 
-def next_batch(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float, most: int | None) -> RunBatch | None:
-    """The first runs of a group that make a batch.
+def next_batch(group: Sequence[PlannedRun], pace: Pace, usual: float, left: float) -> RunBatch | None:
+    """The first runs of a group that make a batch; without a GPU it is a single run.
 
     Args:
         group: runs that can step together.
         pace: how long batches take.
         usual: the seconds a batch should take; a small one is begun even if it takes longer.
-        left: the seconds it must not take longer than; None is returned where too few runs fit.
-        most: runs per batch.
+        left: the seconds that are left; None is returned where too few runs fit into them.
     """
-    batch = cut(group[:most], pace, usual)[0]
-    fewest = min(len(batch.runs), FEWEST * batch.beside) if pace.cuda else 1
+    batch = cut(group if pace.cuda else group[:1], pace, usual)[0]
+    fewest = min(len(batch.runs), FEWEST * batch.overhead) if pace.cuda else 1
     while len(batch.runs) > fewest and pace.first_start + pace.seconds(batch) > left:
         batch = RunBatch(batch.runs[:-1])
     return batch if pace.first_start + pace.seconds(batch) <= left else None

@@ -1,4 +1,4 @@
-"""The driver: what the ledger does not hold is cut into batches, trained, and stored as each batch ends."""
+"""The driver: cuts the runs that the ledger lacks into batches, has them trained, and stores each batch as it ends."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass
 class Budget:
-    """When to stop, and how long a batch may take; time counts from the making of it."""
+    """When to stop, and how long a batch may take. The time runs from the moment the budget is made."""
 
     minutes: float | None = None
     batch_minutes: float = BATCH_MINUTES
@@ -41,18 +41,18 @@ class Budget:
 
 @dataclass
 class DriveOutcome:
-    """What a drive came to."""
+    """What `drive` did."""
 
     stored: int = 0
     failed: int = 0
     left: int = 0
     left_seconds: float = 0.0
-    """A guess of how long they would take."""
+    """How long they would take, a guess."""
     absent: dict[str, str] = field(default_factory=dict)
-    """Datasets whose data is not here -> why."""
+    """Datasets whose data could not be had -> why."""
 
     def add(self, other: "DriveOutcome") -> None:
-        """Count what another drive came to."""
+        """Add what another call did."""
         self.stored += other.stored
         self.failed += other.failed
         self.left += other.left
@@ -61,7 +61,7 @@ class DriveOutcome:
 
 
 def missing(runs: Sequence[PlannedRun], ledger: Callable[[PlannedRun], Ledger]) -> list[PlannedRun]:
-    """The runs that the ledger does not hold, each once."""
+    """The runs that the ledger lacks, each once."""
     return list({run.key: run for run in runs if run.key not in ledger(run)}.values())
 
 
@@ -77,9 +77,9 @@ def drive(
     pace: Pace | None = None,
     say: Say = lambda line: None,
 ) -> DriveOutcome:
-    """Train what is missing and store it, batch by batch; killed at any moment, the same call goes on from there.
+    """Train the runs that the ledger lacks and store them batch by batch; after a kill the same call goes on.
 
-    Several processes may do so at once: each trains what no other has begun, and waits for the rest to be stored.
+    Several processes may do so at once: each trains what no other has begun, and waits until the rest is stored.
 
     Args:
         runs: all that is wanted.
@@ -87,7 +87,7 @@ def drive(
         engine: where to train.
         budget: when to stop.
         device: for engines that compute here.
-        kind: of the rows, as `RunBatch` has it.
+        kind: of the rows (`RunBatch.kind`).
         score_every: epochs between scores.
         pace: how long batches take, kept between drives.
         say: told of every batch.
@@ -96,14 +96,13 @@ def drive(
     waiting = groups(_with_data(missing(runs, ledger), outcome, say))
     total = sum(map(len, waiting))
     pace = pace or Pace(engine.cuda)
-    most = None if engine.cuda else 1
     number, under_way = 0, dict[int, RunBatch]()
     with RunLocks(ledger, say) as locks:
         while waiting or under_way or locks.elsewhere:
             while waiting and len(under_way) < engine.slots:
-                batch = _take(waiting, pace, budget, most)
-                if batch is None:  # the time is over; what is under way still ends
-                    waiting += groups(locks.again())
+                batch = _take(waiting, pace, budget)
+                if batch is None:  # the time is up; what is under way still ends
+                    waiting += groups(locks.retry())
                     outcome.left += sum(map(len, waiting))
                     outcome.left_seconds += pace.all_seconds(waiting, 60 * budget.batch_minutes)
                     waiting = []
@@ -111,7 +110,7 @@ def drive(
                 ours = locks.begin(batch.runs)
                 if not ours:
                     continue
-                # a choice looks at the last ten epochs only, and they are always scored
+                # settings are chosen by the last ten epochs, which are always scored
                 every = score_every if kind == RUN else max(run.config.epochs for run in ours)
                 under_way[number] = RunBatch(tuple(ours), kind, device, every)
                 engine.submit(number, under_way[number])
@@ -131,7 +130,7 @@ def drive(
 def open_engine(
     name: str, device: str = "auto", workers: int | None = None, address: str | None = None
 ) -> Iterator[StudyEngine]:
-    """An engine by its name, let go at the end; inside, Ctrl-C is heard at any moment."""
+    """An engine by its name, closed at the end; inside, Ctrl-C is heard at any moment."""
     engine = make_engine(name, device, workers, address)
     clean = False
     try:
@@ -146,8 +145,8 @@ def open_engine(
 def listening() -> Iterator[None]:
     """Inside, Ctrl-C is heard between runs too.
 
-    A process that a script starts in the background begins deaf to SIGINT. The training loop listens all the same, so
-    that without this a study could be stopped inside a run and not between two.
+    A process that a script starts in the background ignores SIGINT at first. The training loop listens all the same:
+    without this a study could be stopped inside a run but not between two.
     """
     deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if not deaf or threading.current_thread() is not threading.main_thread():
@@ -161,7 +160,7 @@ def listening() -> Iterator[None]:
 
 
 def _with_data(runs: Sequence[PlannedRun], outcome: DriveOutcome, say: Say) -> list[PlannedRun]:
-    """The runs whose data can be had; the others are named and left out."""
+    """The runs whose data can be had; the others are left out, with a message."""
     for name in dict.fromkeys(run.cell.dataset for run in runs):
         try:
             datasets.load(name)
@@ -173,10 +172,10 @@ def _with_data(runs: Sequence[PlannedRun], outcome: DriveOutcome, say: Say) -> l
     return kept
 
 
-def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget, most: int | None) -> RunBatch | None:
-    """The next batch that ends in time, taken out of the groups that wait; shorter runs may still fit."""
+def _take(waiting: list[list[PlannedRun]], pace: Pace, budget: Budget) -> RunBatch | None:
+    """The next batch that ends in time, removed from the waiting groups; a later group may have shorter runs."""
     for place, group in enumerate(waiting):
-        batch = next_batch(group, pace, 60 * budget.batch_minutes, budget.left, most)
+        batch = next_batch(group, pace, 60 * budget.batch_minutes, budget.left)
         if batch is not None:
             del group[: len(batch.runs)]
             if not group:
@@ -195,7 +194,7 @@ def _progress(batch: RunBatch, done: Finished, outcome: DriveOutcome, total: int
     """One line per batch: how far, what, how fast."""
     first, count = batch.runs[0], len(batch.runs)
     what = f"{first.cell.name}, trial {first.trial}" if count == 1 else f"{count} runs on {batch.dataset}"
-    if count == 1 and batch.kind != RUN:  # a point that is tried: its settings are what tells it from the next
+    if count == 1 and batch.kind != RUN:  # while settings are tried, they tell one run from the next
         what += f", lr {first.config.lr:g}, weight decay {first.config.weight_decay:g}"
     epochs = sum(run.config.epochs for run in batch.runs)
     scores = [row["last"] if row["last"] is not None else row["validation"] for row in done.rows]

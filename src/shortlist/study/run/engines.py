@@ -1,4 +1,4 @@
-"""Where batches are trained: in this process, in local processes, or by Ray's workers. The driver alone stores rows."""
+"""Where batches are trained: in this process, in local processes, or by Ray's workers. Only the driver stores rows."""
 
 import importlib
 import multiprocessing
@@ -30,7 +30,7 @@ class Finished(NamedTuple):
 
 
 class StudyEngine(Protocol):
-    """Takes batches and gives their rows back, in whatever order they end."""
+    """Takes batches and returns their rows, in whatever order they end."""
 
     cuda: bool
     slots: int
@@ -43,11 +43,11 @@ class StudyEngine(Protocol):
         """The next batch that ends."""
 
     def close(self, clean: bool = True) -> None:
-        """Let the workers go; at once where `clean` is false."""
+        """End the workers; at once where `clean` is false."""
 
 
 class Local:
-    """This process: one batch at a time, many runs of it together where there is a GPU."""
+    """This process: one batch at a time, its runs trained together where there is a GPU."""
 
     slots = 1
 
@@ -66,7 +66,7 @@ class Local:
         return Finished(number, *train_timed(batch))
 
     def close(self, clean: bool = True) -> None:
-        """Nothing to let go."""
+        """Nothing to do."""
 
 
 class Processes:
@@ -82,7 +82,9 @@ class Processes:
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # spawned: a fork of a process that has used torch's threads can hang
-        return ProcessPoolExecutor(self.slots, mp_context=multiprocessing.get_context("spawn"), initializer=_alone)
+        return ProcessPoolExecutor(
+            self.slots, mp_context=multiprocessing.get_context("spawn"), initializer=_set_up_worker
+        )
 
     def submit(self, number: int, batch: RunBatch) -> None:
         """Hand it to the next free process."""
@@ -93,7 +95,7 @@ class Processes:
             self._begin_again()
 
     def wait(self) -> Finished:
-        """The next that ends; when a worker dies all that were under way are begun again."""
+        """The next that ends; when a worker dies, all that were under way begin again."""
         while True:
             ended, _ = wait(self._futures, return_when=FIRST_COMPLETED)
             future = next(iter(ended))
@@ -116,7 +118,7 @@ class Processes:
             self.submit(number, batch)
 
     def close(self, clean: bool = True) -> None:
-        """Let the processes go."""
+        """End the processes."""
         for process in () if clean else list(self._pool._processes.values()):
             process.terminate()
         self._pool.shutdown(wait=clean, cancel_futures=True)
@@ -178,8 +180,8 @@ def train_timed(batch: RunBatch) -> tuple[list[Row], float]:
     return train_batch(batch), time.perf_counter() - began
 
 
-def _alone() -> None:
-    """A worker process: Ctrl-C is the driver's business, and one thread is its share of the cores."""
+def _set_up_worker() -> None:
+    """In a worker process: Ctrl-C is for the driver to handle, and one thread is its share of the cores."""
     import signal
 
     import torch

@@ -2,8 +2,8 @@
 
 A file may be read and written by many processes at once: a lock on the file itself orders them, and every append looks
 at what others wrote since. A line is written by one call and is on the disk when `append` returns. A process that dies
-while writing leaves at most a part of one line; whoever opens the file next cuts it off (or, without the right to
-write, passes over it) and says so.
+while writing leaves at most part of a line; the next to open the file cuts it off (or skips it, without the right to
+write) and says so.
 """
 
 import fcntl
@@ -22,12 +22,12 @@ FOLDER = "ledger"
 """Inside the folder of results."""
 TUNING, SEARCH = "tuning", "search"
 RUN = "run"
-"""The kind of the rows that hold a trial of a cell; what was tried while choosing settings is of another."""
+"""The kind of rows that hold a trial of a cell; runs that settings are chosen by are of another kind."""
 _PLACE = frozenset(("dataset", "line", "protocol"))
 _RAN = frozenset(("last", "mean_of_last_ten", "failed", "seconds", "recipe", "config", "accuracy"))
 _WHERE = frozenset(("hardware", "versions", "commit", "date"))
 NEEDED = {RUN: _PLACE | {"classes", "size", "trial"} | _RAN | _WHERE, "choice": _PLACE | {"settings", "source"}}
-"""What the rows of these kinds have, choices of settings (`plan.recipes`, which needs torch) among them."""
+"""What rows of these kinds must have. (`plan.recipes` has the kind "choice", but needs torch.)"""
 
 
 class Ledger:
@@ -35,7 +35,7 @@ class Ledger:
 
     Args:
         path: a .jsonl file, made by the first append.
-        say: told what was repaired.
+        say: told of repairs.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda line: None) -> None:
@@ -69,7 +69,7 @@ class Ledger:
             with self._locked(os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX) as file:
                 self._repair(file, self._read_new(file))  # read again: another process may have repaired it by now
         elif rest:
-            self.say(f"{self.path}: the last line is not whole ({len(rest)} bytes) and is passed over")
+            self.say(f"{self.path}: the last line is not whole ({len(rest)} bytes) and is skipped")
 
     def append(self, row: Mapping[str, Any]) -> bool:
         """Add a row by its `key`; False where the key is there already (then nothing is written).
@@ -106,7 +106,7 @@ class Ledger:
             os.close(file)
 
     def _read_new(self, file: int) -> bytes:
-        """Take in the whole lines after what was read before; returns what follows the last of them."""
+        """Read the whole lines added since the last time; returns the bytes after the last of them."""
         size = os.fstat(file).st_size
         if size < self._read_to:  # somebody put an older file in its place
             self._rows, self._read_to, self._lines = {}, 0, 0
@@ -119,13 +119,13 @@ class Ledger:
                 raise InputError(f"{self.path}: line {self._lines} is no row of a ledger: {line[:40]!r}")
             self._check(row, self._lines)
             if row["key"] in self._rows:
-                self.say(f"{self.path}: line {self._lines} repeats the run {row['key']} and is passed over")
+                self.say(f"{self.path}: line {self._lines} repeats the run {row['key']} and is skipped")
             self._rows.setdefault(row["key"], row)
         self._read_to += end
         return content[end:]
 
     def _check(self, row: Row, line: int) -> None:
-        """Refuse a row that its readers would stumble over."""
+        """Refuse a row that lacks what its readers need."""
         kind = str(row.get("kind"))
         if lacking := sorted(NEEDED.get(kind, frozenset()) - row.keys()):
             raise InputError(f"{self.path}: line {line} is no row of a ledger: a {kind} without {', '.join(lacking)}")

@@ -1,7 +1,7 @@
-"""Processes that want the same runs share them out: each trains what no other has begun.
+"""Processes that want the same runs share them: each trains what no other has begun.
 
-A run that was begun is a locked byte in a file beside its ledger. The kernel frees a process's locks however it ends:
-after `kill -9` its runs are everybody's again, and nothing is left to tidy up.
+A begun run is a locked byte in a file beside its ledger. The kernel frees the locks of a process however it ends, so
+after `kill -9` others can begin its runs, and nothing is left to tidy up.
 """
 
 import errno
@@ -21,17 +21,17 @@ MOMENT = 1.0
 
 
 class RunLocks:
-    """The runs that this process has begun, and those it found begun by others.
+    """The runs that this process has begun, and those that others had begun before it.
 
     Args:
         ledger: where a run's row belongs.
-        say: told when there is nothing to do but to wait.
+        say: told when nothing is left but to wait.
     """
 
     def __init__(self, ledger: Callable[[PlannedRun], Ledger], say: Callable[[str], None] = lambda line: None) -> None:
         self.ledger, self.say = ledger, say
         self.elsewhere: list[PlannedRun] = []
-        """Begun by other processes, when we wanted to."""
+        """Runs that other processes had begun when we asked for them."""
         self._files: dict[Path, int] = {}
         self._told = False
 
@@ -43,21 +43,21 @@ class RunLocks:
             os.close(file)  # frees the locks
 
     def begin(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
-        """Those that are ours from now on: nobody else is at them, and nobody has stored them."""
+        """The runs that are ours from now on: nobody else has begun them, and nobody has stored them."""
         free: list[PlannedRun] = []
         for run in runs:
             (free if self._lock(run) else self.elsewhere).append(run)
-        # looked up with the locks held: who had them before has stored the runs by now, or never will
+        # looked up with the locks held: whoever had them before has stored the runs by now, or never will
         return self._missing(free)
 
-    def again(self) -> list[PlannedRun]:
-        """What others had begun and nobody has stored so far: to be tried once more."""
+    def retry(self) -> list[PlannedRun]:
+        """The runs that others had begun and nobody has stored yet, which we may now try to begin."""
         runs, self.elsewhere = self._missing(self.elsewhere), []
         return runs
 
     def wait(self) -> list[PlannedRun]:
-        """The same, after a moment: should the others die, their runs are ours."""
-        runs = self.again()
+        """The same, after a moment: if the others died, their runs are ours."""
+        runs = self.retry()
         if runs and not self._told:
             self.say(f"waiting for other processes, which have {len(runs)} of these runs under way")
             self._told = True
@@ -72,7 +72,7 @@ class RunLocks:
     def _lock(self, run: PlannedRun) -> bool:
         try:
             fcntl.lockf(self._file(run), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(run))
-        except OSError as error:  # on a file system without locks nothing can be shared out, but all can be trained
+        except OSError as error:  # on a file system without locks runs may be trained twice, but none is left out
             return error.errno not in (errno.EACCES, errno.EAGAIN)
         return True
 
@@ -88,5 +88,5 @@ class RunLocks:
 
 
 def _place(run: PlannedRun) -> int:
-    """The byte that stands for a run: its key as a number, as far as a file can be long."""
+    """The byte that stands for a run: its key as a number, within the greatest offset of a file."""
     return int(run.key, 16) >> 2

@@ -1,4 +1,4 @@
-"""What a worker does: train a batch of runs and make a row of the ledger of each."""
+"""What a worker does: train a batch of runs and turn each into a row of the ledger."""
 
 import time
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def train_batch(batch: RunBatch) -> list[Row]:
     began = time.perf_counter()
     try:
         results = train_fleet(dataset, configs, engine=engine, score_every=batch.score_every)
-    except Interrupted as stopped:  # Ctrl-C: runs of this batch are not kept, those before are
+    except Interrupted as stopped:  # Ctrl-C: the runs of this batch are lost, earlier ones are stored
         raise KeyboardInterrupt from stopped
     seconds = (time.perf_counter() - began) / len(configs)
     together = len(configs) if engine.device.startswith("cuda") else 1
@@ -41,7 +41,7 @@ def train_batch(batch: RunBatch) -> list[Row]:
 def row_of(
     run: PlannedRun, result: FleetResult, kind: str, seconds: float, together: int, where: dict[str, Any]
 ) -> Row:
-    """A row of the ledger: what was asked, what came of it, and where; the long list last."""
+    """A row of the ledger: what was asked for, the result, and where it was computed; the long list last."""
     history = result.history
     scored = history if result.failed is None else []
     return {
@@ -67,7 +67,7 @@ def row_of(
 
 
 def _held_out(history: Sequence[EpochScores]) -> Row:
-    """The accuracy by all held-out answers, None among them, mean of the last ten epochs, and its standard error."""
+    """The accuracy by all held-out answers, None included, mean of the last ten epochs, and its standard error."""
     error = history[-1].validation_error if history else None
     return {
         "estimate": _rounded(mean_of_last(history, "validation_estimate"), MEAN_DIGITS),
