@@ -243,6 +243,9 @@ def test_recipes_of_the_ledger():
     [
         ({"tables": ("table9",)}, "unknown table 'table9'"),
         ({"datasets": ("fashon",)}, "unknown dataset of the study 'fashon': did you mean 'fashion'"),
+        ({"datasets": ("fashon-quick",)}, "unknown dataset of the study 'fashon': did you mean 'fashion'"),
+        ({"datasets": ("blobs.npz-quick",)}, "dataset 'blobs.npz': the study has mnist, fashion"),
+        ({"datasets": ("letter",)}, "shows how to compare methods on other data"),
         ({"methods": ("slx",)}, "unknown method 'slx'"),
         ({"methods": ("rc+strong+mix", "crdpll+strong+mix")}, r"crdpll\+strong\+mix: the method compares the views"),
         ({"classes": ("9-4",)}, "classes '9-4': expected a range within 1-10 such as 4-9"),

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,37 @@ def test_a_process_that_dies_between_two_batches_is_replaced():
             time.sleep(0.01)
         engine.submit(1, batch)
         assert engine.wait().number == 1
+    finally:
+        engine.close(clean=False)
+
+
+def test_a_pool_that_breaks_while_batches_begin_again_gets_each_once(monkeypatch):
+    engine = Processes(2)
+    batches = {number: RunBatch((run,)) for number, run in enumerate(RUNS[:2])}
+    new_pool, made = Processes._new_pool, []
+
+    def breaks_at_first(self):
+        pool = new_pool(self)
+        made.append(pool)
+        if len(made) == 1:  # its worker dies between the first batch and the second
+            submit = pool.submit
+
+            def submit_and_die(*args):
+                if pool._pending_work_items:
+                    raise BrokenProcessPool
+                return submit(*args)
+
+            pool.submit = submit_and_die
+        return pool
+
+    try:
+        engine._batches.update((number, (batch, 0)) for number, batch in batches.items())
+        monkeypatch.setattr(Processes, "_new_pool", breaks_at_first)
+        engine._begin_again()
+        assert len(made) == 2
+        assert sorted(engine._futures.values()) == [0, 1]
+        assert {engine.wait().number, engine.wait().number} == {0, 1}
+        assert not engine._futures
     finally:
         engine.close(clean=False)
 

@@ -6,12 +6,13 @@ To add one, add an entry to `_DATASETS`, and where `shortlist.data` does not kno
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from shortlist import data
 from shortlist.data import Dataset, Split
-from shortlist.errors import unknown_name
+from shortlist.errors import InputError, unknown_name
 from shortlist.study.plan import kuzushiji_small
 
 PART_SEED = 0
@@ -86,7 +87,12 @@ def study_dataset(name: str) -> StudyDataset:
     """How the study uses a dataset."""
     base = name.removesuffix(QUICK)
     if base not in _DATASETS:
-        raise unknown_name("dataset of the study", name, names())
+        if base in data.names() or Path(base).suffix or Path(base).exists():
+            raise InputError(
+                f"dataset {base!r}: the study has {', '.join(names())} alone; docs/researchers.md, A fair comparison, "
+                "shows how to compare methods on other data"
+            )
+        raise unknown_name("dataset of the study", base, names())
     found = _DATASETS[base]
     if base == name:
         return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
@@ -52,8 +53,11 @@ def figure2(dataset: str, results: Results) -> str | None:
             axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
         for panel in axes[-1]:
             panel.set_xlabel("epoch")
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
-        drawing.suptitle(f"{title}: mean of the trials by epoch, band of one standard deviation")
+        several = max(len(curve) for _, _, curves in panels for curve in curves.values()) > 1
+        what = "mean of the trials by epoch" + (", ± one standard deviation" if several else "")
+        drawing.suptitle(f"{title}: {what}" if len(columns) > 1 else f"{title}\n{what}")
         return svg_text(drawing, f"Test accuracy by epoch on {title} for every method, size and protocol")
 
 

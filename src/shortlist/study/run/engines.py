@@ -88,9 +88,9 @@ class Processes:
 
     def submit(self, number: int, batch: RunBatch) -> None:
         """Hand it to the next free process."""
-        self._batches.setdefault(number, (batch, 0))
+        self._batches[number] = (batch, 0)
         try:
-            self._futures[self._pool.submit(train_timed, batch)] = number
+            self._hand_over(number)
         except BrokenProcessPool:  # a worker died since the last wait
             self._begin_again()
 
@@ -108,14 +108,23 @@ class Processes:
             del self._batches[number]
             return Finished(number, rows, seconds)
 
+    def _hand_over(self, number: int) -> None:
+        batch, _ = self._batches[number]
+        self._futures[self._pool.submit(train_timed, batch)] = number
+
     def _begin_again(self) -> None:
+        """Hand everything under way to a new pool."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool, self._futures = self._new_pool(), {}
         for number, (batch, tries) in self._batches.items():
             if tries >= RETRIES:
                 raise InputError(f"a worker process died {tries + 1} times on {batch.dataset}: out of memory?")
             self._batches[number] = (batch, tries + 1)
-            self.submit(number, batch)
+        try:
+            for number in self._batches:
+                self._hand_over(number)
+        except BrokenProcessPool:  # a worker of the new pool has died already
+            self._begin_again()
 
     def close(self, clean: bool = True) -> None:
         """End the processes."""
