@@ -3,19 +3,21 @@
 import importlib
 import os
 import sys
+from itertools import pairwise
 from typing import Annotated
 
 import typer
 
 from shortlist import __version__
 from shortlist.cli.annotate import app as annotate_app
+from shortlist.cli.app import App
 from shortlist.cli.listing import datasets, methods, models
 from shortlist.errors import InputError
 from shortlist.internal.extras import named_extra
 
 __all__ = ["main"]
 
-app = typer.Typer(
+app = App(
     help="Label items with many classes by showing people a few of them, and train classifiers from their answers.\n\n"
     "Example: shortlist annotate demo, or shortlist train digits --size 3 --out runs/digits",
     no_args_is_help=True,
@@ -96,8 +98,18 @@ def _usage(error: Exception) -> int:
         typer.echo(context.get_help() if context is not None else str(error), err=True)
         return 2
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    _complain(" ".join(error.format_message().split()) + hint)
+    _complain(" ".join(error.format_message().split()) + _got(error) + hint)
     return int(getattr(error, "exit_code", 2))
+
+
+def _got(error: Exception) -> str:
+    """The value that the parser refused, which its own words leave out."""
+    option = getattr(error, "param", None)
+    if option is None or option.nargs != 1:
+        return ""
+    words = ((word, word.partition("="), after) for word, after in pairwise([*sys.argv, ""]))
+    given = [after if word == name else value for word, (name, _, value), after in words if name in option.opts]
+    return f", got {given[0]!r}" if len(given) == 1 else ""  # of an option that is repeated it may be any
 
 
 def _complain(line: str) -> None:

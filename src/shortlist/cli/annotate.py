@@ -9,9 +9,10 @@ import typer
 
 from shortlist.cli.annotate_backup import Folder, backup, check, restore
 from shortlist.cli.annotate_items import Epsilon, Policy, Test, add, import_answers, init
+from shortlist.cli.app import App
 from shortlist.cli.options import AsJson, Features
 
-app = typer.Typer()
+app = App()
 
 
 @app.callback(invoke_without_command=True)

@@ -3,12 +3,16 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shortlist.errors import InputError
+
+data_option = partial(typer.Option, rich_help_panel="Your data")
+people_option = partial(typer.Option, rich_help_panel="Simulated people")
 
 Data = Annotated[
     str,
@@ -19,16 +23,16 @@ Data = Annotated[
         "or an .npz file.",
     ),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table (default 'text').")]
-ImageColumn = Annotated[str | None, typer.Option(help="The column of image paths in a table (default 'image').")]
-LabelColumn = Annotated[str | None, typer.Option(help="The column of classes in a table (default 'label').")]
+TextColumn = Annotated[str | None, data_option(help="The column of texts in a table (default 'text').")]
+ImageColumn = Annotated[str | None, data_option(help="The column of image paths in a table (default 'image').")]
+LabelColumn = Annotated[str | None, data_option(help="The column of classes in a table (default 'label').")]
 ItemColumn = Annotated[
-    str | None, typer.Option(help="The column that names the items (default 'item', or else row numbers).")
+    str | None, data_option(help="The column that names the items (default 'item', or else row numbers).")
 ]
-ImageSize = Annotated[int | None, typer.Option(help="Resize your images to this height and width.")]
+ImageSize = Annotated[int | None, data_option(min=1, max=10_000, help="Resize your images to this height and width.")]
 Features = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         help="What the model sees. Texts: tfidf, embeddings or the folder of a sentence encoder. Images: patches or "
         "pixels (only in label and annotate). Anything: an .npz or .parquet file of vectors by item."
     ),
@@ -37,8 +41,9 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto uses the
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Size = Annotated[int, typer.Option(help="Classes on a shortlist.")]
 Seed = Annotated[int, typer.Option(help="Seeds everything that is drawn.")]
-Miss = Annotated[float, typer.Option(help="How often a simulated annotator misses the right class and says None.")]
-Slip = Annotated[float, typer.Option(help="How often a simulated annotator picks a wrong class of those shown.")]
+Seconds = Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")]
+Miss = Annotated[float, people_option(help="How often a simulated annotator misses the right class and says None.")]
+Slip = Annotated[float, people_option(help="How often a simulated annotator picks a wrong class of those shown.")]
 
 
 def print_json(content: Any) -> None:

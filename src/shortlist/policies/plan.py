@@ -71,8 +71,9 @@ def plan_labelling(
     there is an `own` one, from what was measured on BANKING77, its reads scaled with log2 K, and the more of them the
     fewer items per class there are.
     """
-    if num_classes < 2 or items < 1:
-        raise InputError(f"at least 2 classes and 1 item are needed, got {num_classes} and {items}")
+    for what, count, least in (("classes", num_classes, 2), ("items", items, 1)):
+        if count < least:
+            raise InputError(f"{what}: expected at least {least}, got {count}")
     for size in sizes:
         if not 1 <= size < num_classes:
             raise InputError(f"size: expected 1 to {num_classes - 1}, got {size}")

@@ -61,11 +61,12 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         check_order(self.order)
-        if min(self.retrain_every, self.retrain_least, self.calibrate_least) < 1 or self.grow < 0:
-            raise InputError(
-                "retrain_every, retrain_least and calibrate_least: expected at least 1, and grow at least 0"
-            )
-        if self.l2 <= 0:
+        for name in ("retrain_every", "retrain_least", "calibrate_least"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if not self.grow >= 0:
+            raise InputError(f"grow: expected at least 0, got {self.grow}")
+        if not self.l2 > 0:
             raise InputError(f"l2: expected a penalty above 0, got {self.l2}")
         if not 0 < self.sure < 1:
             raise InputError(f"sure: expected a probability between 0 and 1, got {self.sure}")

@@ -40,10 +40,11 @@ class TimeModel:
     typing: float = 2.75
 
     def __post_init__(self) -> None:
-        if not (min(self.base, self.per_class, self.typing) >= 0 and self.base + self.per_class > 0):
+        times = (self.base, self.per_class, self.typing)
+        if not (min(times) >= 0 and sum(times) < np.inf and self.base + self.per_class > 0):
             raise InputError(
-                "time model: expected at least 0 s per question, per name and to type, not 0 for both of the first, "
-                f"got {self.base}, {self.per_class} and {self.typing}"
+                "seconds: expected finite times of at least 0 per question, per name and to type, and not 0 for both "
+                f"of the first, got {self.base}, {self.per_class} and {self.typing}"
             )
 
     @staticmethod

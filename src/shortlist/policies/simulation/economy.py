@@ -58,6 +58,9 @@ class Comparison:
     """A class that is on every short list, until it was refused."""
 
     def __post_init__(self) -> None:
+        for name, value, least in (("seeds", self.seeds, 1), ("budget", self.budget, 1), ("score", self.score, 0)):
+            if value is not None and value < least:
+                raise InputError(f"{name}: expected at least {least}, got {value}")
         if not 0 <= self.typed <= 1:
             raise InputError(f"typed: expected a share from 0 to 1, got {self.typed}")
 
@@ -78,6 +81,8 @@ class Comparison:
             jobs: runs at a time, each in a process of its own.
             ray: the address of a Ray cluster that does the runs instead (`internal.cluster`).
         """
+        if jobs < 1:
+            raise InputError(f"jobs: expected at least 1, got {jobs}")
         runs = self.runs(data)
         journal = None if folder is None else Journal(folder, self._stated(data))
         found = {run: None if journal is None else journal.of(run.way, run.seed) for run in runs}
