@@ -1,4 +1,4 @@
-"""The command `shortlist`: thin; it parses, calls and prints. Each command imports what it needs when it runs."""
+"""The command `shortlist`: it parses, calls and prints. Each command imports what it needs when it runs."""
 
 import importlib
 import os
@@ -28,7 +28,7 @@ app = App(
 )
 
 COMMANDS = ("demo", "simulate", "train", "evaluate", "predict", "label", "reproduce", "report", "plan")
-"""Each a function of its own name in shortlist.cli.<name>."""
+"""Each is a function of that name in shortlist.cli.<name>."""
 
 
 def _version(wanted: bool) -> None:
@@ -43,7 +43,7 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Nothing of its own; the commands do the work."""
+    """Nothing by itself: the commands do the work."""
 
 
 def _mount() -> None:
@@ -58,17 +58,17 @@ _mount()
 
 
 def main() -> None:
-    """Run the command line; what is wrong with the input is one line and exit code 2."""
+    """Run the command line; bad input ends it with one line and exit code 2."""
     try:
         with named_extra():
             code = app(prog_name="shortlist", standalone_mode=False)
     except KeyboardInterrupt:
         _complain("stopped")
         code = 130
-    except BrokenPipeError:  # `shortlist ... | head`: nobody reads on, which is fine
+    except BrokenPipeError:  # `shortlist ... | head`: the reader has seen enough, which is fine
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except UnicodeEncodeError as error:  # a terminal that is not UTF-8, and somebody's names
+    except UnicodeEncodeError as error:  # the terminal is not UTF-8, and a name has letters that it lacks
         hint = "" if error.encoding == "utf-8" else ": try PYTHONUTF8=1"
         _complain(f"{error.object[error.start : error.end]!a} cannot be written as {error.encoding}{hint}")
         code = 2
@@ -87,7 +87,7 @@ def _line(error: Exception) -> str:
 
 
 def _usage(error: Exception) -> int:
-    """The parser's own complaints, which need not be click's classes: typer may bring its own copy of them."""
+    """Print the parser's complaint; told by names, not by click's classes, of which typer may bring its own copy."""
     if type(error).__name__ == "Abort":
         _complain("stopped")
         return 130

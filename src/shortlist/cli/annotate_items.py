@@ -1,4 +1,4 @@
-"""`shortlist annotate init`, `add` and `import`: what comes into a project from files."""
+"""`shortlist annotate init`, `add` and `import`: make a project from files, and add to it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -196,7 +196,7 @@ def _print_next(project: Path, size: int, classes: int, *, by_chance: bool) -> N
 
 @contextmanager
 def _importing() -> Iterator[Callable[[int, int], None]]:
-    """`progress` as imports tell it: how many items are done, of how many."""
+    """A progress bar for imports, which are told a function of (items done, items in all)."""
     with progress(None, "importing") as bar:
 
         def tell(done: int, total: int) -> None:

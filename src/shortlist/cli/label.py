@@ -198,7 +198,7 @@ def _run(comparison: "Comparison", items: Any, out: Path | None, jobs: int, ray:
 
 
 def _longest(stated: int | None, dataset: "Dataset") -> int:
-    """Classes on a list: fewer than all of them, which would be a full list."""
+    """The most classes on a list: fewer than all, which would be a full list."""
     from shortlist.errors import InputError
 
     most = dataset.num_classes - 1
@@ -220,7 +220,7 @@ def _number(pinned: str | None, dataset: "Dataset") -> int | None:
 
 
 def _teller(bar: Progress, runs: int) -> Callable[[str, int, int], None]:
-    """What is told after every training: which run it was of, and how far that is."""
+    """Shows after every training, on the progress bar, which run it was of and how far that is."""
     begun: set[tuple[str, int]] = set()
 
     def tell(way: str, seed: int, reads: int) -> None:
@@ -261,7 +261,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _score_line(scored: dict[str, Any]) -> str:
-    """What the sample says of one run."""
+    """What the sample says about the model of one run."""
     said = f"{scored['way']}, seed {scored['seed']}: "
     if "low" not in scored:
         return f"{said}no item of the sample was asked about yet"

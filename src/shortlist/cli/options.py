@@ -52,12 +52,12 @@ def print_json(content: Any) -> None:
 
 
 def note(line: str) -> None:
-    """A line for people, on stderr."""
+    """Print a line for people, on stderr."""
     sys.stderr.write(line + "\n")
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell, in the places that a terminal gives to its letters."""
+    """Print columns, each as wide as its widest cell is on a terminal."""
     from rich.cells import cell_len
 
     lines = [[" ".join(str(cell).splitlines()) for cell in row] for row in (header, *rows)]
@@ -68,21 +68,21 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def in_hours(hours: float) -> str:
-    """Small projects are planned, too: 0.053 rather than 0.1."""
+    """Hours with one decimal or, below one hour, two digits: a small project takes 0.053 rather than 0.1."""
     return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def keep_apart(out: Path | None, *read: str | Path | None) -> None:
-    """Refuse to write over a file that is read: it would be the only copy of somebody's data."""
+    """Refuse to overwrite a file that is also read: it may be the only copy of somebody's data."""
     for path in read:
         if out is not None and path is not None and out.exists() and Path(path).exists() and out.samefile(path):
             raise InputError(f"{out}: is read, and would be written over: give another --out")
 
 
 def key_values(pairs: Iterable[str], what: str) -> dict[str, Any]:
-    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values are read as JSON where they are.
+    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values that are JSON are read as such.
 
-    True and False are as in Python, whose spelling tables of options have.
+    True and False may be spelled as in Python, as in the list that `shortlist methods` prints.
     """
     found: dict[str, Any] = {}
     for pair in pairs:

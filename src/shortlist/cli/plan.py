@@ -113,7 +113,7 @@ def _print(plan: dict[str, Any], counted: str | None) -> None:
 
 
 def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
-    """The items, how many classes there are, and how clear the names of the classes are, where items are texts."""
+    """The items, the number of classes and, if the items are texts, the `clarity` of the class names."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.internal.files import read_text
@@ -138,7 +138,7 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
 
 
 def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
-    """What the items that have a class say of the cost of all."""
+    """The cost of all items, projected from those that have a class."""
     from shortlist.data import UNLABELLED
     from shortlist.policies.simulation import project_cost
 
@@ -150,7 +150,7 @@ def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
 
 
 def _limits(played: "Dataset | None", classes: int) -> list[str]:
-    """What the figures do and do not say; `played`: the items that the model-chosen rows come from."""
+    """What the figures do and do not say; `played`: the items that the model-chosen rows were simulated on."""
     from shortlist.data import UNLABELLED
     from shortlist.policies import plan_limits
 
@@ -163,7 +163,7 @@ def _limits(played: "Dataset | None", classes: int) -> list[str]:
 
 
 def _about_classes(dataset: "Dataset") -> str | None:
-    """Where only some items have a class, what the number of classes is counted by."""
+    """If only some items have a class: a line that says which the number of classes was counted on."""
     from shortlist.data import UNLABELLED
 
     if dataset.train.y is None or not (dataset.train.y == UNLABELLED).any():

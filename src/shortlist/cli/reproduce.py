@@ -1,4 +1,4 @@
-"""`shortlist reproduce`: the paper's tables, cell by cell, as far as the ledger does not hold them yet."""
+"""`shortlist reproduce`: runs the cells of the paper's tables that the ledger does not hold yet."""
 
 from functools import partial
 from pathlib import Path
@@ -89,7 +89,7 @@ def _wanted(
     epochs: int | None,
     quick: bool,
 ) -> "Wanted | None":
-    """Of the grid; None where settings are to be chosen."""
+    """The part of the grid that was asked for; None if settings are to be chosen."""
     from shortlist.errors import InputError, unknown_name
     from shortlist.study import PARTS, Wanted, checked_protocols
 
@@ -122,7 +122,7 @@ def _words(text: str, option: str) -> tuple[str, ...]:
     from shortlist.errors import InputError
 
     words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words:  # not the same as not stated, which stands for everything
+    if not words:  # an empty list is not the same as no list, which stands for everything
         raise InputError(f"--{option}: expected one or more, separated by commas, got {text!r}")
     return words
 
@@ -153,7 +153,7 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
 
 
 def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
-    """What the ledger now holds of the cells asked for."""
+    """What the ledger now holds for the cells asked for."""
     return [
         {
             **ours.cell.to_dict(),

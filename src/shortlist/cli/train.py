@@ -202,7 +202,7 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
 
 
 def _go_on() -> str:
-    """The same command with --resume."""
+    """The command line of this process, with --resume."""
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     return shlex.join(["shortlist", *words, *([] if "--resume" in words else ["--resume"])])
 
