@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from shortlist.policies import TimeModel
 
 
+STATED_SECONDS = (1, 0.25)
+
 Classes = Annotated[int | None, typer.Option(max=1_000_000, help="The number of classes.")]
 Items = Annotated[int | None, typer.Option(help="The number of items to label.")]
 OwnData = Annotated[
@@ -47,7 +49,7 @@ def plan(
     label_column: LabelColumn = None,
     image_size: ImageSize = None,
     size: Sizes = None,
-    seconds: Seconds = (1, 0.25),
+    seconds: Seconds = STATED_SECONDS,
     log: TimedLog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -63,6 +65,8 @@ def plan(
     from shortlist.errors import InputError
     from shortlist.policies import TimeModel, plan_labelling
 
+    if log is not None and tuple(seconds) != STATED_SECONDS:
+        raise InputError("--seconds and --log: both say how long a question takes, give one of them")
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
     dataset = clear = own = counted = None
     if data is not None:

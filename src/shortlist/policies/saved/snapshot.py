@@ -142,7 +142,8 @@ class Snapshot:
         temporary = root / f".{CURRENT}.{os.getpid()}"
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
         temporary.replace(root / CURRENT)
-        for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-2]:  # a server may still read the last
+        others = sorted(path for path in root.glob("v*-*") if path.is_dir() and path != target)
+        for old in others[:-1]:  # a server may still read the last
             shutil.rmtree(old, ignore_errors=True)
         for other in root.glob(FEATURES):
             if other != features:
