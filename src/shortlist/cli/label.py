@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shortlist.cli.options import (
+    USUAL_SECONDS,
     AsJson,
     Data,
     Features,
@@ -55,7 +56,7 @@ Out = Annotated[
     typer.Option(help="A folder for curve.csv (as it grows), .json, .svg, .png; goes on where it was interrupted."),
 ]
 Rivals = Annotated[bool, typer.Option(help="Also run random shortlists, to compare.")]
-Jobs = Annotated[int, typer.Option(help="Runs at a time, each in a process of its own.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time, each in a process of its own.")]
 RayAddress = Annotated[
     str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
 ]
@@ -102,7 +103,7 @@ def label(
     slip: Slip = 0.0,
     typed: Typed = 0.0,
     retrain_every: RetrainEvery = 500,
-    seconds: Seconds = (1, 0.25),
+    seconds: Seconds = USUAL_SECONDS,
     out: Out = None,
     rivals: Rivals = True,
     jobs: Jobs = 1,
@@ -150,12 +151,12 @@ def label(
     )
     comparison = Comparison(
         LoopSettings(policy=first, order=order, retrain_every=retrain_every, time=time),
-        budget,
-        seeds,
-        longest,
-        Mistakes(miss, slip, typed=slip if typed else 0.0),
-        rivals,
-        tuple(others),
+        budget=budget,
+        seeds=seeds,
+        size=longest,
+        mistakes=Mistakes(miss, slip, typed=slip if typed else 0.0),
+        rivals=rivals,
+        others=tuple(others),
         score=score,
         typed=typed,
         pinned=_number(pinned, dataset),

@@ -13,6 +13,7 @@ from shortlist.errors import InputError
 
 data_option = partial(typer.Option, rich_help_panel="Your data")
 people_option = partial(typer.Option, rich_help_panel="Simulated people")
+USUAL_SECONDS = (1, 0.25)
 
 Data = Annotated[
     str,

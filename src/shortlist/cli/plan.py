@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shortlist.cli.options import (
+    USUAL_SECONDS,
     AsJson,
     ImageColumn,
     ImageSize,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from shortlist.data import Dataset
     from shortlist.policies import TimeModel
 
-
-STATED_SECONDS = (1, 0.25)
 
 Classes = Annotated[int | None, typer.Option(max=1_000_000, help="The number of classes.")]
 Items = Annotated[int | None, typer.Option(help="The number of items to label.")]
@@ -49,7 +48,7 @@ def plan(
     label_column: LabelColumn = None,
     image_size: ImageSize = None,
     size: Sizes = None,
-    seconds: Seconds = STATED_SECONDS,
+    seconds: Seconds = USUAL_SECONDS,
     log: TimedLog = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,7 +64,7 @@ def plan(
     from shortlist.errors import InputError
     from shortlist.policies import TimeModel, plan_labelling
 
-    if log is not None and tuple(seconds) != STATED_SECONDS:
+    if log is not None and tuple(seconds) != USUAL_SECONDS:
         raise InputError("--seconds and --log: both say how long a question takes, give one of them")
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
     dataset = clear = own = counted = None
