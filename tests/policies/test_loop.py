@@ -270,6 +270,8 @@ GOOD = {"rows": [0, 1], "lists": [[0, 1], [2, 5]], "sizes": [2, 1], "answer": [0
         ({"lists": [[0, 7], [2, 5]]}, "as many classes from 0 to 4"),
         ({"lists": [[0, -1], [2, 5]]}, "as many classes from 0 to 4"),
         ({"sizes": [2, 2]}, "item 1, .* as many classes"),
+        ({"sizes": [3, 1]}, "item 0, .* as many classes"),
+        ({"lists": [[0, 1], [5, 5]], "sizes": [2, -1]}, "item 1, .* of size -1, .* as many classes"),
         ({"rows": [0, 30]}, "item 30, .* expected a row from 0 to 29"),
         ({"rows": [-1, 3]}, "item -1, .* expected a row from 0 to 29"),
         ({"rows": [3, 3]}, "item 3 has two answers in one call"),

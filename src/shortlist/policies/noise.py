@@ -171,11 +171,12 @@ class Log:
         if (count > 1).any():
             raise InputError(f"item {found[count > 1][0]} has two answers in one call: give them one after another")
         shown = np.arange(self.lists.shape[1]) < self.sizes[:, None]
-        named = np.where(shown, (self.lists >= 0) & (self.lists < num_classes), self.lists == num_classes)
+        named = np.where(shown, (self.lists >= 0) & (self.lists < num_classes), self.lists == num_classes).all(axis=1)
+        fits = (self.sizes >= 0) & (self.sizes <= self.lists.shape[1])
         picked = (self.answer == NONE) | ((self.lists == self.answer[:, None]) & shown).any(axis=1)
         for wrong, expected in (
             ((self.items < 0) | (self.items >= num_items), f"a row from 0 to {num_items - 1}"),
-            (~named.all(axis=1), f"as many classes from 0 to {num_classes - 1} as its size, then {num_classes}"),
+            (~(named & fits), f"as many classes from 0 to {num_classes - 1} as its size, then {num_classes}"),
             (~picked, "an answer that is on the list, or NONE"),
             ((self.all_typed < NONE) | (self.all_typed >= num_classes), "a class that was typed, or NONE"),
         ):
