@@ -260,6 +260,12 @@ class Loop:
 
     def know(self, rows: IntArray, classes: IntArray) -> None:
         """Take in classes that are known without asking, one per row, and train on them."""
+        n, K = self.state.num_items, self.state.num_classes
+        for row, class_ in zip(rows.tolist(), classes.tolist(), strict=True):
+            if not (0 <= row < n and 0 <= class_ < K):
+                raise InputError(
+                    f"item {row}, class {class_}: expected a row from 0 to {n - 1}, a class from 0 to {K - 1}"
+                )
         self.state.know(rows, classes)
         if self.experts and self.settings.calibrate and len(rows) >= LEAST_ITEMS:
             weights, l2 = self.state.answer_likelihood[rows], self.settings.l2
