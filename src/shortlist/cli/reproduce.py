@@ -14,17 +14,22 @@ if TYPE_CHECKING:
 CHOOSING = ("tune", "search")
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
+Part = Annotated[
+    str, typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe).")
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A small part of the data, 3 epochs, size 5, one trial, in results-quick.")
+]
+
 
 def reproduce(
-    what: Annotated[
-        str,
-        typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe)."),
-    ],
+    what: Part,
     datasets: Annotated[str, typer.Option(help="Separated by commas.")] = "mnist,fashion,kuzushiji,cifar10",
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
-    ] = None,
+    methods: Methods = None,
     sizes: Annotated[str | None, typer.Option(help="Sizes of the shortlist; the table's if not stated.")] = None,
     classes: Annotated[str | None, typer.Option(help="Class subsets of tables 3-5, such as 4-9.")] = None,
     trials: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per cell (5 if not stated).")] = None,
@@ -32,9 +37,7 @@ def reproduce(
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's number.")] = None,
     results: Annotated[Path | None, typer.Option(help="The folder of the ledger (results).")] = None,
     recipes: Annotated[Path | None, typer.Option(help="Read the chosen settings from this folder's ledger.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small part of the data, 3 epochs, size 5, one trial, in results-quick.")
-    ] = False,
+    quick: Quick = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and train nothing.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this time is over.")] = None,
     batch_minutes: Annotated[float, typer.Option(help="About how long runs that are trained together may take.")] = 3.0,
