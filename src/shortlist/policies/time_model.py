@@ -16,6 +16,8 @@ FloatArray = NDArray[np.float64]
 
 LEAST = 0.005
 """The least time per name, in seconds, that is believed: nobody reads a name faster."""
+USUAL = 0.95
+"""The share of the answers, by rising time, that a time model is fitted to."""
 ENOUGH_TYPED = 10
 """With so many typed answers the time to type is fitted."""
 MATCHES = 3
@@ -95,11 +97,10 @@ def fit_time(
     seconds: Sequence[float],
     *,
     typed: Sequence[bool] | None = None,
-    quantile: float = 0.95,
 ) -> TimeModel:
     """The time model of an annotation log, by non-negative least squares.
 
-    The slowest answers, above the `quantile`, are left out: people leave their desks.
+    The slowest answers, above the quantile `USUAL`, are left out: people leave their desks.
 
     Args:
         shortlists: the names on each list, in the order shown.
@@ -107,7 +108,6 @@ def fit_time(
         seconds: how long each answer took.
         typed: whether the class was typed; if not given, nobody typed. With `ENOUGH_TYPED` typed answers the time to
             type is the mean of what these took beyond the reading; with fewer it is the default.
-        quantile: the share of the answers that is kept.
 
     Raises:
         InputError: there is too little to fit two numbers to, or the times do not grow with the names looked at.
@@ -132,7 +132,7 @@ def fit_time(
             f"the log has {len(taken)} timed answers after {len(np.unique(looked))} different numbers of names: "
             "at least 10 and 2 are needed to fit the time model"
         )
-    kept = taken <= np.quantile(taken, quantile)
+    kept = taken <= np.quantile(taken, USUAL)
     design = np.column_stack([np.ones(kept.sum()), looked[kept]])
     (base, per_class), _ = nnls(design, taken[kept])
     if per_class < LEAST:
@@ -144,7 +144,7 @@ def fit_time(
     time = TimeModel(float(base), float(per_class))
     if len(typing) < ENOUGH_TYPED:
         return time
-    kept = typing <= np.quantile(typing, quantile)
+    kept = typing <= np.quantile(typing, USUAL)
     beyond = typing[kept] - time.seconds(whole[kept] + MATCHES)
     return replace(time, typing=max(float(beyond.mean()), 0.0))
 
