@@ -306,3 +306,13 @@ def test_the_lists_of_commands_are_whole_sentences(words):
 @pytest.mark.parametrize("words", [("train",), ("reproduce",), ("methods",)])
 def test_help_says_that_methods_may_be_ones_own(words):
     assert "module:Class" in help_of(*words)
+
+
+def test_the_options_of_a_long_command_are_under_headings_the_usual_ones_first():
+    said = help_of("train")
+    headings = re.findall(r"^(\w[\w ]+):$", said, re.MULTILINE)
+    assert headings == ["Arguments", "Options", "Method and model", "Training", "Your data", "Simulated people"]
+    first = said.split("Options:")[1].split("Method and model:")[0]
+    assert re.findall(r"^  (--\w+)", first, re.MULTILINE)[:3] == ["--out", "--size", "--labels"]
+    options = re.findall(r"^  (--[\w-]+)", said.split("Options:")[1], re.MULTILINE)
+    assert len(options) == len(set(options)) == 34

@@ -255,6 +255,16 @@ def test_bad_settings(bad):
         LoopSettings(**bad)
 
 
+@pytest.mark.parametrize(("row", "class_"), [(0, 5), (0, NONE), (30, 0), (-1, 0)])
+def test_a_known_class_that_cannot_be_is_refused_and_changes_nothing(row, class_):
+    loop = Loop(np.eye(30, dtype=np.float32), 5, LoopSettings(representatives=0))
+    with pytest.raises(
+        InputError, match=f"item {row}, class {class_}: expected a row from 0 to 29, a class from 0 to 4"
+    ):
+        loop.know(np.array([3, row]), np.array([1, class_]))
+    assert not loop.state.known.any()
+
+
 GOOD = {"rows": [0, 1], "lists": [[0, 1], [2, 5]], "sizes": [2, 1], "answer": [0, NONE]}
 
 
@@ -270,6 +280,8 @@ GOOD = {"rows": [0, 1], "lists": [[0, 1], [2, 5]], "sizes": [2, 1], "answer": [0
         ({"lists": [[0, 7], [2, 5]]}, "as many classes from 0 to 4"),
         ({"lists": [[0, -1], [2, 5]]}, "as many classes from 0 to 4"),
         ({"sizes": [2, 2]}, "item 1, .* as many classes"),
+        ({"sizes": [3, 1]}, "item 0, .* as many classes"),
+        ({"lists": [[0, 1], [5, 5]], "sizes": [2, -1]}, "item 1, .* of size -1, .* as many classes"),
         ({"rows": [0, 30]}, "item 30, .* expected a row from 0 to 29"),
         ({"rows": [-1, 3]}, "item -1, .* expected a row from 0 to 29"),
         ({"rows": [3, 3]}, "item 3 has two answers in one call"),

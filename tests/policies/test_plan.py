@@ -213,6 +213,12 @@ def test_bad_numbers():
         assert isinstance(_run(*arguments).exception, InputError)
 
 
+def test_times_are_stated_or_fitted_not_both(tmp_path):
+    """The stated ones were left aside in silence."""
+    found = _run("--classes", "5", "--items", "5", "--log", str(tmp_path / "log.csv"), "--seconds", "5", "1")
+    assert str(found.exception) == "--seconds and --log: both say how long a question takes, give one of them"
+
+
 def test_names_that_speak_of_the_texts_make_the_projection_cheaper(tmp_path):
     words = ["lost card", "exchange rate", "cancel transfer", "change pin", "top up failed", "verify identity"]
     lines = [f"{i},hello about my {words[i % 6]} now {i}" for i in range(120)]

@@ -9,9 +9,10 @@ import typer
 
 from shortlist.cli.annotate_backup import Folder, backup, check, restore
 from shortlist.cli.annotate_items import Epsilon, Policy, Test, add, import_answers, init
+from shortlist.cli.app import App
 from shortlist.cli.options import AsJson, Features
 
-app = typer.Typer()
+app = App()
 
 
 @app.callback(invoke_without_command=True)
@@ -90,7 +91,7 @@ def serve(
 
     Example: shortlist annotate serve birds --policy adaptive
     """
-    gc.disable()  # it would look through all that the imports bring, again and again; `serve` turns it on
+    gc.disable()  # it would go through everything imported again and again; `serve_project` turns it on
     from shortlist.annotate import Address, Project, serve_project
 
     address = Address(host, port, certificate, key, allow_plain_http, public_url, proxy)

@@ -1,83 +1,96 @@
-"""`shortlist annotate init`, `add` and `import`: what comes into a project from files."""
+"""`shortlist annotate init`, `add` and `import`: make a project from files, and add to it."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shortlist.cli.annotate_backup import Folder
-from shortlist.cli.options import AsJson, Features
+from shortlist.cli.options import AsJson, Features, data_option
 from shortlist.cli.progress import progress
 from shortlist.internal.reasons import by_reason
 
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
-TextColumn = Annotated[str | None, typer.Option(help="The column of a table that holds the text (text).")]
-ItemColumn = Annotated[
-    str | None, typer.Option(help="The column that names the item (item, or else row numbers from 0).")
+people_option = partial(typer.Option, rich_help_panel="People")
+model_option = partial(typer.Option, rich_help_panel="A model that chooses the lists")
+
+Items = Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")]
+Classes = Annotated[
+    Path, typer.Option(help="classes.txt: one class name per line; or a table with class and description.")
 ]
-Policy = Annotated[
-    str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
-]
-Epsilon = Annotated[float | None, typer.Option(help="Share of uniform lists mixed in with the model's.")]
-Test = Annotated[str | None, typer.Option(help="Labelled data to score the model on, for the curve of the admin page.")]
+Size = Annotated[int | None, typer.Option(help="Classes on a shortlist (5 if not given).")]
+Title = Annotated[str | None, typer.Option(help="Shown on the pages; the folder's name, as words, if not given.")]
 Instructions = Annotated[
     Path | None, typer.Option(help="Plain text (UTF-8) that annotators read before they begin and can open again.")
 ]
+Database = Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")]
+
+Overlap = Annotated[int, people_option(help="How many annotators answer each item.")]
+Gold = Annotated[Path | None, people_option(help="A table with item and gold: known answers, to measure annotators.")]
+GoldEvery = Annotated[int, people_option(help="On average one question in N is about a gold item.", metavar="N")]
+Typing = Annotated[
+    bool | None,
+    people_option(help="People may type a class that is not on the list (if not said: where a model chooses it)."),
+]
+Compare = Annotated[
+    bool, people_option("--compare", help="Ask by full lists, by search and by shortlists, to see what each costs.")
+]
+Pinned = Annotated[
+    str | None, people_option(help="A class that is on every list, such as 'out of scope'.", metavar="CLASS")
+]
+
+Policy = Annotated[
+    str | None, typer.Option(help="adaptive, information or top: a model chooses the lists; uniform: chance does.")
+]
+Epsilon = Annotated[float | None, model_option(help="Share of uniform lists mixed in with the model's.")]
+Test = Annotated[str | None, model_option(help="Labelled data to score the model on, for the curve of the admin page.")]
+Names = Annotated[
+    bool, model_option(help="Texts: the names of the classes choose the first lists, as long as they help.")
+]
+Score = Annotated[bool, model_option(help="Score the model by a sample of the items: asked about, not learned from.")]
 Known = Annotated[
-    Path | None, typer.Option(help="A table with item and class: labels you have. Learned from, and not asked about.")
+    Path | None, model_option(help="A table with item and class: labels you have. Learned from, and not asked about.")
 ]
 Scores = Annotated[
     Path | None,
-    typer.Option(
+    model_option(
         help="What another model thinks: a table with item and one column per class, .npz, Label Studio's tasks with "
         "predictions, what `shortlist predict` wrote, or a folder of `shortlist train`."
     ),
 ]
-Gold = Annotated[Path | None, typer.Option(help="A table with item and gold: known answers, to measure annotators.")]
+
+TextColumn = Annotated[str | None, data_option(help="The column of a table that holds the text (text).")]
+ItemColumn = Annotated[
+    str | None, data_option(help="The column that names the item (item, or else row numbers from 0).")
+]
+Strict = Annotated[bool, data_option("--strict", help="Refuse the import if any item is bad, instead of skipping it.")]
 
 
 def init(
     project: Folder,
-    items: Annotated[Path, typer.Option(help="A folder of images or sounds, or a table (.csv, .jsonl, ...) of texts.")],
-    classes: Annotated[
-        Path, typer.Option(help="classes.txt: one class name per line; or a table with class and description.")
-    ],
-    size: Annotated[int | None, typer.Option(help="Classes on a shortlist (5 if not given).")] = None,
-    overlap: Annotated[int, typer.Option(help="How many annotators answer each item.")] = 1,
+    items: Items,
+    classes: Classes,
+    size: Size = None,
+    overlap: Overlap = 1,
     gold: Gold = None,
-    gold_every: Annotated[
-        int, typer.Option(help="On average one question in N is about a gold item.", metavar="N")
-    ] = 10,
+    gold_every: GoldEvery = 10,
     instructions: Instructions = None,
-    title: Annotated[
-        str | None, typer.Option(help="Shown on the pages; the folder's name, as words, if not given.")
-    ] = None,
-    database: Annotated[str | None, typer.Option(help="postgresql://... instead of SQLite in the folder.")] = None,
+    title: Title = None,
+    database: Database = None,
     policy: Policy = None,
     epsilon: Epsilon = None,
     test: Test = None,
     features: Features = None,
-    names: Annotated[
-        bool, typer.Option(help="Texts: the names of the classes choose the first lists, as long as they help.")
-    ] = True,
-    score: Annotated[
-        bool, typer.Option(help="Score the model by a sample of the items: asked about, not learned from.")
-    ] = True,
+    names: Names = True,
+    score: Score = True,
     known: Known = None,
     scores: Scores = None,
-    typing: Annotated[
-        bool | None,
-        typer.Option(help="People may type a class that is not on the list (if not said: where a model chooses it)."),
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Ask by full lists, by search and by shortlists, to see what each costs.")
-    ] = False,
-    pinned: Annotated[
-        str | None, typer.Option(help="A class that is on every list, such as 'out of scope'.", metavar="CLASS")
-    ] = None,
+    typing: Typing = None,
+    compare: Compare = False,
+    pinned: Pinned = None,
     text_column: TextColumn = None,
     item_column: ItemColumn = None,
     strict: Strict = False,
@@ -113,12 +126,7 @@ def init(
     _print_given(outcome.known, outcome.scored, outcome.remark)
     if outcome.known == outcome.added:
         typer.echo("every item is of known class: nothing is left to ask", err=True)
-    share = settings.size / outcome.classes
-    rarely = settings.live is None and 4 * share < 1  # people who mostly say None get used to saying it
-    if rarely:
-        lists = f"Random lists of {settings.size} of {outcome.classes} classes"
-        typer.echo(f"{lists}: about {1 - share:.0%} of answers will be None.", err=True)
-    typer.echo(f"Next: shortlist annotate serve {project}{' --policy adaptive' if rarely else ''}", err=True)
+    _print_next(project, settings.size, outcome.classes, by_chance=settings.live is None)
 
 
 def add(
@@ -177,9 +185,18 @@ def import_answers(
     _print_outcome(outcome.added, outcome.skipped, "answers", known)
 
 
+def _print_next(project: Path, size: int, classes: int, *, by_chance: bool) -> None:
+    """The next command; with a policy if random lists would rarely hit: people who mostly say None get used to it."""
+    rarely = by_chance and 4 * size < classes
+    if rarely:
+        lists = f"Random lists of {size} of {classes} classes"
+        typer.echo(f"{lists}: about {1 - size / classes:.0%} of answers will be None.", err=True)
+    typer.echo(f"Next: shortlist annotate serve {project}{' --policy adaptive' if rarely else ''}", err=True)
+
+
 @contextmanager
 def _importing() -> Iterator[Callable[[int, int], None]]:
-    """`progress` as imports tell it: how many items are done, of how many."""
+    """A progress bar for imports, which are told a function of (items done, items in all)."""
     with progress(None, "importing") as bar:
 
         def tell(done: int, total: int) -> None:

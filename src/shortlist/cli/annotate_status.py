@@ -7,7 +7,7 @@ WAYS = {"full": "full list", "search": "search", "shortlist": "shortlist"}
 
 
 def status_lines(title: str, found: dict[str, Any]) -> Iterator[str]:
-    """Progress, time, agreement, the model's score, ways that are compared, people."""
+    """A line each on progress, time, agreement, the model's score, the compared ways of asking, and every annotator."""
     done, total = found["progress"]["done"], found["progress"]["total"]
     settled = f", {done:,} of {total:,} questions settled" if total > found["items"] else ""  # of several people each
     yield f"{title}: {found['items_done']:,} of {found['items']:,} items done{settled}"
@@ -31,7 +31,7 @@ def _gold(who: dict[str, Any]) -> str:
 
 
 def _time(hours: float) -> str:
-    """The first hour in minutes: 0.0 hours would be said of the first fifty answers."""
+    """The first hour in minutes: the first fifty answers would take 0.0 hours."""
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} min"
 
 

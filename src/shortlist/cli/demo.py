@@ -13,7 +13,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for report.html, its pictures and results.json.")] = Path(
         "demo"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds each row is trained with.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="How many seeds each row is trained with.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each run.")] = 40,
     json: AsJson = False,
 ) -> None:

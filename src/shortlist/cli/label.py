@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shortlist.cli.options import (
+    USUAL_SECONDS,
     AsJson,
     Data,
     Features,
@@ -16,10 +19,13 @@ from shortlist.cli.options import (
     ItemColumn,
     LabelColumn,
     Miss,
+    Seconds,
     Slip,
     TextColumn,
+    data_option,
     in_hours,
     note,
+    people_option,
     print_json,
     print_table,
 )
@@ -27,59 +33,87 @@ from shortlist.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
     from shortlist.data import Dataset
+    from shortlist.policies import Expert
+    from shortlist.policies.simulation import Comparison
+
+
+list_option = partial(typer.Option, rich_help_panel="Lists and items")
+start_option = partial(typer.Option, rich_help_panel="Known at the start")
+
+Policies = Annotated[
+    list[str] | None, typer.Option(help="adaptive (if not stated), uniform, top, information; may be repeated.")
+]
+Budget = Annotated[
+    int | None, typer.Option(help="Stop after this many class names shown (default: when all items are resolved).")
+]
+LongestList = Annotated[
+    int | None,
+    typer.Option(help="Classes on a list (longest, for adaptive, information); 8, or all but one, if not stated."),
+]
+Seeds = Annotated[int, typer.Option(max=1000, help="How many runs, each with its own seed (for the bands).")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="A folder for curve.csv (as it grows), .json, .svg, .png; goes on where it was interrupted."),
+]
+Rivals = Annotated[bool, typer.Option(help="Also run random shortlists, to compare.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time, each in a process of its own.")]
+RayAddress = Annotated[
+    str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
+]
+
+Hit = Annotated[float, list_option(help="adaptive: the probability that the right class is on the list.")]
+Epsilon = Annotated[float, list_option(help="Share of uniform lists mixed in.")]
+Floor = Annotated[float, list_option(help="Least chance of each class still possible to be shown.")]
+Order = Annotated[str, list_option(help="Items: mixed, random, savings, uncertainty, diversity.")]
+RetrainEvery = Annotated[int, list_option(help="Questions between two trainings, at most.")]
+Pinned = Annotated[str | None, list_option(help="A class on every list beside the others, such as 'out of scope'.")]
+
+Typed = Annotated[
+    float, people_option(help="Share of the misses after which people type the class (wrongly at --slip).")
+]
+
+Names = Annotated[
+    bool, start_option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
+]
+Known = Annotated[
+    Path | None, start_option(help="A table of item and class: labels known from the start; they cost nothing.")
+]
+Scores = Annotated[
+    Path | None,
+    start_option(help="What any model thinks: a table of item and one column per class, .npz, a trained folder."),
+]
+
+Score = Annotated[
+    int, data_option(help="Items drawn to score the model without test data: asked about, not learned from.")
+]
+TestData = Annotated[Path | None, data_option(help="Your test data, to score on.")]
 
 
 def label(
     data: Data,
-    policy: Annotated[
-        list[str] | None, typer.Option(help="adaptive (if not stated), uniform, top, information; may be repeated.")
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option(help="Stop after this many class names shown (default: when all items are resolved).")
-    ] = None,
-    size: Annotated[
-        int | None,
-        typer.Option(help="Classes on a list (longest, for adaptive, information); 8, or all but one, if not stated."),
-    ] = None,
-    hit: Annotated[float, typer.Option(help="adaptive: the probability that the right class is on the list.")] = 0.8,
-    epsilon: Annotated[float, typer.Option(help="Share of uniform lists mixed in.")] = 0.0,
-    floor: Annotated[float, typer.Option(help="Least chance of each class still possible to be shown.")] = 0.0,
-    order: Annotated[str, typer.Option(help="Items: mixed, random, savings, uncertainty, diversity.")] = "mixed",
-    seeds: Annotated[int, typer.Option(help="How many runs, each with its own seed (for the bands).")] = 3,
+    policy: Policies = None,
+    budget: Budget = None,
+    size: LongestList = None,
+    hit: Hit = 0.8,
+    epsilon: Epsilon = 0.0,
+    floor: Floor = 0.0,
+    order: Order = "mixed",
+    seeds: Seeds = 3,
     miss: Miss = 0.0,
     slip: Slip = 0.0,
-    typed: Annotated[
-        float,
-        typer.Option(help="Share of the misses after which people type the class (wrongly at --slip)."),
-    ] = 0.0,
-    retrain_every: Annotated[int, typer.Option(help="Questions between two trainings, at most.")] = 500,
-    seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for curve.csv (as it grows), .json, .svg, .png; goes on where it was interrupted."),
-    ] = None,
-    rivals: Annotated[bool, typer.Option(help="Also run random shortlists, to compare.")] = True,
-    jobs: Annotated[int, typer.Option(help="Runs at a time, each in a process of its own.")] = 1,
-    ray: Annotated[
-        str | None, typer.Option(help="Runs, patches and embeddings by a Ray cluster: its address, auto, or local.")
-    ] = None,
-    pinned: Annotated[
-        str | None, typer.Option(help="A class on every list beside the others, such as 'out of scope'.")
-    ] = None,
-    names: Annotated[
-        bool, typer.Option(help="Texts: let the names of the classes choose the first lists, as long as they help.")
-    ] = True,
-    known: Annotated[
-        Path | None, typer.Option(help="A table of item and class: labels known from the start; they cost nothing.")
-    ] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(help="What any model thinks: a table of item and one column per class, .npz, a trained folder."),
-    ] = None,
-    score: Annotated[
-        int, typer.Option(help="Items drawn to score the model without test data: asked about, not learned from.")
-    ] = 0,
-    test: Annotated[Path | None, typer.Option(help="Your test data, to score on.")] = None,
+    typed: Typed = 0.0,
+    retrain_every: RetrainEvery = 500,
+    seconds: Seconds = USUAL_SECONDS,
+    out: Out = None,
+    rivals: Rivals = True,
+    jobs: Jobs = 1,
+    ray: RayAddress = None,
+    pinned: Pinned = None,
+    names: Names = True,
+    known: Known = None,
+    scores: Scores = None,
+    score: Score = 0,
+    test: TestData = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -96,27 +130,11 @@ def label(
     Example: shortlist label banking77 --policy adaptive --budget 60000 --out economy
     """
     from shortlist.data import load
-    from shortlist.errors import InputError
     from shortlist.internal.cluster import cluster
     from shortlist.internal.files import make_folder
-    from shortlist.policies import (
-        Expert,
-        LoopSettings,
-        Mistakes,
-        Policy,
-        TimeModel,
-        experts_from_scores,
-        loop_data,
-        names_expert,
-        read_known,
-        read_scores,
-    )
+    from shortlist.policies import LoopSettings, Mistakes, Policy, TimeModel, loop_data, read_known
     from shortlist.policies.simulation import Comparison, Start
 
-    counts = {"seeds": seeds, "budget": budget, "jobs": jobs, "retrain-every": retrain_every}
-    for name, count, least in (*((name, count, 1) for name, count in counts.items()), ("score", score, 0)):
-        if count is not None and count < least:
-            raise InputError(f"{name}: expected at least {least}, got {count}")
     dataset = load(
         data,
         test=test,
@@ -126,40 +144,62 @@ def label(
         item_column=item_column,
         image_size=image_size,
     )
-    size, always = _size(size, dataset), _number(pinned, dataset)
-    time = TimeModel(*seconds)
-    how, *others = (
-        Policy(kind, size=size, hit=hit, max_size=size, epsilon=epsilon, floor=floor, time=time)
+    longest, time = _longest(size, dataset), TimeModel(*seconds)
+    first, *others = (
+        Policy(kind, size=longest, hit=hit, max_size=longest, epsilon=epsilon, floor=floor, time=time)
         for kind in dict.fromkeys(policy or ["adaptive"])
     )
-    settings = LoopSettings(policy=how, order=order, retrain_every=retrain_every, time=time)
-    mistakes = Mistakes(miss, slip, typed=slip if typed else 0.0)
+    comparison = Comparison(
+        LoopSettings(policy=first, order=order, retrain_every=retrain_every, time=time),
+        budget=budget,
+        seeds=seeds,
+        size=longest,
+        mistakes=Mistakes(miss, slip, typed=slip if typed else 0.0),
+        rivals=rivals,
+        others=tuple(others),
+        score=score,
+        typed=typed,
+        pinned=_number(pinned, dataset),
+    )
     if out is not None:
         make_folder(out)
     with nullcontext() if ray is None else cluster(ray):  # one for features and runs, looked for before the work begins
         items = loop_data(dataset, features=features, ray=ray)
-        classes = items.class_names
-        experts: list[Expert] = []
-        if names and items.texts:
-            experts.append(names_expert(items.texts, classes, items.x, features=features))
-        if scores is not None:
-            inputs = (dataset.train.items.tolist(), dataset.train.x)
-            experts += experts_from_scores(read_scores(scores, items.items, classes, inputs))
-        given = None if known is None else read_known(known, items.items, classes, item_column, data)
-        start = Start(tuple(experts), given)
-        wanted = Comparison(settings, budget, seeds, size, mistakes, rivals, tuple(others), start, score, typed, always)
-        runs = len(wanted.runs(items))
-        try:
-            with progress(runs, "labelling", lines=True) as bar:
-                curves = wanted.run(items, _teller(bar, runs), out, jobs, ray)
-        except KeyboardInterrupt:
-            note("interrupted" if out is None else f"interrupted: the same command goes on from {out}")
-            raise
-    _finish(wanted.report(items, curves), curves, out, as_json)
+        labels = None if known is None else read_known(known, items.items, items.class_names, item_column, data)
+        start = Start(_experts(items, dataset, names, features, scores), labels)
+        comparison = replace(comparison, start=start)
+        curves = _run(comparison, items, out, jobs, ray)
+    _finish(comparison.report(items, curves), curves, out, as_json)
 
 
-def _size(stated: int | None, dataset: "Dataset") -> int:
-    """Classes on a list: fewer than all of them, which would be a full list."""
+def _experts(
+    items: Any, dataset: "Dataset", names: bool, features: str | None, scores: Path | None
+) -> "tuple[Expert, ...]":
+    """What is known beside the model: the names of the classes, and scores from elsewhere."""
+    from shortlist.policies import experts_from_scores, names_expert, read_scores
+
+    experts: list[Expert] = []
+    if names and items.texts:
+        experts.append(names_expert(items.texts, items.class_names, items.x, features=features))
+    if scores is not None:
+        inputs = (dataset.train.items.tolist(), dataset.train.x)
+        experts += experts_from_scores(read_scores(scores, items.items, items.class_names, inputs))
+    return tuple(experts)
+
+
+def _run(comparison: "Comparison", items: Any, out: Path | None, jobs: int, ray: str | None) -> list[Any]:
+    """All runs, with a progress bar over them."""
+    runs = len(comparison.runs(items))
+    try:
+        with progress(runs, "labelling", lines=True) as bar:
+            return comparison.run(items, _teller(bar, runs), out, jobs, ray)
+    except KeyboardInterrupt:
+        note("interrupted" if out is None else f"interrupted: the same command goes on from {out}")
+        raise
+
+
+def _longest(stated: int | None, dataset: "Dataset") -> int:
+    """The most classes on a list: fewer than all, which would be a full list."""
     from shortlist.errors import InputError
 
     most = dataset.num_classes - 1
@@ -181,7 +221,7 @@ def _number(pinned: str | None, dataset: "Dataset") -> int | None:
 
 
 def _teller(bar: Progress, runs: int) -> Callable[[str, int, int], None]:
-    """What is told after every training: which run it was of, and how far that is."""
+    """Shows after every training, on the progress bar, which run it was of and how far that is."""
     begun: set[tuple[str, int]] = set()
 
     def tell(way: str, seed: int, reads: int) -> None:
@@ -222,7 +262,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _score_line(scored: dict[str, Any]) -> str:
-    """What the sample says of one run."""
+    """What the sample says about the model of one run."""
     said = f"{scored['way']}, seed {scored['seed']}: "
     if "low" not in scored:
         return f"{said}no item of the sample was asked about yet"

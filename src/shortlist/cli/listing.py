@@ -1,4 +1,4 @@
-"""`shortlist methods`, `models` and `datasets`: what there is."""
+"""`shortlist methods`, `models` and `datasets`: lists of what there is."""
 
 from shortlist.cli.options import AsJson, print_json, print_table
 

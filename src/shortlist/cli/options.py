@@ -3,12 +3,17 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shortlist.errors import InputError
+
+data_option = partial(typer.Option, rich_help_panel="Your data")
+people_option = partial(typer.Option, rich_help_panel="Simulated people")
+USUAL_SECONDS = (1, 0.25)
 
 Data = Annotated[
     str,
@@ -19,16 +24,16 @@ Data = Annotated[
         "or an .npz file.",
     ),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="The column of texts in a table (default 'text').")]
-ImageColumn = Annotated[str | None, typer.Option(help="The column of image paths in a table (default 'image').")]
-LabelColumn = Annotated[str | None, typer.Option(help="The column of classes in a table (default 'label').")]
+TextColumn = Annotated[str | None, data_option(help="The column of texts in a table (default 'text').")]
+ImageColumn = Annotated[str | None, data_option(help="The column of image paths in a table (default 'image').")]
+LabelColumn = Annotated[str | None, data_option(help="The column of classes in a table (default 'label').")]
 ItemColumn = Annotated[
-    str | None, typer.Option(help="The column that names the items (default 'item', or else row numbers).")
+    str | None, data_option(help="The column that names the items (default 'item', or else row numbers).")
 ]
-ImageSize = Annotated[int | None, typer.Option(help="Resize your images to this height and width.")]
+ImageSize = Annotated[int | None, data_option(min=1, max=10_000, help="Resize your images to this height and width.")]
 Features = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         help="What the model sees. Texts: tfidf, embeddings or the folder of a sentence encoder. Images: patches or "
         "pixels (only in label and annotate). Anything: an .npz or .parquet file of vectors by item."
     ),
@@ -37,8 +42,9 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto uses the
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Size = Annotated[int, typer.Option(help="Classes on a shortlist.")]
 Seed = Annotated[int, typer.Option(help="Seeds everything that is drawn.")]
-Miss = Annotated[float, typer.Option(help="How often a simulated annotator misses the right class and says None.")]
-Slip = Annotated[float, typer.Option(help="How often a simulated annotator picks a wrong class of those shown.")]
+Seconds = Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")]
+Miss = Annotated[float, people_option(help="How often a simulated annotator misses the right class and says None.")]
+Slip = Annotated[float, people_option(help="How often a simulated annotator picks a wrong class of those shown.")]
 
 
 def print_json(content: Any) -> None:
@@ -47,12 +53,12 @@ def print_json(content: Any) -> None:
 
 
 def note(line: str) -> None:
-    """A line for people, on stderr."""
+    """Print a line for people, on stderr."""
     sys.stderr.write(line + "\n")
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell, in the places that a terminal gives to its letters."""
+    """Print columns, each as wide as its widest cell is on a terminal."""
     from rich.cells import cell_len
 
     lines = [[" ".join(str(cell).splitlines()) for cell in row] for row in (header, *rows)]
@@ -63,21 +69,21 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def in_hours(hours: float) -> str:
-    """Small projects are planned, too: 0.053 rather than 0.1."""
+    """Hours with one decimal or, below one hour, two digits: a small project takes 0.053 rather than 0.1."""
     return f"{hours:,.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def keep_apart(out: Path | None, *read: str | Path | None) -> None:
-    """Refuse to write over a file that is read: it would be the only copy of somebody's data."""
+    """Refuse to overwrite a file that is also read: it may be the only copy of somebody's data."""
     for path in read:
         if out is not None and path is not None and out.exists() and Path(path).exists() and out.samefile(path):
             raise InputError(f"{out}: is read, and would be written over: give another --out")
 
 
 def key_values(pairs: Iterable[str], what: str) -> dict[str, Any]:
-    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values are read as JSON where they are.
+    """`["form=paper", "beta=2"]` -> `{"form": "paper", "beta": 2}`: values that are JSON are read as such.
 
-    True and False are as in Python, whose spelling tables of options have.
+    True and False may be spelled as in Python, as in the list that `shortlist methods` prints.
     """
     found: dict[str, Any] = {}
     for pair in pairs:

@@ -1,16 +1,19 @@
 """`shortlist plan`: what labelling would cost, before any of it is done."""
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shortlist.cli.options import (
+    USUAL_SECONDS,
     AsJson,
     ImageColumn,
     ImageSize,
     LabelColumn,
+    Seconds,
     TextColumn,
     in_hours,
     note,
@@ -24,21 +27,29 @@ if TYPE_CHECKING:
     from shortlist.policies import TimeModel
 
 
+Classes = Annotated[int | None, typer.Option(max=1_000_000, help="The number of classes.")]
+Items = Annotated[int | None, typer.Option(help="The number of items to label.")]
+OwnData = Annotated[
+    str | None,
+    typer.Option(help="Your items. Labelling is simulated on those with a class; class names are tried."),
+]
+Names = Annotated[Path | None, typer.Option(help="All class names, one per line, where --data lacks some.")]
+Sizes = Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")]
+TimedLog = Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")]
+
+
 def plan(
-    classes: Annotated[int | None, typer.Option(help="The number of classes.")] = None,
-    items: Annotated[int | None, typer.Option(help="The number of items to label.")] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="Your items. Labelling is simulated on those with a class; class names are tried."),
-    ] = None,
-    names: Annotated[Path | None, typer.Option(help="All class names, one per line, where --data lacks some.")] = None,
+    classes: Classes = None,
+    items: Items = None,
+    data: OwnData = None,
+    names: Names = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
     image_size: ImageSize = None,
-    size: Annotated[list[int] | None, typer.Option(help="Sizes of random shortlists to show; may be repeated.")] = None,
-    seconds: Annotated[tuple[float, float], typer.Option(help="Seconds per question, per name looked at.")] = (1, 0.25),
-    log: Annotated[Path | None, typer.Option(help="Fit the time model to an export of the annotation app.")] = None,
+    size: Sizes = None,
+    seconds: Seconds = USUAL_SECONDS,
+    log: TimedLog = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what labelling would cost in reads and hours.
@@ -50,11 +61,11 @@ def plan(
 
     Example: shortlist plan --classes 77 --items 10000, or shortlist plan --data mine.csv --items 50000
     """
-    from dataclasses import asdict
-
     from shortlist.errors import InputError
     from shortlist.policies import TimeModel, plan_labelling
 
+    if log is not None and tuple(seconds) != USUAL_SECONDS:
+        raise InputError("--seconds and --log: both say how long a question takes, give one of them")
     time = TimeModel(*seconds) if log is None else TimeModel.read(log)
     dataset = clear = own = counted = None
     if data is not None:
@@ -70,38 +81,42 @@ def plan(
     if classes is None or items is None:
         raise InputError("give --classes and --items, or --data")
     rows = plan_labelling(classes, items, time, tuple(size or ()), clear, own)
-    limits = _limits(None if own is None else dataset, classes)
-    source = "stated" if log is None else f"fitted to {log}"
+    result = {
+        "classes": classes,
+        "items": items,
+        "clarity": clear,
+        "time": {**asdict(time), "source": "stated" if log is None else f"fitted to {log}"},
+        "ways": [asdict(row) for row in rows],
+        "limits": _limits(None if own is None else dataset, classes),
+    }
     if as_json:
-        result = {
-            "classes": classes,
-            "items": items,
-            "clarity": clear,
-            "time": {**asdict(time), "source": source},
-            "ways": [asdict(row) for row in rows],
-            "limits": limits,
-        }
         print_json(result)
-        return
+    else:
+        _print(result, counted)
+
+
+def _print(plan: dict[str, Any], counted: str | None) -> None:
+    """The plan as a table, and below it what it rests on."""
     lines = []
-    for row in rows:
-        figures = (f"{row.questions:,.0f}", f"{row.reads:,.0f}", in_hours(row.hours), f"{row.answered:.0%}")
-        lines.append([row.way, *figures, f"{row.bits:.2f}", f"{row.reads_per_bit:.1f}", row.basis])
+    for way in plan["ways"]:
+        figures = (f"{way['questions']:,.0f}", f"{way['reads']:,.0f}", in_hours(way["hours"]), f"{way['answered']:.0%}")
+        lines.append((way["way"], *figures, f"{way['bits']:.2f}", f"{way['reads_per_bit']:.1f}", way["basis"]))
     print_table(("way", "questions", "reads", "hours", "known", "bits/item", "reads/bit", "basis"), lines)
+    time = plan["time"]
     typer.echo(
-        f"\nTime model ({source}): {time.base:.2f} s per question + {time.per_class:.2f} s per name looked at, "
-        f"{time.typing:.2f} s to type a class."
+        f"\nTime model ({time['source']}): {time['base']:.2f} s per question + {time['per_class']:.2f} s per name "
+        f"looked at, {time['typing']:.2f} s to type a class."
     )
     if counted is not None:
         typer.echo(counted)
-    if clear is not None:
-        typer.echo(_about_names(clear))
-    for line in limits:
-        typer.echo(f"- {line}")
+    if plan["clarity"] is not None:
+        typer.echo(_about_names(plan["clarity"]))
+    for limit in plan["limits"]:
+        typer.echo(f"- {limit}")
 
 
 def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["Dataset", int, float | None]:
-    """The items, how many classes there are, and how clear the names of the classes are, where items are texts."""
+    """The items, the number of classes and, if the items are texts, the `clarity` of the class names."""
     from shortlist.data import load
     from shortlist.errors import InputError
     from shortlist.internal.files import read_text
@@ -126,7 +141,7 @@ def _look_at(data: str, names: Path | None, options: dict[str, Any]) -> tuple["D
 
 
 def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
-    """What the items that have a class say of the cost of all."""
+    """The cost of all items, projected from those that have a class."""
     from shortlist.data import UNLABELLED
     from shortlist.policies.simulation import project_cost
 
@@ -138,7 +153,7 @@ def _play(dataset: "Dataset", items: int, time: "TimeModel") -> Any:
 
 
 def _limits(played: "Dataset | None", classes: int) -> list[str]:
-    """What the figures do and do not say; `played`: the items that the model-chosen rows come from."""
+    """What the figures do and do not say; `played`: the items that the model-chosen rows were simulated on."""
     from shortlist.data import UNLABELLED
     from shortlist.policies import plan_limits
 
@@ -151,7 +166,7 @@ def _limits(played: "Dataset | None", classes: int) -> list[str]:
 
 
 def _about_classes(dataset: "Dataset") -> str | None:
-    """Where only some items have a class, what the number of classes is counted by."""
+    """If only some items have a class: a line that says which the number of classes was counted on."""
     from shortlist.data import UNLABELLED
 
     if dataset.train.y is None or not (dataset.train.y == UNLABELLED).any():

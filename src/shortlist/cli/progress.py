@@ -1,4 +1,4 @@
-"""A progress bar on stderr for what takes more than two seconds; where there is no terminal, a line now and then."""
+"""A progress bar on stderr for work of more than two seconds; without a terminal, a line now and then."""
 
 import sys
 import threading
@@ -10,26 +10,26 @@ from typing import Any
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 EVERY = 30.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 
 class Progress:
-    """What is done so far, told by whoever works and shown by a thread of its own.
+    """What is done so far: set by whoever works, shown by a thread of its own.
 
     Args:
         total: how much there is to do; None while that is not known.
-        what: one word for it.
+        what: one word for the work.
     """
 
     def __init__(self, total: float | None, what: str) -> None:
         self.total, self.what, self.note = total, what, ""
         self.done: float = 0
         self.look: Callable[[], float] | None = None
-        """Where set, asked for `done` instead."""
+        """If set, called for the amount done instead of reading `done`."""
         self._stop = threading.Event()
 
     def advance(self, amount: float = 1) -> None:
-        """This much more is done."""
+        """Add to what is done."""
         self.done += amount
 
     def _write(self) -> None:
@@ -65,7 +65,7 @@ class Progress:
 
 @contextmanager
 def progress(total: float | None, what: str, quiet: bool = False, lines: bool = False) -> Iterator[Progress]:
-    """A bar while the block runs; where stderr is no terminal none, or `lines` instead."""
+    """A progress bar while the block runs; if stderr is no terminal, a line now and then (`lines`) or nothing."""
     shown = Progress(total, what)
     bar = sys.stderr.isatty()
     if quiet or not (bar or lines):

@@ -1,4 +1,4 @@
-"""`shortlist reproduce`: the paper's tables, cell by cell, as far as the ledger does not hold them yet."""
+"""`shortlist reproduce`: runs the cells of the paper's tables that the ledger does not hold yet."""
 
 from functools import partial
 from pathlib import Path
@@ -14,32 +14,35 @@ if TYPE_CHECKING:
 CHOOSING = ("tune", "search")
 QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
 
+Part = Annotated[
+    str, typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe).")
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A small part of the data, 3 epochs, size 5, one trial, in results-quick.")
+]
+
 
 def reproduce(
-    what: Annotated[
-        str,
-        typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe)."),
-    ],
+    what: Part,
     datasets: Annotated[str, typer.Option(help="Separated by commas.")] = "mnist,fashion,kuzushiji,cifar10",
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
-    ] = None,
+    methods: Methods = None,
     sizes: Annotated[str | None, typer.Option(help="Sizes of the shortlist; the table's if not stated.")] = None,
     classes: Annotated[str | None, typer.Option(help="Class subsets of tables 3-5, such as 4-9.")] = None,
-    trials: Annotated[int | None, typer.Option(help="Trials per cell (5 if not stated).")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per cell (5 if not stated).")] = None,
     protocol: Annotated[str, typer.Option(help="What the baselines are fed: paper, fair or both.")] = "both",
     epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's number.")] = None,
     results: Annotated[Path | None, typer.Option(help="The folder of the ledger (results).")] = None,
     recipes: Annotated[Path | None, typer.Option(help="Read the chosen settings from this folder's ledger.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small part of the data, 3 epochs, size 5, one trial, in results-quick.")
-    ] = False,
+    quick: Quick = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs and train nothing.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this time is over.")] = None,
     batch_minutes: Annotated[float, typer.Option(help="About how long runs that are trained together may take.")] = 3.0,
     engine: Annotated[str, typer.Option(help="fleet, processes or ray.")] = "fleet",
-    processes: Annotated[int | None, typer.Option(help="Workers (CPU processes, or Ray's).")] = None,
+    processes: Annotated[int | None, typer.Option(min=1, max=10_000, help="Workers (CPU processes, or Ray's).")] = None,
     ray_address: Annotated[str | None, typer.Option(help="Of a running Ray cluster; else a local one.")] = None,
     score_every: Annotated[int, typer.Option(min=1, help="Epochs between scores; the last ten are always.")] = 1,
     device: Device = "auto",
@@ -89,7 +92,7 @@ def _wanted(
     epochs: int | None,
     quick: bool,
 ) -> "Wanted | None":
-    """Of the grid; None where settings are to be chosen."""
+    """The part of the grid that was asked for; None if settings are to be chosen."""
     from shortlist.errors import InputError, unknown_name
     from shortlist.study import PARTS, Wanted, checked_protocols
 
@@ -122,7 +125,7 @@ def _words(text: str, option: str) -> tuple[str, ...]:
     from shortlist.errors import InputError
 
     words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words:  # not the same as not stated, which stands for everything
+    if not words:  # an empty list is not the same as no list, which stands for everything
         raise InputError(f"--{option}: expected one or more, separated by commas, got {text!r}")
     return words
 
@@ -153,7 +156,7 @@ def _list(study: "Study", runs: "list[PlannedRun]", json: bool) -> None:
 
 
 def _figures(study: "Study", wanted: "Wanted") -> list[dict[str, Any]]:
-    """What the ledger now holds of the cells asked for."""
+    """What the ledger now holds for the cells asked for."""
     return [
         {
             **ours.cell.to_dict(),

@@ -38,7 +38,8 @@ def simulate(
 ) -> None:
     """Draw a shortlist for every item and answer it from its class.
 
-    Of the training items. The same size and seed give the shortlists that `shortlist train --size --seed` draws.
+    Only training items are used. With the same size and seed, `shortlist train --size --seed` draws the same
+    shortlists.
 
     Example: shortlist simulate digits --size 5 --seed 0 --out labels.csv
     """

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from shortlist.cli.options import (
     Slip,
     TextColumn,
     as_text,
+    data_option,
     key_values,
     note,
     print_json,
@@ -31,33 +33,62 @@ if TYPE_CHECKING:
     from shortlist.training import Finished, Job, Listeners
 
 
+how_option = partial(typer.Option, rich_help_panel="Method and model")
+training_option = partial(typer.Option, rich_help_panel="Training")
+
+Out = Annotated[Path, typer.Option(help="The folder to save the model in.")]
+SimulatedSize = Annotated[int | None, typer.Option(help="Simulate shortlists of this many classes, from the labels.")]
+Labels = Annotated[Path | None, typer.Option(help="Collected answers: a file, joined to the data by item.")]
+Seed = Annotated[int, typer.Option(help="Seeds the shortlists, weights, shuffles and augmentation.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run that stopped in --out.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in --out.")]
+TestData = Annotated[Path | None, data_option(help="Your test data, of the same form as DATA.")]
+
+Method = Annotated[str, how_option(help="One of `shortlist methods`; your own: module:Class.")]
+MethodOptions = Annotated[list[str] | None, how_option(help="An option of the method: name=value.")]
+Protocol = Annotated[str, how_option(help="What rivals are fed: fair (every answer) or paper.")]
+Model = Annotated[str | None, how_option(help="One of `shortlist models`; your own: module:function.")]
+ModelOptions = Annotated[list[str] | None, how_option(help="An option of the model: name=value.")]
+
+Epochs = Annotated[int | None, training_option(help="Passes over the items.")]
+BatchSize = Annotated[int | None, training_option(help="Items per step.")]
+LearningRate = Annotated[float | None, training_option(help="Learning rate.")]
+WeightDecay = Annotated[float | None, training_option(help="Weight decay, an L2 term.")]
+Momentum = Annotated[float | None, training_option(help="Momentum of sgd (default 0.9).")]
+Optimiser = Annotated[str | None, training_option(help="sgd or adam; for linear models also lbfgs.")]
+Schedule = Annotated[str | None, training_option(help="constant, step or cosine (default).")]
+Augment = Annotated[bool | None, training_option(help="Random crops, and flips if the dataset allows them.")]
+Strong = Annotated[bool | None, training_option(help="Use each image twice per step, once strongly changed.")]
+Holdout = Annotated[float | None, training_option(help="The share of labelled items to hold out and score on.")]
+Keep = Annotated[str | None, training_option(help="The weights to save: last (epoch) or best (on held-out items).")]
+Tune = Annotated[str | None, training_option(help="Choose these settings first, on held-out items: lr,wd.")]
+
+
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="The folder to save the model in.")],
-    size: Annotated[int | None, typer.Option(help="Simulate shortlists of this many classes, from the labels.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Collected answers: a file, joined to the data by item.")] = None,
-    seed: Annotated[int, typer.Option(help="Seeds the shortlists, weights, shuffles and augmentation.")] = 0,
-    method: Annotated[str, typer.Option(help="One of `shortlist methods`; your own: module:Class.")] = "likelihood",
-    method_option: Annotated[list[str] | None, typer.Option(help="An option of the method: name=value.")] = None,
-    protocol: Annotated[str, typer.Option(help="What rivals are fed: fair (every answer) or paper.")] = "fair",
-    model: Annotated[str | None, typer.Option(help="One of `shortlist models`; your own: module:function.")] = None,
-    model_option: Annotated[list[str] | None, typer.Option(help="An option of the model: name=value.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the items.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Weight decay, an L2 term.")] = None,
-    momentum: Annotated[float | None, typer.Option(help="Momentum of sgd (default 0.9).")] = None,
-    optimiser: Annotated[str | None, typer.Option(help="sgd or adam; for linear models also lbfgs.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="constant, step or cosine (default).")] = None,
-    augment: Annotated[bool | None, typer.Option(help="Random crops, and flips if the dataset allows them.")] = None,
-    strong: Annotated[bool | None, typer.Option(help="Use each image twice per step, once strongly changed.")] = None,
-    holdout: Annotated[float | None, typer.Option(help="The share of labelled items to hold out and score on.")] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="The weights to save: last (epoch) or best (on held-out items).")
-    ] = None,
-    tune: Annotated[str | None, typer.Option(help="Choose these settings first, on held-out items: lr,wd.")] = None,
+    out: Out,
+    size: SimulatedSize = None,
+    labels: Labels = None,
+    seed: Seed = 0,
+    method: Method = "likelihood",
+    method_option: MethodOptions = None,
+    protocol: Protocol = "fair",
+    model: Model = None,
+    model_option: ModelOptions = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    lr: LearningRate = None,
+    weight_decay: WeightDecay = None,
+    momentum: Momentum = None,
+    optimiser: Optimiser = None,
+    schedule: Schedule = None,
+    augment: Augment = None,
+    strong: Strong = None,
+    holdout: Holdout = None,
+    keep: Keep = None,
+    tune: Tune = None,
     features: Features = None,
-    test: Annotated[Path | None, typer.Option(help="Your test data, of the same form as DATA.")] = None,
+    test: TestData = None,
     text_column: TextColumn = None,
     image_column: ImageColumn = None,
     label_column: LabelColumn = None,
@@ -65,8 +96,8 @@ def train(
     image_size: ImageSize = None,
     miss: Miss = 0.0,
     slip: Slip = 0.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stopped in --out.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in --out.")] = False,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
@@ -109,16 +140,8 @@ def train(
         "holdout": holdout,
         "keep": keep,
     }
-    source = DataSource(
-        data,
-        text_column,
-        image_column,
-        label_column,
-        item_column,
-        as_text(test),
-        image_size,
-        features or "tfidf",
-    )
+    columns = (text_column, image_column, label_column, item_column)
+    source = DataSource(data, *columns, as_text(test), image_size, features or "tfidf")
     settings = {name: value for name, value in stated.items() if value is not None}
     job = Job(source, out, settings, labels, miss, slip, tune, device, resume, overwrite)
     _run(job, json)
@@ -179,7 +202,7 @@ def _listeners(job: "Job", bar: Progress, first: bool) -> "Listeners":
 
 
 def _go_on() -> str:
-    """The same command with --resume."""
+    """The command line of this process, with --resume."""
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     return shlex.join(["shortlist", *words, *([] if "--resume" in words else ["--resume"])])
 

@@ -1,9 +1,9 @@
 """How the settings of the demo were chosen: `python -m shortlist.demo.choose` prints them (about ten minutes).
 
-Every row is trained with every setting of the grid on 80 % of its labels, by three seeds that the demo does not use,
-and scored on the answered items of the other 20 %: their answers are true labels and under uniform shortlists a fair
-sample. The score is the mean over seeds and the last ten epochs; of equals the first in the grid is taken. The test
-items are taken away before anything is trained. Recorded in results/demo-choice.json.
+Every row is trained with every setting of the grid on 80 % of its labels, with three seeds that the demo does not use,
+and scored on the answered items of the other 20 %: their answers are true labels and, under uniform shortlists, a fair
+sample. The score is the mean over the seeds and the last ten epochs; of equals the first in the grid is taken. The test
+items are removed before anything is trained. The result is in results/demo-choice.json.
 """
 
 import json
@@ -27,7 +27,7 @@ HOLDOUT = 0.2
 
 
 def validation_accuracy(digits: Dataset, row: DemoRow, settings: Settings, epochs: int = EPOCHS) -> float:
-    """On held-out answered items, the mean over seeds and the last ten epochs; -1 where training diverged."""
+    """The accuracy on held-out answered items, averaged over seeds and the last ten epochs; -1 if training diverged."""
     scores = []
     for seed in SEEDS:
         try:
@@ -39,7 +39,7 @@ def validation_accuracy(digits: Dataset, row: DemoRow, settings: Settings, epoch
 
 
 def choices(rows: list[DemoRow], epochs: int = EPOCHS) -> Iterator[dict[str, Any]]:
-    """For each row every setting's score and the setting chosen."""
+    """For each row, the score of every setting and the setting chosen."""
     digits = replace(load("digits"), test=None)
     for row in rows:
         scores = [validation_accuracy(digits, row, settings, epochs) for settings in GRID]

@@ -18,27 +18,26 @@ from shortlist.training import Engine, EpochScores, Prepared, RunConfig, fit, me
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row scored."""
+    """The accuracy of one row over its seeds and epochs."""
 
     row: DemoRow
     settings: Settings
     reads: int
-    """Class names shown to people, for one seed."""
+    """The class names shown to people, for one seed."""
     accuracy: NDArray[np.float64]
-    """(seeds, epochs) test accuracy."""
-
+    """(seeds, epochs) the test accuracy."""
     last_ten: NDArray[np.float64]
-    """(seeds,) mean of the last ten epochs."""
+    """(seeds,) the mean of the last ten epochs."""
 
     @property
     def last(self) -> NDArray[np.float64]:
-        """(seeds,) after the last epoch."""
+        """(seeds,) the test accuracy after the last epoch."""
         last: NDArray[np.float64] = self.accuracy[:, -1]
         return last
 
 
 def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviation over the seeds, which are the first dimension (of a sample: n - 1); 0 for a single one."""
+    """The sample standard deviation (n - 1) over the seeds, which are the first dimension; 0 for a single seed."""
     found: NDArray[np.float64] = values.std(0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
     return found
 
@@ -50,7 +49,7 @@ def train_rows(
     epochs: int = EPOCHS,
     on_epoch: Callable[[DemoRow, int], None] = lambda row, seed: None,
 ) -> list[Outcome]:
-    """Train every row with every seed; `on_epoch` is told the row and the seed after each epoch."""
+    """Train every row with every seed; after each epoch `on_epoch` is called with the row and the seed."""
     if not set(sizes) <= set(SIZES):
         raise InputError(f"sizes: expected some of {SIZES}, for which settings were chosen, got {sizes}")
     digits = load("digits")
@@ -103,7 +102,7 @@ def prepare_row(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from a second thread, and on busy cores lose a factor of ten waiting for it."""
+    """One thread of torch inside the block: matrices this small gain nothing from more, and lose time on busy cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

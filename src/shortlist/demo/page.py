@@ -28,7 +28,7 @@ def percent(over_seeds: dict[str, Any]) -> str:
 
 
 def labels_of(row: dict[str, Any], num_classes: int) -> str:
-    """How many classes people were shown, and for how many items where not for all."""
+    """How many classes people were shown, and for what share of the items if not for all."""
     if row["kind"] == "all items":
         return "all"
     if row["kind"] == "same reads":
@@ -37,7 +37,7 @@ def labels_of(row: dict[str, Any], num_classes: int) -> str:
 
 
 def in_short(figures: dict[str, Any]) -> list[str]:
-    """A sentence for each size: the default method beside ordinary labels at full cost and at the same cost."""
+    """A sentence for each size: the default method compared with ordinary labels at full cost and at the same cost."""
 
     def accuracy(**wanted: object) -> str:
         (row,) = [row for row in figures["lines"] if all(row[name] == value for name, value in wanted.items())]
@@ -53,5 +53,5 @@ def in_short(figures: dict[str, Any]) -> list[str]:
 
 
 def protocol_of(row: dict[str, Any]) -> str:
-    """The protocol a rival was run under; the other methods are the same under both."""
+    """The protocol of a rival; the other methods are the same under both."""
     return row["protocol"] or "both"

@@ -1,6 +1,6 @@
 """The demo's two pictures as SVG text: accuracy by epoch, and accuracy against labels read.
 
-Methods look as in the study's pictures; dashed is fed the None answers only.
+Methods look as in the study's pictures. A dashed line was fed the None answers only.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def accuracy_by_reads(outcomes: Sequence[Outcome], items: int, num_classes: int)
         families = _families(outcomes)
         for place, family in enumerate(families):
             row = family[0].row
-            nudge = 0.05 * (place - (len(families) - 1) / 2)  # side by side, where they would hide one another
+            nudge = 0.05 * (place - (len(families) - 1) / 2)  # side by side, not one hidden by another
             reads = np.array([o.reads / items for o in family]) + nudge
             mean = [100 * o.last_ten.mean() for o in family]
             spread = [100 * deviation(o.last_ten) for o in family]
@@ -58,13 +58,16 @@ def accuracy_by_reads(outcomes: Sequence[Outcome], items: int, num_classes: int)
 
 
 def _drawn(outcomes: Sequence[Outcome], size: int) -> list[Outcome]:
-    """What a panel shows: ordinary labels of all items, and this size; CC fed every answer is the likelihood itself."""
+    """What a panel shows: ordinary labels of all items, and the rows of this size, without CC fed every answer.
+
+    That one is the likelihood itself.
+    """
     rows = [o for o in outcomes if o.row.kind == "all items" or o.row.size == size]
     return [o for o in rows if o.row.kind != "same reads" and (o.row.method, o.row.protocol) != ("cc", "fair")]
 
 
 def _families(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """The outcomes of one curve together, by reads; ordinary labels of few or all items are one curve."""
+    """The outcomes of each curve, by rising reads; ordinary labels of some or all items are one curve."""
     found: dict[tuple[str, str | None], list[Outcome]] = {}
     for outcome in outcomes:
         row = outcome.row

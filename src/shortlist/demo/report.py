@@ -45,7 +45,7 @@ def run_demo(
 ) -> Demo:
     """Run it and write `report.html`, `results.json` and the two pictures into the folder `out`.
 
-    After every epoch `on_epoch` is told which run it was of, and how many epochs there are in all.
+    After every epoch `on_epoch` is called with the name of the run and the number of epochs of all runs.
     """
     began = time.perf_counter()
     make_folder(out)

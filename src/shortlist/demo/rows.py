@@ -21,10 +21,10 @@ class DemoRow:
 
     Attributes:
         method: a name of `shortlist methods`.
-        size: classes on a shortlist; for `same reads`, the size whose reads it may spend; None for `all items`.
-        protocol: what a rival is fed; None for a method that both protocols feed alike, which is run once.
-        kind: `shortlists`, or ordinary labels: of all items, or of as many items as the reads of a shortlist each
-            would pay for (the honest alternative: show every class, but for fewer items).
+        size: classes on a shortlist; for `same reads`, the size whose reads may be spent; None for `all items`.
+        protocol: what a rival is fed; None for a method that is the same under both protocols and so is run once.
+        kind: `shortlists`, or ordinary labels, either of `all items` or, as `same reads`, of as many items as the reads
+            of the shortlists pay for: the honest alternative is to show every class, but for fewer items.
     """
 
     method: str
@@ -47,7 +47,7 @@ class DemoRow:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is chosen for a row, and nothing else differs between rows."""
+    """What is chosen for each row; nothing else differs between rows."""
 
     lr: float
     weight_decay: float
@@ -80,5 +80,5 @@ CHOSEN: dict[DemoRow, Settings] = {
     DemoRow("rc", 5, "fair"): Settings(0.3, 0.0001),
 }
 """Fixed before any test item was scored: chosen by `python -m shortlist.demo.choose` on held-out answered training
-items, with seeds the demo does not use. The scores behind each choice are in results/demo-choice.json, and a test holds
-this table to them."""
+items, with seeds that the demo does not use. The scores behind each choice are in results/demo-choice.json; a test
+compares this table with them."""

@@ -1,4 +1,4 @@
-"""A thin adapter: scikit-activeml's pool strategies as an order of items (the optional package `activeml`)."""
+"""scikit-activeml's pool strategies as an order of items, a thin adapter (extra `activeml`)."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from shortlist.policies.loop import Loop
 
 
 def next_items(loop: Loop, strategy: Any, count: int) -> NDArray[np.int64]:
-    """The rows that a scikit-activeml pool query strategy would ask next.
+    """The rows that a scikit-activeml pool query strategy would ask about next.
 
     Args:
-        loop: the state of the labelling.
+        loop: the loop, with its model and the answers so far.
         strategy: such as `skactiveml.pool.UncertaintySampling(method="entropy")` or `skactiveml.pool.CoreSet()`.
-        count: how many.
+        count: the number of rows; fewer come back if fewer are open.
     """
     with named_extra():
         from skactiveml.base import SkactivemlClassifier

@@ -1,8 +1,8 @@
-"""What the answers of each item say, P(answers | y), kept in the size of the answers. Needs numpy only.
+"""What the answers on each item say, P(answers | y), in memory that grows with the answers. Needs numpy only.
 
-An answer treats all classes alike that were not on its list. So an item's likelihood is one value for every class, the
-`rest`, but for the few that were shown or typed. A million items of a thousand classes would be 4 GB as a table; here
-an item takes a few bytes, and one that nobody was asked about nothing but its `rest` of 1.
+An answer says the same about all classes that were not on its list. So an item's likelihood is one value, the `rest`,
+for every class except the few that were shown or typed, the exceptions. As a table a million items of a thousand
+classes would take 4 GB; here an answered item takes a few bytes per exception, and an unasked one only its `rest` of 1.
 """
 
 from dataclasses import dataclass
@@ -15,36 +15,36 @@ from shortlist.policies.noise import IntArray, Log, Mistakes, answer_chances
 
 Matrix = NDArray[np.float32]
 LEAST = 1e-30
-"""Under modelled mistakes no class is ever ruled out for good."""
+"""The least likelihood of a class if mistakes are modelled, so that none is ever ruled out for good."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The likelihoods of B items: `rest` for every class but the exceptions, which follow each other item by item.
+    """The likelihoods of B items: `rest` for every class except the exceptions, which are stored item by item.
 
     >>> Answers.known(np.array([2, 0]), 3).table().tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
     rest: NDArray[np.floating]
-    """(B,)."""
+    """(B,) the likelihood that all classes but the exceptions share."""
     offsets: IntArray
     """(B + 1,) where the exceptions of each item begin."""
     classes: NDArray[np.integer]
-    """Of the exceptions, rising within an item."""
+    """The class of each exception, rising within an item."""
     values: NDArray[np.floating]
     num_classes: int
 
     @classmethod
     def known(cls, classes: IntArray, num_classes: int) -> Self:
-        """Items whose class is known: nothing but that one is possible."""
+        """Items whose class is known: 1 for it, 0 for all others."""
         count = len(classes)
         ones = np.ones(count, np.float32)
         return cls(np.zeros(count, np.float32), np.arange(count + 1), classes.astype(np.int32), ones, num_classes)
 
     @classmethod
     def from_table(cls, table: NDArray[np.floating]) -> Self:
-        """From all (B, K) likelihoods: what differs from the row's 0 or from its largest, whichever is less."""
+        """From a (B, K) table; a row's `rest` is 0 or its largest value, whichever leaves fewer exceptions."""
         top = table.max(axis=1, initial=0)
         rest = np.where((table == 0).sum(axis=1) >= (table == top[:, None]).sum(axis=1), 0, top).astype(np.float32)
         rows, classes = np.nonzero(table != rest[:, None])
@@ -66,17 +66,17 @@ class Answers:
 
     @property
     def blank(self) -> bool:
-        """Nothing is known of any of these items."""
+        """Whether the answers say nothing about any of these items."""
         return not len(self.classes) and bool((self.rest == 1).all())
 
     @property
     def possible(self) -> IntArray:
-        """(B,) how many classes have a likelihood above 0."""
+        """(B,) the number of classes with a likelihood above 0."""
         exceptions, positive = np.diff(self.offsets), np.bincount(self.rows[self.values > 0], minlength=len(self))
         return positive + np.where(self.rest > 0, self.num_classes - exceptions, 0)
 
     def table(self) -> Matrix:
-        """(B, K) all of it."""
+        """(B, K) the likelihood of every class."""
         full: Matrix = np.repeat(np.asarray(self.rest, np.float32)[:, None], self.num_classes, axis=1)
         full[self.rows, self.classes] = self.values
         return full
@@ -90,7 +90,7 @@ class Answers:
         return found
 
     def weighted(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
-        """(B,) the sum of likelihood x weight over the classes."""
+        """(B,) sum_y P(answers | y) weight(y)."""
         weights = np.asarray(weights, np.float64)
         shown = np.bincount(self.rows, weights[self.classes] * self.values, len(self))
         hidden = np.maximum(weights.sum() - np.bincount(self.rows, weights[self.classes], len(self)), 0)
@@ -98,7 +98,7 @@ class Answers:
         return total
 
     def times(self, other: "Answers") -> "Answers":
-        """The products, in double precision."""
+        """The product of the likelihoods, class by class, in double precision."""
         mine, theirs = (self._keys(), other._keys())
         keys = np.union1d(mine, theirs)
         rows, classes = np.divmod(keys, self.num_classes)
@@ -112,7 +112,10 @@ class Answers:
         return self.rows * self.num_classes + self.classes
 
     def scaled(self, least: float) -> tuple["Answers", NDArray[np.bool_]]:
-        """With a largest of 1 per item and nothing below `least`; all 1 (and said so) where no class is possible."""
+        """Scaled to a largest value of 1 per item, with values below `least` raised to it.
+
+        Also (B,) which items have no possible class; theirs become 1 for every class.
+        """
         top = np.where(np.diff(self.offsets) < self.num_classes, self.rest, 0)
         np.maximum.at(top, self.rows, self.values)
         lost = top <= 0
@@ -124,7 +127,7 @@ class Answers:
         return Answers(rest, offsets, self.classes[kept], values[kept], self.num_classes), lost
 
     def likeliest(self) -> "Answers":
-        """1 for the classes at least half as likely as the likeliest one, which must be 1, and 0 for the others.
+        """1 for the classes with a likelihood of at least 0.5, and 0 for the others; the largest must be 1.
 
         >>> Answers.from_table(np.array([[1, 0.02, 0.003], [0.05, 1, 1]])).likeliest().table().tolist()
         [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]
@@ -134,7 +137,7 @@ class Answers:
 
 
 def likelihood_of(mistakes: Mistakes, log: Log, num_classes: int) -> Answers:
-    """`noise.likelihood` of every question in the log, one by one."""
+    """`noise.likelihood` of every question in the log, as `Answers`."""
     rest, rows, classes, values = answer_chances(mistakes, log, num_classes)
     keys, last = np.unique((rows * num_classes + classes)[::-1], return_index=True)
     rows, classes = np.divmod(keys, num_classes)
@@ -142,13 +145,13 @@ def likelihood_of(mistakes: Mistakes, log: Log, num_classes: int) -> Answers:
 
 
 class AnswerTable:
-    """The likelihoods of N items, each row replaced as answers come."""
+    """The likelihoods of N items, which are replaced item by item as answers come."""
 
     def __init__(self, num_items: int, num_classes: int) -> None:
         self.num_classes = num_classes
         self.rest = np.ones(num_items, np.float32)
         self.possible = np.full(num_items, num_classes, np.int32)
-        """(N,) how many classes of each item have a likelihood above 0."""
+        """(N,) the number of classes of each item with a likelihood above 0."""
         self._begin = np.zeros(num_items, np.int64)
         self._count = np.zeros(num_items, np.int32)
         self._classes, self._values = np.empty(0, np.int32), np.empty(0, np.float32)
@@ -158,7 +161,7 @@ class AnswerTable:
         return len(self.rest)
 
     def __getitem__(self, rows: IntArray) -> Matrix:
-        """(B, K) all likelihoods of some items."""
+        """(B, K) the likelihoods of some items as a table."""
         return self.take(rows).table()
 
     def take(self, rows: IntArray) -> Answers:
@@ -180,7 +183,7 @@ class AnswerTable:
         self._used += size
 
     def _make_room(self, size: int) -> None:
-        """Leave out what was replaced, and double what is left."""
+        """Drop what was replaced, and make room for as much again."""
         live = self.take(np.arange(len(self)))
         self._used = len(live.classes)
         self._begin = live.offsets[:-1].copy()
@@ -189,6 +192,6 @@ class AnswerTable:
 
 
 def _offsets(rows: IntArray, count: int) -> IntArray:
-    """Where each of `count` items begins among rising rows."""
+    """(count + 1,) where each item's entries begin, given the item of each entry in rising order."""
     offsets: IntArray = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count), dtype=np.int64)])
     return offsets

@@ -1,4 +1,8 @@
-"""From what a model says and an item's answers to what is believed of it: prior, background, posterior.
+"""What is believed about an item: the model's prior, a background for classes it has not seen, and the posterior.
+
+    prior       p(y) = softmax(logits / temperature + sum of weight x expert's score)
+    background  b(y), proportional to 1 / (1 + answers with class y)^2
+    posterior   (1 - s) p(y | answers) + s b(y | answers), with s the chance that the model knows nothing about the item
 
 Needs numpy only.
 """
@@ -14,12 +18,13 @@ FloatArray = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 
 FEW = 1e-12
+"""Keeps logarithms and quotients finite."""
 ROUNDS = 30
-"""Of expectation maximisation."""
+"""Rounds of expectation maximisation."""
 
 
 def softmax(logits: NDArray[np.floating]) -> Matrix:
-    """(..., K) exp, normalised."""
+    """(..., K) exp(logits) / sum of exp(logits), in float32."""
     shifted: Matrix = (logits - logits.max(axis=-1, keepdims=True)).astype(np.float32, copy=False)
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=-1, keepdims=True)
@@ -27,7 +32,9 @@ def softmax(logits: NDArray[np.floating]) -> Matrix:
 
 
 def background(counts: NDArray[np.integer]) -> Matrix:
-    """(K,) what to believe of an item the model knows nothing about: the fewer answers a class has, the likelier.
+    """(K,) what to believe about an item that the model knows nothing about: 1 / (1 + count)^2, normalised.
+
+    The fewer answers a class has, the likelier it is: a class that nobody has picked yet comes first.
 
     >>> background(np.array([0, 1, 9])).round(3)
     array([0.794, 0.198, 0.008], dtype=float32)
@@ -38,15 +45,18 @@ def background(counts: NDArray[np.integer]) -> Matrix:
 
 
 def stray_share(log_model: FloatArray, log_background: FloatArray, resolved: int) -> float:
-    """The share of items that the background explains, not the model, by expectation maximisation.
+    """The share of strays: items that the background explains better than the model.
 
-    A model that never saw a class answered cannot rank it and would never show it: items of that class would be asked
-    in vain for ever. What gives them away are None answers where the model was sure of a hit.
+    A model cannot rank a class that it has never seen picked, so it would never show that class, and would ask about
+    its items in vain for ever. None answers where the model was sure of a hit give such items away.
+
+    The share s is fitted by expectation maximisation, starting from one half:
+    s <- (sum over the unresolved items of P(stray | s)) / (unresolved + resolved items), kept in [1e-6, 0.9].
 
     Args:
-        log_model: (B,) log of how likely the model held the answers of each unresolved item before they came.
+        log_model: (B,) for each unresolved item, the log of the chance that the model gave its answers in advance.
         log_background: (B,) the same for the background.
-        resolved: how many more items were asked and are resolved; they count for the model.
+        resolved: how many other items were asked about and are resolved; they count as explained by the model.
     """
     share, asked = 0.5, len(log_model) + resolved
     if not asked:
@@ -57,14 +67,21 @@ def stray_share(log_model: FloatArray, log_background: FloatArray, resolved: int
 
 
 def stray(log_model: FloatArray, log_background: FloatArray, share: float) -> FloatArray:
-    """(B,) the probability of each item to belong to the background."""
+    """(B,) the chance of each item to be a stray.
+
+    It is s B / (s B + (1 - s) M), with the share s, and with M and B the chances that model and background gave the
+    item's answers.
+    """
     odds = np.log(share) - np.log1p(-share) + log_background - log_model
     chance: FloatArray = 1 / (1 + np.exp(-np.clip(odds, -60, 60)))
     return chance
 
 
 def update(probabilities: NDArray[np.floating], answer_likelihood: NDArray[np.floating]) -> Matrix:
-    """(B, K) the posterior: probabilities times P(answers | y), normalised; the latter alone where that is 0."""
+    """(B, K) the posterior by Bayes' rule: p(y) P(answers | y), normalised.
+
+    Where that is 0 for every class, P(answers | y) alone, normalised.
+    """
     joint = probabilities * answer_likelihood
     total = joint.sum(axis=1, keepdims=True)
     lost = total[:, 0] <= 0
@@ -78,14 +95,16 @@ def update(probabilities: NDArray[np.floating], answer_likelihood: NDArray[np.fl
 def posterior(
     prior: Matrix, answers: Answers, log_model: FloatArray, share: float, rare: Callable[[], Matrix]
 ) -> Matrix:
-    """(B, K) the prior or, as far as the model knows nothing of an item, the background, given the item's answers.
+    """(B, K) the beliefs given each item's answers: (1 - s) x the prior's posterior + s x the background's posterior.
+
+    s is the chance of each item to be a `stray`.
 
     Args:
-        prior: (B, K) of model and experts; may be overwritten.
-        answers: of each item.
-        log_model: (B,) log of how likely the model held these answers before they came.
-        share: of the items that the model knows nothing about.
-        rare: (K,) the `background`, asked for if there is such a share.
+        prior: (B, K) the beliefs of model and experts; may be overwritten.
+        answers: the answers of each item.
+        log_model: (B,) the log of the chance that the model gave these answers before they came.
+        share: the share of strays among the items.
+        rare: returns the (K,) `background`; called only if the share is above 0.
     """
     likelihoods = None if answers.blank else answers.table()  # most items were never asked about
     found = prior if likelihoods is None else update(prior, likelihoods)
@@ -98,7 +117,7 @@ def posterior(
 
 
 def log_chance(posterior: NDArray[np.floating], answer_likelihood: NDArray[np.floating]) -> FloatArray:
-    """(B,) log of how likely the answers were held to be, relative to the class that explains them best."""
+    """(B,) log of sum_y posterior(y) P(answer | y) / max_y P(answer | y): how expected an answer was, 0 at most."""
     best = np.maximum(answer_likelihood.max(axis=1), FEW)
     chance = (posterior * answer_likelihood).sum(axis=1, dtype=np.float64)
     value: FloatArray = np.log(np.maximum(chance / best, FEW))

@@ -1,6 +1,9 @@
-"""How sure a model may be and how much each expert counts, by answers that none of them had seen.
+"""How sure a model may be and how much each expert counts, learned from answers that neither had seen.
 
-The answers that come in after a training are held out from it by nature, and cost nothing extra.
+    prior(y) = softmax(logits(y) / temperature + sum of weight x expert's score(y))
+
+The answers that arrive after a training are held out from it by nature and cost nothing extra. The temperature and the
+weights are those under which these answers were least surprising.
 """
 
 from collections.abc import Sequence
@@ -14,30 +17,30 @@ from shortlist.policies.beliefs import FEW, FloatArray, Matrix, log_chance, soft
 TEMPERATURES = np.exp(np.linspace(np.log(0.3), np.log(4.0), 40))
 """The temperatures that are tried for a model without experts."""
 MEMORY = 0.5
-"""An earlier round of answers counts half as much as the one after it, until it counts for less than `FORGOTTEN`."""
+"""An earlier round of answers counts half as much as the one after it, until it counts less than `FORGOTTEN`."""
 FORGOTTEN = 0.05
 STEADY = (10.0, 0.05)
-"""How strongly the log of the temperature, and each weight, are held where they were: as by so many answers."""
+"""The penalty on moving log temperature, and on moving a weight: (penalty / 2) x (how far it moves)^2, in nats."""
 RANGE = (0.25, 16.0)
-"""The range of temperatures where there are experts."""
+"""The lowest and highest temperature if there are experts."""
 UNPROVEN = 16.0
-"""The temperature of a model beside experts until answers have tested it: one of 50 is far too sure."""
+"""The first temperature of a model beside experts: trained on 50 answers it is far too sure of itself."""
 PLENTY = 1 << 23
-"""Numbers (answers times classes) that are held at once: of more answers the latest do as well."""
+"""Numbers (answers times classes) that are held at most: of more answers the latest are enough."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Answers that came in since a training, as the model and the experts saw their items beforehand."""
+    """Answers that arrived after a training, with what the model and the experts said about their items before."""
 
     logits: Matrix
-    """(B, K) of the model."""
+    """(B, K) the model's."""
     scores: tuple[Matrix, ...]
-    """(B, K) of each expert."""
+    """(B, K) each expert's."""
     before: Matrix
     """(B, K) P(earlier answers of the item | y)."""
     answer_likelihood: FloatArray
-    """(B, K) P(this answer | y, shown)."""
+    """(B, K) P(this answer | y, classes shown)."""
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -48,7 +51,7 @@ class HeldOut:
 
     @classmethod
     def joined(cls, parts: "Sequence[HeldOut]") -> "HeldOut":
-        """One after another."""
+        """Several of them as one."""
         columns = zip(*((part.logits, part.before, part.answer_likelihood) for part in parts), strict=True)
         logits, before, likelihoods = (np.concatenate(column) for column in columns)
         scores = tuple(np.concatenate(column) for column in zip(*(part.scores for part in parts), strict=True))
@@ -57,17 +60,17 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Pool:
-    """How model and experts are weighed: logits / temperature + sum of weight x score."""
+    """How model and experts are combined: logits / temperature + sum of weight x score."""
 
     temperature: float
     weights: tuple[float, ...]
 
 
 class Calibration:
-    """The pool of a model and its experts, fitted to answers as they come.
+    """Fits the `Pool` of a model and its experts to the answers as they arrive.
 
     Args:
-        weights: how much each expert counts before any answer has tested it.
+        weights: each expert's weight before any answer has tested it.
     """
 
     def __init__(self, weights: tuple[float, ...]) -> None:
@@ -76,18 +79,22 @@ class Calibration:
         self._rounds: list[tuple[HeldOut, float]] = []
 
     def hold_out(self, new: HeldOut) -> None:
-        """Keep answers for the next fitting, of very many the latest."""
+        """Keep answers for the next fit; of very many only the latest."""
         self._new.append(new)
         while len(self._new) > 1 and sum(part.logits.size for part in self._new[1:]) >= PLENTY:
             del self._new[0]
 
     def begin(self, known: HeldOut) -> None:
-        """Fit to items whose class was known before the first question."""
+        """Fit to the items whose class was known before the first question."""
         self._rounds = [(known, 1.0)]
         self.pool = fit_pool(self._rounds, self.pool)
 
     def fit(self, least: int) -> HeldOut | None:
-        """Fit to the answers held out since the last fitting, and return them; None while they are fewer than that."""
+        """Fit to the answers held out since the last fit, and return them; if there are fewer than `least`, do nothing.
+
+        With experts: `fit_pool` on this round and the earlier ones, each of which counts half as much as the next.
+        Without: the geometric mean of the old temperature and the one that suits these answers best.
+        """
         if sum(map(len, self._new)) < least:
             return None
         new, self._new = HeldOut.joined(self._new), []
@@ -97,7 +104,7 @@ class Calibration:
             self.pool = fit_pool(self._rounds, self.pool)
         else:
             fitted = fit_temperature(new.logits, new.before, new.answer_likelihood)
-            # half way in log space: a round of answers is a small sample
+            # only half way (in log space), as one round of answers is a small sample
             self.pool = Pool(float(np.sqrt(self.pool.temperature * fitted)), ())
         return new
 
@@ -105,12 +112,15 @@ class Calibration:
 def fit_temperature(
     logits: NDArray[np.floating], before: NDArray[np.floating], answer_likelihood: NDArray[np.floating]
 ) -> float:
-    """The temperature under which new answers were least surprising to a model that had not seen them.
+    """The temperature t, out of `TEMPERATURES`, under which new answers were least surprising to a model.
+
+    Minimises mean_i -log sum_y posterior_i(y) P(this answer | y) over t, with posterior_i(y) proportional to
+    softmax(logits_i / t)(y) x P(earlier answers of item i | y).
 
     Args:
-        logits: (B, K) of the model that chose the questions.
+        logits: (B, K) of the model that chose the questions and had not seen their answers.
         before: (B, K) P(earlier answers of the item | y).
-        answer_likelihood: (B, K) P(this answer | y, shown).
+        answer_likelihood: (B, K) P(this answer | y, classes shown).
     """
     if not len(logits):
         return 1.0
@@ -122,11 +132,17 @@ def fit_temperature(
 
 
 def fit_pool(rounds: Sequence[tuple[HeldOut, float]], start: Pool) -> Pool:
-    """Temperature and weights under which new answers were least surprising, not far from where they were.
+    """The temperature and weights under which new answers were least surprising, held near their present values.
+
+    With theta = (log 1/temperature, weights), L-BFGS-B minimises
+
+        sum over rounds of count x (-log P(answers | theta)) + sum_j (STEADY_j / 2) (theta_j - start_j)^2
+
+    within `RANGE` and with weights of at least 0.
 
     Args:
-        rounds: answers that neither the model nor the weights were fitted to when they came, and how much each counts.
-        start: the weights until now.
+        rounds: answers that the model had not been trained on when they came, and how much each round counts.
+        start: the present pool.
     """
     from scipy.optimize import minimize
 
@@ -147,7 +163,12 @@ def fit_pool(rounds: Sequence[tuple[HeldOut, float]], start: Pool) -> Pool:
 
 
 def _surprise(held: HeldOut, theta: FloatArray) -> tuple[float, FloatArray]:
-    """-log P(answers) and its gradient in log 1 / temperature and the weights."""
+    """-log P(answers | theta) and its gradient, for theta = (log 1/temperature, weights).
+
+    P(answer of item i) = sum_y prior_i(y) P(this answer | y), prior_i including the item's earlier answers. With the
+    posterior q_i after the answer, the gradient in a weight is sum_i sum_y (prior_i(y) - q_i(y)) score_i(y), and in
+    log 1/temperature the same with logits / temperature in place of the score.
+    """
     sharpness = np.exp(theta[0])
     with np.errstate(divide="ignore"):
         joint = np.log(held.before, dtype=np.float64) + sharpness * held.logits.astype(np.float64)
@@ -165,7 +186,11 @@ def _surprise(held: HeldOut, theta: FloatArray) -> tuple[float, FloatArray]:
 
 
 def knowledge(held: HeldOut, pool: Pool) -> float:
-    """How much likelier the answers were under the pool than for somebody who knows nothing, in nats per answer."""
+    """How much model and experts knew about new answers, in nats per answer.
+
+    It is the mean of log P(answer) under the pool, less the same for somebody who goes by the item's earlier answers
+    alone.
+    """
     theta = np.array([-np.log(pool.temperature), *pool.weights])
     nothing = np.full(len(theta), -np.inf)
     nothing[1:] = 0

@@ -1,8 +1,12 @@
 """Policies: from what a model believes to the shortlist to show, with exact inclusion probabilities. Needs numpy only.
 
-A policy sees probabilities over the K classes and which of them are still candidates, and nothing of the true class:
-the likelihood of the answers needs no weights. Mixed with uniform lists (`epsilon`, `floor`) it also keeps a known,
-positive chance for every candidate: risks weighted by inverse propensity stay unbiased.
+A policy sees the probabilities of the K classes and which of them are still candidates, never the true class. So the
+likelihood of the answers needs no weights. Mixed with uniform lists (`epsilon`, `floor`), a policy also keeps a known,
+positive chance for every candidate, and risks weighted by inverse inclusion probabilities stay unbiased:
+
+    P(class j is shown) = (1 - epsilon) [j is on the preferred list] + epsilon l / m
+
+for a list of l out of m candidates.
 """
 
 from dataclasses import dataclass, field
@@ -23,17 +27,17 @@ class Policy:
     """How a shortlist is chosen.
 
     Args:
-        kind: `uniform` (every list of `size` as likely as any other), `top` (the `size` most likely classes),
-            `adaptive` (as many of the most likely as reach the probability `hit`), `information` (as many as give the
-            most bits per second).
+        kind: `uniform` (every list of `size` is as likely as any other), `top` (the `size` most likely classes),
+            `adaptive` (the fewest most likely classes that reach the probability `hit` together), `information` (as
+            many of the most likely classes as give the most bits per second).
         size: classes on a list, for `uniform` and `top`.
-        hit: stated probability that the right class is on the list, for `adaptive`.
+        hit: the wanted probability that the right class is on the list, for `adaptive`.
         max_size: the longest list, for `adaptive` and `information`.
-        epsilon: with this probability the list is drawn uniformly, of the same size, from the candidates.
-        floor: the inclusion probability that every class still possible must have at least; raises epsilon (and the
-            size where floor * m > size) as far as needed.
-        deduce: leave one class out of a list that would hold all still possible: None then says it is that one.
-            Only right where annotators make no mistakes.
+        epsilon: with this probability the list is instead drawn uniformly from the candidates, with the same size.
+        floor: the least inclusion probability of every candidate. Raises epsilon as far as needed, and the size where
+            floor * m > size.
+        deduce: leave one class out of a list that would hold all m candidates: None then says that it is this one.
+            Only right if annotators make no mistakes.
         time: the time model, for `information`.
     """
 
@@ -64,24 +68,24 @@ class Policy:
 
 @dataclass(frozen=True)
 class Questions:
-    """The shortlists chosen for B items, and how they came about."""
+    """The shortlists chosen for B items, and what their inclusion probabilities follow from."""
 
     lists: NDArray[np.int32]
     """(B, width) the classes shown, most likely first, short rows filled up with K."""
     sizes: NDArray[np.int64]
-    """(B,) 0 where no class is possible any more."""
+    """(B,) the number of classes shown; 0 where no class is possible any more."""
     best: NDArray[np.int32]
-    """(B, width) the list that the policy prefers; what was drawn differs from it with probability epsilon."""
+    """(B, width) the list that the policy prefers; with probability epsilon a uniform one was drawn instead."""
     epsilon: FloatArray
-    """(B,)."""
+    """(B,) the probability of a uniform list."""
     num_candidates: NDArray[np.int64]
-    """(B,) m: the number of candidates."""
+    """(B,) m, the number of candidates."""
 
     @property
     def probabilities(self) -> FloatArray:
-        """(B, width) the inclusion probability of each class shown (0 where filled up): stored with the question.
+        """(B, width) the inclusion probability of each class shown: (1 - epsilon) [it is preferred] + epsilon l / m.
 
-        It is (1 - epsilon) [the class is preferred] + epsilon l / m.
+        It is stored with the question. 0 where a row is filled up.
         """
         preferred = (self.lists[:, :, None] == self.best[:, None, :]).any(axis=2)
         uniform = (self.epsilon * self.sizes / np.maximum(self.num_candidates, 1))[:, None]
@@ -102,15 +106,14 @@ def choose(
 ) -> Questions:
     """Choose a shortlist for each of B items.
 
-    The size depends on the probabilities and the candidates, both known before anything is drawn, so given them
-    the uniform list has the same size as the preferred one and inclusion = (1 - epsilon) [preferred] + epsilon l / m
-    is exact also where the size adapts.
+    The size l follows from the probabilities and the candidates, before anything is drawn. So the uniform list has the
+    size of the preferred one, and inclusion = (1 - epsilon) [preferred] + epsilon l / m is exact even if sizes adapt.
 
     Args:
-        policy: how.
+        policy: how to choose.
         probabilities: (B, K) what the model believes; need not be normalised over the candidates.
-        candidates: (B, K) the classes still possible.
-        rng: decides the uniform lists.
+        candidates: (B, K) whether each class is still possible.
+        rng: draws the uniform lists.
     """
     m, K = candidates.sum(axis=1), candidates.shape[1]
     ranked, mass = _ranked(policy, probabilities, candidates, m)
@@ -131,7 +134,7 @@ def choose(
 def choose_one(
     policy: Policy, probabilities: NDArray[np.floating], refused: NDArray[np.integer], seed: int
 ) -> tuple[list[int], list[float]]:
-    """The shortlist of one item and its inclusion probabilities, a function of the seed: what a server calls.
+    """The shortlist of one item and its inclusion probabilities, reproducible from the seed; servers call this.
 
     >>> choose_one(Policy("top", size=2), np.array([0.1, 0.2, 0.3, 0.4]), np.array([3]), seed=0)
     ([2, 1], [1.0, 1.0])
@@ -148,7 +151,7 @@ def choose_one(
 def _ranked(
     policy: Policy, probabilities: NDArray[np.floating], candidates: BoolArray, m: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """The most likely candidates, in order, and their probabilities among all candidates."""
+    """The most likely candidates, in order, and their probabilities normalised over all candidates."""
     K = candidates.shape[1]
     longest = max(policy.longest, int(np.ceil(policy.floor * m.max(initial=1) - 1e-12)))
     width = min(K, longest)
@@ -158,18 +161,18 @@ def _ranked(
     else:
         top = np.broadcast_to(np.arange(K), score.shape)
     values = np.take_along_axis(score, top, axis=1)
-    # by class number among equals, so that the order does not depend on the partition
+    # equals by class number, so that the order does not depend on the partition
     order = np.lexsort((top, -values), axis=1)
     ranked, values = np.take_along_axis(top, order, axis=1), np.take_along_axis(values, order, axis=1)
     total = np.where(candidates, probabilities, 0).sum(axis=1, dtype=np.float64)[:, None]
-    # a model that leaves nothing to the candidates knows nothing about this item
+    # a model that gives all candidates the probability 0 knows nothing about this item: they are equally likely
     flat = (values >= 0) / np.maximum(m, 1)[:, None]
     mass = np.where(total > 0, np.clip(values, 0, None) / np.where(total > 0, total, 1), flat)
     return ranked, mass.astype(np.float64)
 
 
 def _sizes(policy: Policy, mass: FloatArray, m: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(B,) how many classes each list has."""
+    """(B,) how many classes each list has: as the rule says (m - 1 at most if deduced), but at least floor * m."""
     rule = RULES[policy.kind]
     sizes = np.minimum(rule.sizes(mass[:, : policy.longest], policy), policy.longest)
     if policy.deduce and not rule.uniform:
@@ -180,11 +183,11 @@ def _sizes(policy: Policy, mass: FloatArray, m: NDArray[np.int64]) -> NDArray[np
 
 
 def _epsilon(policy: Policy, sizes: NDArray[np.int64], m: NDArray[np.int64]) -> FloatArray:
-    """(B,) the share of uniform lists: at least what the floor needs, floor <= epsilon l / m."""
+    """(B,) the probability of a uniform list: at least floor * m / l, so that epsilon l / m reaches the floor."""
     if RULES[policy.kind].uniform:
         return np.ones(len(m))
     needed = policy.floor * m / np.maximum(sizes, 1)
-    # lists that hold every candidate need no mixing
+    # a list that holds every candidate needs no mixing
     return np.where(sizes == m, 0.0, np.clip(np.maximum(policy.epsilon, needed), 0, 1))
 
 

@@ -1,8 +1,9 @@
-"""Experts: what knows something about the classes beside the model, before or while people answer. Needs numpy only.
+"""Experts: sources other than the model that know something about the items' classes. Needs numpy only.
 
-The belief in a class is log-linear: logits / temperature + the sum of weight x score over the experts. Temperature and
-weights are fitted together on answers that nobody had seen (`calibration.fit_pool`), so an expert that knows nothing
-goes to weight 0, and every expert fades as the model learns.
+    belief(y) = softmax(logits / temperature + sum over experts of weight x score)(y)
+
+Temperature and weights are fitted together on answers that neither model nor experts had seen (`calibration.fit_pool`).
+So the weight of an expert that knows nothing goes to 0, and every expert fades as the model learns.
 """
 
 from collections.abc import Sequence
@@ -19,9 +20,9 @@ Matrix = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 LEAST_PROBABILITY = 1e-4
-"""A model that is sure of the wrong class must not rule out the right one."""
+"""Probabilities are raised to this: a model that is sure of the wrong class must not rule out the right one."""
 HUGE = 1e12
-"""Above this the squares of scores overflow float32 when they are summed: masked logits are often -3.4e38."""
+"""Squares of larger scores overflow float32 when they are summed; masked logits are often -3.4e38."""
 
 
 class Expert(Protocol):
@@ -29,15 +30,15 @@ class Expert(Protocol):
 
     @property
     def weight(self) -> float:
-        """How much its scores count before any answer has tested them."""
+        """The weight of its scores before any answer has tested them."""
 
     def scores(self, rows: IntArray) -> Matrix:
-        """(B, K) the larger, the likelier; a constant row says nothing."""
+        """(B, K) one score per class, the larger, the likelier; a constant row says nothing."""
 
 
 @dataclass(frozen=True)
 class LinearExpert:
-    """Scores that are linear in the items' features: nothing of size N x K is kept."""
+    """Scores that are linear in the items' features, so that no (N, K) table is kept."""
 
     x: Any
     """(N, D) float32, dense or scipy CSR."""
@@ -65,10 +66,10 @@ class TableExpert:
 
 @dataclass(frozen=True)
 class FavouriteExpert:
-    """The one class that somebody holds likeliest: 1 for it, 0 for the others."""
+    """A score of 1 for the one class that a source holds likeliest, 0 for the others."""
 
     favourite: IntArray
-    """(N,) a class, or -1 where there is none."""
+    """(N,) that class, or -1 where there is none."""
     num_classes: int
     weight: float = 2.0
 
@@ -79,12 +80,15 @@ class FavouriteExpert:
 
 
 def experts_from_scores(scores: ArrayLike) -> tuple[Expert, Expert]:
-    """What numbers of any scale say, NaN where there is none: the scores themselves, and which class is their largest.
+    """Two experts from an (N, K) table of numbers on any scale, NaN where there is none.
 
-    Two experts, because how far the first is ahead of the rest is what models misjudge most; each finds its own weight.
-    Rows of numbers from 0 to 1 that add up to at most 1 are probabilities, and their logarithms are scores. Other
-    numbers are scores already. They are divided by their spread within a row. A missing number is taken for the row's
-    mean: it speaks neither for the class nor against it.
+    One gives the scores themselves, the other says which class has the largest. Models misjudge most how far the first
+    class is ahead of the rest, so each expert gets a weight of its own.
+
+    If no number is below 0 and no row adds up to more than 1, they are probabilities, and their logarithms are the
+    scores; other numbers are scores already. From each score the mean of its row is taken away, and what is left is
+    divided by its root mean square over the table. A missing number becomes 0, the mean of its row: it speaks neither
+    for the class nor against it.
     """
     given = np.array(scores, np.float32)
     if given.ndim != 2:
@@ -108,7 +112,7 @@ def experts_from_scores(scores: ArrayLike) -> tuple[Expert, Expert]:
 
 
 def weighted_scores(experts: Sequence[Expert], weights: Sequence[float], rows: IntArray) -> Matrix | float:
-    """(B, K) the sum of weight x score; 0 where there is no expert of any weight."""
+    """(B, K) the sum of weight x score; the number 0 if no expert has a weight above 0."""
     total: Matrix | float = 0.0
     for expert, weight in zip(experts, weights, strict=True):
         if weight > 0:

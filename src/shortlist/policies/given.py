@@ -1,4 +1,4 @@
-"""What one has before anybody answers: labels from a file, matched to items and classes by name."""
+"""Labels that are there before anybody answers: read from a file, and matched to items and classes by name."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -23,16 +23,16 @@ def read_known(
     item_column: str | None = None,
     table_of_items: str | Path | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Rows and classes of the items whose class is known.
+    """The rows and the classes of the items whose class is known.
 
-    Rows without a class, and items that are not among these, are left out: a file may be of more than this project; of
-    the latter it is said how many.
+    Rows without a class are left out. So are items that are not among `items`, as a file may be about more than this
+    project; a warning says how many.
 
     Args:
-        path: a table with the columns `item` and `class` (or `label`, or any one that holds nothing but classes).
+        path: a table with a column `item` and a column `class` (or `label`, or any one that holds nothing but classes).
         items: the names of the items.
         class_names: the classes.
-        item_column: the column that names items, if it has another name than `item` here, too.
+        item_column: the column that names the items, if this file has it under that name, too.
         table_of_items: the file that the items were read from; if it is this one, its rows need no names.
     """
     table = read_table(path)
@@ -73,12 +73,12 @@ def read_known(
 
 
 def places_of(names: Sequence[str]) -> dict[str, int]:
-    """Where each name stands."""
+    """The position of each name."""
     return {str(name): place for place, name in enumerate(names)}
 
 
 def _class_column(table: Mapping[str, Sequence[Any]], path: Path, class_names: Sequence[str]) -> str:
-    """`class`, `label`, or else the one column that holds nothing but classes."""
+    """The name of the column of classes: `class`, `label`, or else the only one that holds nothing but classes."""
     for name in ("class", "label"):
         if name in table:
             return name
@@ -94,6 +94,6 @@ def _class_column(table: Mapping[str, Sequence[Any]], path: Path, class_names: S
 
 
 def _as_class(value: Any, classes: Collection[str]) -> str:
-    """The class in a cell; whole numbers beside missing ones are written as 3.0 by pandas."""
+    """The class in a cell; pandas writes whole numbers as 3.0 if others in the column are missing."""
     text = "" if is_missing(value) else str(value).strip()
     return text if text in classes else text.removesuffix(".0")

@@ -1,7 +1,7 @@
-"""Which items to ask next. Needs numpy only.
+"""Which items to ask about next. Needs numpy only.
 
-An order looks at one number of each open item's posterior and ranks the items by these, the most worth asking first:
-the posteriors of a million items need not be there at once.
+An order reduces the posterior of each open item to one number and ranks the items by it, so the posteriors of a million
+items are never in memory at once.
 """
 
 from collections.abc import Callable
@@ -22,26 +22,29 @@ class Order:
     """How open items are ranked."""
 
     rank: Callable[[Scores, np.random.Generator], NDArray[np.int64]]
-    """From the (N,) scores to positions, the most worth asking first."""
+    """From the (N,) scores to the positions of the items, the one to ask about first in front."""
     score: Callable[[Posterior], Scores] | None
-    """From (B, K) posteriors to (B,) scores; none: it does not matter what is believed."""
+    """From (B, K) posteriors to (B,) scores; None if beliefs do not matter."""
 
 
 def sureness(posterior: Posterior) -> Scores:
-    """(B,) how likely the likeliest class is."""
+    """(B,) max_y p(y)."""
     top: Scores = posterior.max(axis=1)
     return top
 
 
 def expected_rank(posterior: Posterior) -> NDArray[np.float64]:
-    """(B,) reads until the right class is shown when classes are shown one by one, most likely first."""
+    """(B,) the expected rank of the right class, sum_r r p_(r) with p_(1) >= p_(2) >= ...
+
+    So many names are read if classes are shown one by one, the most likely first.
+    """
     ranked = -np.sort(-posterior.astype(np.float64), axis=1)
     ranks: NDArray[np.float64] = ranked @ np.arange(1, posterior.shape[1] + 1, dtype=np.float64)
     return ranks
 
 
 def _ascending(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
-    """By score, equals at random."""
+    """The lowest score first, equals in random order."""
     shuffled = rng.permutation(len(scores))
     return shuffled[np.argsort(scores[shuffled], kind="stable")]
 
@@ -51,7 +54,7 @@ def _shuffled(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _in_turns(scores: Scores, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Half by score, half at random."""
+    """By turns the lowest score that is left, and a random item."""
     turns = np.column_stack([_ascending(scores, rng), _shuffled(scores, rng)]).ravel()
     _, first = np.unique(turns, return_index=True)
     return turns[np.sort(first)]
@@ -63,31 +66,31 @@ ORDERS: dict[str, Order] = {
     "savings": Order(_ascending, expected_rank),
     "uncertainty": Order(_ascending, sureness),
 }
-"""mixed: what is hard, without forgetting what is common. random: the only order under which answered items are a fair
-sample. savings: the item first for which asking in the order of the model saves most reads against a full list.
-uncertainty: the item whose likeliest class is least likely first."""
+"""mixed: every second item is the least certain one, the others are random, so common items are not forgotten. random:
+the only order under which answered items are a fair sample. savings: first the item with the lowest `expected_rank`, on
+which the model saves most reads. uncertainty: first the item whose likeliest class is least likely."""
 
 
 DIVERSITY = "diversity"
-"""Not a function of beliefs: each batch is the `representatives` of the items still open."""
+"""The order that does not rank beliefs: each batch is the `representatives` of the items still open."""
 
 
 def check_order(name: str) -> None:
-    """Raise an InputError for a name that is no order."""
+    """Raise an InputError if there is no order of this name."""
     if name not in ORDERS and name != DIVERSITY:
         raise unknown_name("order of items", name, (*ORDERS, DIVERSITY))
 
 
 def representatives(x: Any, count: int, rng: np.random.Generator, *, rounds: int = 10) -> NDArray[np.int64]:
-    """The items nearest to the centres of `count` clusters (k-means): diverse and typical, to be asked first.
+    """The items nearest to the centres of `count` clusters (k-means): diverse and typical, good ones to start with.
 
-    Clustered on at most 20,000 items.
+    At most 20,000 items, drawn at random, are clustered.
 
     Args:
         x: (N, D) float32, dense or scipy CSR.
-        count: how many; fewer come back where clusters share an item.
-        rng: decides the first centres.
-        rounds: of Lloyd's algorithm.
+        count: the number of clusters; fewer items come back if two centres have the same nearest item.
+        rng: draws the items and the first centres.
+        rounds: rounds of Lloyd's algorithm.
     """
     n = x.shape[0]
     rows = np.sort(rng.permutation(n)[:20_000])
@@ -104,7 +107,7 @@ def representatives(x: Any, count: int, rng: np.random.Generator, *, rounds: int
         members[nearest, np.arange(len(rows))] = 1
         sums = np.asarray((sample.T @ members.T).T, np.float32)
         centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)
-        # an empty cluster moves to the item that is worst served
+        # an empty cluster moves to the item farthest from its centre
         lonely = np.nonzero(sizes == 0)[0]
         if len(lonely):
             far = np.argsort(-distance.min(axis=1))[: len(lonely)]
@@ -128,11 +131,13 @@ def _dense(x: Any) -> NDArray[np.float32]:
 
 
 def class_turns(likeliest: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(B,) whose turn it is, if classes take turns until each has as many answers as the others; the lowest first.
+    """(B,) the turn of each item, if classes take turns until all have equally many answers; the lowest turn is first.
+
+    The n-th item (n = 0, 1, ...) that is held to be of class k has turn n + (answers with class k so far).
 
     Args:
         likeliest: (B,) the class that each item is held to be of.
-        counts: (K,) how many items were answered with each class.
+        counts: (K,) the number of items that were answered with each class.
 
     >>> class_turns(np.array([0, 0, 1, 1, 1]), np.array([3, 0])).tolist()
     [3, 4, 0, 1, 2]

@@ -1,9 +1,12 @@
-"""A linear softmax trained by the likelihood of the answers: fast, warm-started, exact gradients in numpy.
+"""A linear softmax trained by the likelihood of the answers: fast, warm-started, with exact gradients in numpy.
 
-The loop retrains often, so this is its own small trainer. An item's answers are a row of weights w over the classes,
-P(answers | y) up to a factor: one-hot where answered, 1 on the candidates where None, anything between where mistakes
-are modelled. The loss of an item is -log sum_y w_y p_y, its gradient in the logits p - r with r = w p / sum(w p).
-Large problems are cut into chunks of items that stay in the cache, on all cores.
+The loop retrains often, so it has this small trainer of its own. With p = softmax(x W + b):
+
+    loss of an item            -log sum_y w_y p_y,  w_y = P(the item's answers | y) up to a factor
+    its gradient in the logits p - r,  r_y = w_y p_y / sum_k w_k p_k
+
+w is one-hot where a class was answered, 1 on the candidates after None, and anything between where mistakes are
+modelled. Large problems are cut into chunks of items that stay in the cache, and spread over all cores.
 """
 
 import itertools
@@ -21,16 +24,17 @@ from shortlist.policies.threads import LARGE, spread
 
 Matrix = NDArray[np.float32]
 CELLS = 1 << 20
-"""Logits held at a time by each thread: memory does not grow with N times K."""
+"""Logits that a thread holds at a time, so that memory does not grow with N times K."""
 PARTS = 8
 """Large sums are always made in this many parts, so that the result does not depend on the number of cores."""
 TINY = 1e-30
+"""Added to probabilities whose logarithm is taken."""
 FAR = 1e20
-"""Sums of exponentials between 1 / FAR and FAR leave room in float32 for classes that are FAINT beside others."""
+"""Sums of exponentials from 1 / FAR to FAR leave room in float32 for classes of a FAINT share."""
 CROWDED = 0.1
-"""Where the classes not shown have less than this share of a sum, they are summed anew: a difference would be noise."""
+"""If the classes not shown have less than this share of a sum, they are added up anew: a difference would be noise."""
 FAINT = 1e-12
-"""Answers that a model finds less likely than this are computed in logarithms."""
+"""If an item's answers are less likely than this under the model, its loss is computed in logarithms."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +46,16 @@ class Linear:
 
     @classmethod
     def zeros(cls, features: int, num_classes: int) -> "Linear":
-        """Knows nothing: every class as likely as any other."""
+        """A model that knows nothing: every class is as likely as any other."""
         return cls(np.zeros((features, num_classes), np.float32), np.zeros(num_classes, np.float32))
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """K, the number of classes."""
         return len(self.bias)
 
     def logits(self, x: Any) -> Matrix:
-        """(B, K)."""
+        """(B, K) x @ weight + bias."""
         scores: Matrix = np.asarray(x @ self.weight, np.float32)
         scores += self.bias
         return scores
@@ -61,14 +65,14 @@ class Linear:
         return softmax(self.logits(x) / np.float32(temperature))
 
     def predict(self, x: Any) -> NDArray[np.int64]:
-        """(B,) the most likely class, in chunks."""
+        """(B,) the most likely class of each item, computed in chunks."""
         n, work = x.shape[0], x.shape[0] * self.weight.size
         parts = spread(lambda rows: self.logits(x[rows]).argmax(axis=1), chunks(n, self.num_classes), work)
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def chunks(rows: int, num_classes: int, start: int = 0) -> Iterator[slice]:
-    """Slices of rows, from `start` on, whose logits fit in CELLS."""
+    """Slices of the rows from `start` on, each with at most CELLS logits."""
     step = max(1, CELLS // max(num_classes, 1))
     for first in range(start, rows, step):
         yield slice(first, min(first + step, rows))
@@ -84,18 +88,18 @@ def fit(
     tolerance: float = 1e-4,
     match: bool = False,
 ) -> Linear:
-    """Minimise mean_i -log sum_y w_iy p_iy + (l2 / 2) |W|^2 by L-BFGS.
+    """Minimise (1/N) sum_i -log sum_y w_iy p_iy + (l2 / 2) |W|^2 by L-BFGS.
 
-    With None answers the loss is not convex, so `start` matters: warm-start from the last round.
+    With None answers the loss is not convex, so `start` matters: start from the last round's model.
 
     Args:
         x: (N, D) float32, dense or scipy CSR.
-        weights: (N, K) w >= 0, each row's largest 1; as `Answers`, or all of them.
-        l2: the penalty on W, per item.
-        start: where to start; zeros (uniform probabilities) otherwise.
-        max_iterations: of L-BFGS.
-        tolerance: stop when no entry of the gradient is larger, relative to 1 / K.
-        match: the weights are probabilities to be matched, mean_i -sum_y w_iy log p_iy, instead of answers.
+        weights: (N, K) w >= 0, the largest of each row being 1; as `Answers` or as a full table.
+        l2: the penalty on W, beside the mean loss of an item.
+        start: where to start; at zero (uniform probabilities) if not given.
+        max_iterations: at most so many steps of L-BFGS.
+        tolerance: stop when no entry of the gradient is larger than this / K.
+        match: the weights are probabilities that the model is to match: the loss is (1/N) sum_i -sum_y w_iy log p_iy.
     """
     from scipy.optimize import minimize
 
@@ -118,7 +122,7 @@ def fit(
         return loss + penalty, unit * gradient.ravel().astype(np.float64)
 
     first = np.vstack([start.weight, start.bias[None]])
-    # L-BFGS tries a first step of length 1, whatever the weights are: count in steps that fit
+    # L-BFGS tries a first step of length 1 whatever the scale of the problem: scale it so that this step fits
     unit = _first_step(x, weights, first) if 2 * len(weights) * first.size >= LARGE else 1.0
     options = {"maxiter": max_iterations, "maxcor": 8, "gtol": unit * tolerance / num_classes, "ftol": 1e-7}
     found = minimize(objective, first.ravel().astype(np.float64) / unit, jac=True, method="L-BFGS-B", options=options)
@@ -127,9 +131,9 @@ def fit(
 
 
 def _first_step(x: Any, weights: Answers | NDArray[np.floating], table: Matrix) -> float:
-    """Half of how far it is down the slope to where it is level, by its curvature, as a part of the items shows it.
+    """Half the Newton step along steepest descent: g / (2 u^T H u), with g = |gradient| and u its unit vector.
 
-    Half, because the slope of a part is steeper than that of all.
+    An eighth of the items is enough to tell. Half, because the slope of a part is steeper than that of all items.
     """
     part = slice(0, len(weights) // PARTS)
     some, theirs = x[part], weights[part]
@@ -143,12 +147,12 @@ def _first_step(x: Any, weights: Answers | NDArray[np.floating], table: Matrix) 
         return 1.0
     down = here / np.float32(steep)
     bend = steep - float(np.vdot(slope(table - down), down))
-    farthest = max(float(np.linalg.norm(table)), 1.0)  # the slope may not bend up at all: it is not convex
+    farthest = max(float(np.linalg.norm(table)), 1.0)  # the loss is not convex: it may hardly bend upwards
     return 0.5 * min(steep / bend, farthest) if bend > 0 else 1.0
 
 
 def _loss(x: Any, transposed: Any, weights: Answers | NDArray[np.floating], model: Linear) -> tuple[float, Matrix]:
-    """The mean loss and its (D + 1, K) gradient, chunk by chunk; an array of weights is to be matched."""
+    """The mean loss and its (D + 1, K) gradient, chunk by chunk; weights that are a table are to be matched."""
     n, work = len(weights), 2 * len(weights) * model.weight.size
 
     def part_of(rows: range) -> tuple[float, Matrix]:
@@ -173,10 +177,10 @@ def _loss(x: Any, transposed: Any, weights: Answers | NDArray[np.floating], mode
 
 
 def _pull_to_match(scores: Matrix, weights: NDArray[np.floating]) -> float:
-    """Make logits, in place, the gradient of the loss in them, and return the loss."""
+    """Turn the logits, in place, into p - w, the gradient of -sum_y w_y log p_y; return the sum of the losses."""
     scores -= scores.max(axis=1, keepdims=True)
     np.exp(scores, out=scores)
-    scores += np.float32(TINY)  # a class that is to be matched never has probability 0
+    scores += np.float32(TINY)  # log p stays finite
     scores /= scores.sum(axis=1, keepdims=True)
     loss = -float((weights * np.log(scores)).sum(dtype=np.float64))
     scores -= weights
@@ -184,19 +188,22 @@ def _pull_to_match(scores: Matrix, weights: NDArray[np.floating]) -> float:
 
 
 def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray[np.int64]], Matrix]) -> float:
-    """The same for answers: p - w p / sum(w p) is p times one number per item, but for the exceptions.
+    """Turn the logits, in place, into p - r, the gradient of -log sum_y w_y p_y; return the sum of the losses.
+
+    With e = sum_k w_k p_k, p_y - r_y = p_y (1 - w_y / e). All classes that an item's answers do not tell apart share
+    one w, so this is p times one number per item, and only the exceptions are computed one by one.
 
     Args:
         scores: (B, K) logits.
-        answers: of the same items.
-        logits: those of some of these items anew.
+        answers: the answers of the same items.
+        logits: computes the logits of some of these items again.
     """
     rows, own = answers.rows, (answers.rows, answers.classes)
     sums = _exponentials(scores, logits)
     shown = scores[own]
     hidden = sums - np.bincount(rows, shown, len(sums))
     crowded = np.nonzero((answers.rest > 0) & (hidden < CROWDED * sums))[0]
-    if len(crowded):  # the difference of two sums that are nearly equal is noise
+    if len(crowded):  # the difference of two nearly equal sums is noise
         scores[own] = 0
         hidden[crowded] = scores[crowded].sum(axis=1)
     evidence = (answers.rest * hidden + np.bincount(rows, shown * answers.values, len(sums))) / sums
@@ -215,14 +222,14 @@ def _pull_to_answers(scores: Matrix, answers: Answers, logits: Callable[[NDArray
 
 
 def _exponentials(scores: Matrix, logits: Callable[[NDArray[np.int64]], Matrix]) -> NDArray[np.float32]:
-    """Make logits, in place, proportional to probabilities, and return their sums.
+    """Turn the logits, in place, into numbers proportional to the probabilities, and return the sum of each row.
 
-    Only rows whose logits are so large that it matters are shifted by their largest: each pass over the table counts.
+    Only rows whose logits are too far from 0 are shifted by their largest one: every pass over the table takes time.
     """
     with np.errstate(over="ignore"):
         np.exp(scores, out=scores)
         sums: NDArray[np.float32] = scores.sum(axis=1)
-    far = np.nonzero(~((sums > 1 / FAR) & (sums < FAR)))[0]  # NaN among them
+    far = np.nonzero(~((sums > 1 / FAR) & (sums < FAR)))[0]  # includes NaN
     if len(far):
         again = logits(far)
         scores[far] = np.exp(again - again.max(axis=1, keepdims=True))
@@ -231,10 +238,10 @@ def _exponentials(scores: Matrix, logits: Callable[[NDArray[np.int64]], Matrix])
 
 
 def _faint(logits: Matrix, weights: NDArray[np.floating]) -> tuple[Matrix, NDArray[np.float64]]:
-    """(B, K) w p / sum(w p) and (B,) log sum(w p), where the sum is too small for float32.
+    """(B, K) r = w p / sum(w p) and (B,) log sum(w p), for sums that are too small for float32.
 
-    Cut off at the least number, the loss would be flat there while its gradient is not, and no step would be taken:
-    a model that was sure of the wrong thing early would stay so for ever.
+    If the sum were cut off at a least value, the loss would be flat there while its gradient is not, and no step would
+    be taken: a model that was sure of the wrong class early on would stay so for ever.
     """
     scores = logits.astype(np.float64)
     with np.errstate(divide="ignore"):  # a class ruled out weighs nothing

@@ -1,16 +1,15 @@
-"""Annotators' mistakes: what an answer says about the true class, simulating them, and estimating their rates.
+"""Annotators' mistakes: what an answer says about the true class, how to simulate it, and how to estimate the rates.
 
 P(answer | y, shown) for a list of l classes, as `shortlist.labels.draw` simulates it:
 
     y shown:      None with `miss`, each wrong class shown with slip/(l - 1), y with 1 - miss - slip
     y not shown:  each class shown with (slip + anchor)/l, None with 1 - slip - anchor
 
-A list of one class has no wrong class to slip to, a list of all K has no None. `anchor` is how much likelier a shown
-class is picked merely because it is there and the right one is not.
+A list of one class has no wrong class to slip to, and a list of all K has no None. `anchor` says how much likelier
+people are to pick a wrong class if the right one is not on the list.
 
-A class that was typed is a full label, whatever the list was: the right one with 1 - `typed`, each other one with
-typed/(K - 1). What the list was answered follows from what somebody took the item for, and adds nothing to it.
-Needs numpy only.
+A typed class is a full label, whatever the list was: the right one with 1 - `typed`, each other one with typed/(K - 1).
+The answer to the list then adds nothing: it follows from what the person took the item for. Needs numpy only.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,21 +26,21 @@ IntArray = NDArray[np.int64]
 Lists = NDArray[np.int32]
 
 ENOUGH_GOLD = 30
-"""Answers on gold items from which on they alone give the rates of mistakes; with fewer, all answers do."""
+"""With so many answers on gold items these alone give the rates of mistakes; with fewer, all answers do."""
 EXPECTED_GOLD, EXPECTED = 20, 100
-"""The expected rates count as much as so many answers on gold items, or on others: a model believes the answers that it
-was trained on, finds next to no mistake among them, and would take all that follow as right."""
+"""The expected rates count as much as so many answers on gold items, or on other items: a model believes the answers
+that it was trained on, finds next to no mistake among them, and would take all that follow as right."""
 RARE = 1e-3
-"""A rate of exactly 0 would make the first mistake impossible to explain."""
+"""No rate is estimated below this: a rate of 0 would make the first mistake impossible to explain."""
 ENOUGH = 200
-"""Answers of any kind that the rates need at least."""
+"""With fewer answers of any kind no rates are estimated."""
 PLENTY = 1 << 23
-"""Beliefs (answers times classes) that the rates are learned from at most, those of the latest answers."""
+"""Beliefs (answers times classes) that the rates are learned from at most: those of the latest answers."""
 
 
 @dataclass(frozen=True)
 class Mistakes:
-    """The rates of annotators' mistakes."""
+    """The rates of annotators' mistakes, as defined above; false if all are 0: answers are then taken as right."""
 
     miss: float = 0.0
     slip: float = 0.0
@@ -54,7 +53,7 @@ class Mistakes:
             raise InputError(f"miss, slip, anchor and typed: expected shares with sums of at most 1, got {rates}")
 
     def at_least(self, least: float) -> "Mistakes":
-        """With no rate but `anchor` below `least`: a rate of 0 would make the first mistake impossible to explain."""
+        """The same rates, but none except `anchor` below `least`."""
         return Mistakes(max(self.miss, least), max(self.slip, least), self.anchor, max(self.typed, least))
 
     def __bool__(self) -> bool:
@@ -62,17 +61,19 @@ class Mistakes:
 
 
 PEOPLE = Mistakes(miss=0.05, slip=0.02, typed=0.02)
-"""The rates that are modelled before any are measured."""
+"""The rates that are assumed before any are measured."""
 
 
 def answer_chances(
     mistakes: Mistakes, log: "Log", num_classes: int
 ) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
-    """P(answer | y, shown) of the B questions of a log, in the size of their lists.
+    """P(answer | y, shown) for the B questions of a log, without a table of all K classes.
+
+    All classes that are not on a list have the same chance; the others are exceptions.
 
     Returns:
-        (B,) the chance for every class but the exceptions; of these the rows, classes and chances. Where a class is an
-        exception twice, the later one counts.
+        (B,) the chance that all classes but the exceptions share; then the row, class and chance of each exception. If
+        a class is an exception of a question twice, the later one counts.
     """
     sizes, answered, typed = log.sizes, log.answer != NONE, log.all_typed
     full = sizes == num_classes
@@ -81,7 +82,7 @@ def answer_chances(
     stray = mistakes.slip + mistakes.anchor
     hidden = np.where(full, 0.0, np.where(answered, stray / np.maximum(sizes, 1), 1 - stray))
     shown = np.where(answered, slip / np.maximum(sizes - 1, 1), miss)
-    on_list = (log.lists >= 0) & (log.lists < num_classes)  # what fills up short rows is no class
+    on_list = (log.lists >= 0) & (log.lists < num_classes)  # short rows are filled up with K
     on_list[typed != NONE] = False
     rows = np.nonzero(on_list)[0]
     picked, wrote = np.nonzero(answered & (typed == NONE))[0], np.nonzero(typed != NONE)[0]
@@ -95,7 +96,7 @@ def answer_chances(
 
 
 def likelihood(mistakes: Mistakes, log: "Log", num_classes: int) -> FloatArray:
-    """(B, K) P(answer | y, shown) of each question for every class y; without mistakes the rows are the candidates."""
+    """(B, K) P(answer | y, shown) of each question for every class y; without mistakes 1 or 0: is y a candidate?"""
     rest, rows, classes, chances = answer_chances(mistakes, log, num_classes)
     table = np.repeat(rest[:, None], num_classes, axis=1)
     table[rows, classes] = chances
@@ -105,14 +106,14 @@ def likelihood(mistakes: Mistakes, log: "Log", num_classes: int) -> FloatArray:
 def simulate_answers(
     rng: np.random.Generator, lists: Lists, sizes: IntArray, truth: IntArray, num_classes: int, mistakes: Mistakes
 ) -> IntArray:
-    """(B,) what annotators with these rates answer."""
+    """(B,) what annotators with these rates of mistakes answer to B lists."""
     flat = lists[np.arange(lists.shape[1]) < sizes[:, None]]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     answer = answer_shortlists(rng, flat, offsets, truth, num_classes, mistakes.miss, mistakes.slip)
     if mistakes.anchor == 0:
         return answer
     hidden = ~(lists == truth[:, None]).any(axis=1)
-    # of those who would say None, so that anchor is a share of all lists without the right class
+    # drawn from those who would say None, so that `anchor` is a share of all lists without the right class
     share = mistakes.anchor / (1 - mistakes.slip) if mistakes.slip < 1 else 0.0
     drawn = hidden & (answer == NONE) & (rng.random(len(sizes)) < share) & (sizes > 0)
     place = (rng.random(len(sizes)) * sizes).astype(np.int64)
@@ -122,7 +123,7 @@ def simulate_answers(
 def simulate_typing(
     rng: np.random.Generator, answer: IntArray, truth: IntArray, num_classes: int, share: float, mistakes: Mistakes
 ) -> IntArray:
-    """(B,) the class typed by people who do so in this share of the misses, NONE where nothing is."""
+    """(B,) the class that people type who do so after this share of their None answers; NONE where they do not."""
     other = (truth + rng.integers(1, num_classes, len(truth))) % num_classes
     wrong, typing = rng.random(len(truth)) < mistakes.typed, rng.random(len(truth)) < share
     return np.where((answer == NONE) & typing, np.where(wrong, other, truth), NONE)
@@ -143,25 +144,25 @@ def rectangle(shortlists: Sequence[Sequence[int]], num_classes: int) -> tuple[Li
 
 @dataclass(frozen=True)
 class Log:
-    """All questions asked so far, one row each."""
+    """Questions and their answers, one row each, in the order in which they came."""
 
     items: IntArray
     lists: Lists
     sizes: IntArray
     answer: IntArray
     typed: IntArray | None = None
-    """The class typed, or NONE; none: nobody typed."""
+    """(B,) the class typed, or NONE; without this column nobody typed."""
 
     def __len__(self) -> int:
         return len(self.items)
 
     @property
     def all_typed(self) -> IntArray:
-        """`typed` with a NONE for everybody who did not."""
+        """(B,) the class typed, NONE where nobody typed."""
         return np.full(len(self), NONE, np.int64) if self.typed is None else self.typed
 
     def check(self, num_items: int, num_classes: int) -> None:
-        """Raise an InputError for what cannot have been asked or answered in one round."""
+        """Raise an InputError if these cannot be questions and answers of one round, at most one per item."""
         columns = (self.items, self.sizes, self.answer, *(() if self.typed is None else (self.typed,)))
         if self.lists.ndim != 2 or any(column.shape != self.lists.shape[:1] for column in columns):
             shapes = ", ".join(str(part.shape) for part in (self.lists, *columns))
@@ -170,11 +171,12 @@ class Log:
         if (count > 1).any():
             raise InputError(f"item {found[count > 1][0]} has two answers in one call: give them one after another")
         shown = np.arange(self.lists.shape[1]) < self.sizes[:, None]
-        named = np.where(shown, (self.lists >= 0) & (self.lists < num_classes), self.lists == num_classes)
+        named = np.where(shown, (self.lists >= 0) & (self.lists < num_classes), self.lists == num_classes).all(axis=1)
+        fits = (self.sizes >= 0) & (self.sizes <= self.lists.shape[1])
         picked = (self.answer == NONE) | ((self.lists == self.answer[:, None]) & shown).any(axis=1)
         for wrong, expected in (
             ((self.items < 0) | (self.items >= num_items), f"a row from 0 to {num_items - 1}"),
-            (~named.all(axis=1), f"as many classes from 0 to {num_classes - 1} as its size, then {num_classes}"),
+            (~(named & fits), f"as many classes from 0 to {num_classes - 1} as its size, then {num_classes}"),
             (~picked, "an answer that is on the list, or NONE"),
             ((self.all_typed < NONE) | (self.all_typed >= num_classes), "a class that was typed, or NONE"),
         ):
@@ -213,15 +215,15 @@ def learn_rates(
     start: Mistakes,
     expected: Mistakes,
 ) -> Mistakes | None:
-    """The rates by counting, where there is enough gold; else by EM on all items, gold ones among them.
+    """The rates: counted on gold items if there are `ENOUGH_GOLD` answers on them, else by EM on all answers.
 
     Args:
         log: the answers on items of unknown class.
-        believed: from items to the (B, K) probabilities of their classes, their own answers aside.
-        gold: answers on items of known class, and the class of each.
+        believed: returns the (B, K) class probabilities of some items, made without these items' own answers.
+        gold: the answers on items of known class, and the class of each.
         num_classes: K.
-        start: the rates until now.
-        expected: the rates before anything was answered.
+        start: the present rates.
+        expected: the rates that were assumed before anything was answered.
 
     Returns:
         The rates; None while there are too few answers to tell.
@@ -233,7 +235,7 @@ def learn_rates(
     if len(log) + len(known) < ENOUGH:
         return None
     latest = np.unique(log.items[-max(PLENTY // num_classes, ENOUGH) :])
-    log = log[np.isin(log.items, latest)]  # all answers of the items asked about last
+    log = log[np.isin(log.items, latest)]  # all answers on the items that were asked about last
     both = joined(
         [
             replace(log, items=np.searchsorted(latest, log.items)),
@@ -249,17 +251,19 @@ def learn_rates(
 def estimate_from_gold(
     log: Log, truth: IntArray, num_classes: int, *, prior: float = 1.0, expected: Mistakes | None = None
 ) -> Mistakes:
-    """The rates by counting, on items whose class is known (gold).
+    """The rates by counting on items whose class is known (gold).
 
-    Lists that held the right class give miss and slip, lists known not to hold it give slip + anchor.
+    Lists with the right class give miss and slip, lists without it give slip + anchor. Each rate is
+
+        (mistakes of this kind + prior x expected rate) / (chances to make one + prior)
 
     Args:
         log: questions on gold items.
         truth: (B,) the true class of each question's item.
         num_classes: K.
-        prior: as if so many answers of each kind had come before, so that a handful of gold answers does not yield a
-            rate of one half.
-        expected: the rates of these; none: they were right.
+        prior: the expected rates count like so many answers, so that a handful of gold answers does not yield a rate
+            of one half.
+        expected: the expected rates; all 0 if not given.
     """
     return _rates(log, _certain(truth, num_classes), num_classes, prior, expected or Mistakes())
 
@@ -274,19 +278,21 @@ def estimate_by_em(
     prior: float = 1.0,
     expected: Mistakes | None = None,
 ) -> Mistakes:
-    """The rates without gold, by expectation maximisation: what the model believes of each item, times its answers.
+    """The rates without gold, by expectation maximisation.
 
-    What repeats add is in the answers: two answers on one item that cannot both be right raise the rates.
+    E: the posterior of each item, proportional to its belief times P(its answers | y) under the present rates. M: the
+    rates as in `estimate_from_gold`, each class counted with its posterior. Repeated questions help: two answers on an
+    item that cannot both be right raise the rates.
 
     Args:
         log: all questions, any number on an item.
-        beliefs: (N, K) the model's probabilities for every item the log counts, made without the item's own answers
-            (a model that was trained on them agrees with them and finds too few mistakes).
+        beliefs: (N, K) the model's probabilities for every item of the log, made without the item's own answers (a
+            model that was trained on them agrees with them and finds too few mistakes).
         num_classes: K.
-        start: rates to start from.
-        rounds: of EM.
+        start: the rates to start from.
+        rounds: rounds of EM.
         prior: as in `estimate_from_gold`.
-        expected: the same.
+        expected: as in `estimate_from_gold`.
     """
     mistakes = start or PEOPLE
     for _ in range(rounds):
@@ -301,13 +307,16 @@ def estimate_by_em(
 
 
 def _certain(truth: IntArray, num_classes: int) -> NDArray[np.float32]:
-    """(B, K) beliefs that are sure of these classes; rows of an identity would need all K x K of it."""
+    """(B, K) one-hot rows, without the K x K identity that they could be taken from."""
     sure: NDArray[np.float32] = (truth[:, None] == np.arange(num_classes)).astype(np.float32)
     return sure
 
 
 def _rates(log: Log, posterior: NDArray[np.floating], num_classes: int, prior: float, expected: Mistakes) -> Mistakes:
-    """Rates from the (B, K) probabilities of the true class of each question's item."""
+    """The rates, from the (B, K) probabilities of the true class of each question's item.
+
+    Each is (expected mistakes + prior x expected rate) / (expected chances to make one + prior), at most 0.5.
+    """
     padded = np.concatenate([posterior, np.zeros((len(log), 1))], axis=1)
     on_list = np.take_along_axis(padded, log.lists.astype(np.int64), axis=1).sum(axis=1)
     answered = log.answer != NONE
@@ -322,6 +331,6 @@ def _rates(log: Log, posterior: NDArray[np.floating], num_classes: int, prior: f
     slip = float(np.clip(slipped, 0, 0.5))
     rows = np.nonzero(log.all_typed != NONE)[0]
     mistyped = len(rows) - padded[rows, log.all_typed[rows]].sum()
-    # who types errs about as often as who picks, until there are typed answers that say otherwise
+    # people who type err about as often as those who pick, until typed answers say otherwise
     typed = float(np.clip((mistyped + prior * slip) / (len(rows) + prior), 0, 0.5)) if len(rows) + prior else slip
     return Mistakes(float(np.clip(missed, 0, 0.5)), slip, float(np.clip(stray - slip, 0, 0.5)), typed)

@@ -8,15 +8,16 @@ from shortlist.policies.time_model import TimeModel
 from shortlist.theory import expected_reads, information
 
 MODEL_READS = 3.81
-"""Reads per item that the model-chosen lists took until all items of BANKING77 (K = 77) were resolved."""
+"""Reads per item that model-chosen lists took until all items of BANKING77 (K = 77) were resolved, measured by
+benchmarks/label_economy.py."""
 MODEL_SECONDS = 1.93
-"""Seconds per item, at 1 s per question and 0.25 s per name; both measured by benchmarks/label_economy.py."""
+"""Seconds per item there, at 1 s per question and 0.25 s per name."""
 MODEL_QUESTIONS = 1.22
-"""Questions per item, measured there."""
+"""Questions per item there."""
 MODEL_ITEMS = 130
 """Items per class there."""
 NO_MODEL = 3.1
-"""Items per class at which a model saves nothing any more: where the figures of parts of BANKING77 point to."""
+"""With so few items per class a model saves nothing, going by the figures of parts of BANKING77."""
 
 NAMES_CLARITY, NAMES_SAVE = 0.55, 0.47
 """How clear the names of BANKING77 are (`names.clarity`), and the share of what is asked beyond one question and one
@@ -29,7 +30,7 @@ whose class was known by then. On Letter and digits it took less (reads 0.66 and
 
 @dataclass(frozen=True)
 class ItemCost:
-    """What an item costs until all are resolved, on average, and how that is known."""
+    """What an item costs on average until all are resolved, and how that is known."""
 
     questions: float
     reads: float
@@ -49,7 +50,7 @@ class PlanRow:
     answered: float
     """Share of the items whose class is known in the end."""
     bits: float
-    """Bits learned per item, under a uniform posterior."""
+    """Bits learned per item, if all classes are equally likely."""
     reads_per_bit: float
     basis: str
 
@@ -62,17 +63,22 @@ def plan_labelling(
     clarity: float | None = None,
     own: ItemCost | None = None,
 ) -> list[PlanRow]:
-    """The rows of the plan.
+    """The rows of the plan, one for each way to label all items.
 
-    `clarity` is that of the class names (`names.clarity`), where texts and names are there to tell; `own` what items
-    like these cost, where some with a class are there to tell (`simulation.project_cost`).
+    Full labels and random shortlists are exact for classes that are equally likely. Model-chosen lists are projected:
+    from `own` if that is given, else from BANKING77, scaled by log2 K and by the number of items per class.
 
-    Random shortlists are asked once per item (exact, uniform classes). The model-chosen rows are a projection: unless
-    there is an `own` one, from what was measured on BANKING77, its reads scaled with log2 K, and the more of them the
-    fewer items per class there are.
+    Args:
+        num_classes: K.
+        items: the number of items.
+        time: how long a question takes.
+        sizes: the sizes of random shortlists to show; if empty, the usual ones.
+        clarity: that of the class names (`names.clarity`), if there are texts and names to tell.
+        own: what items like these cost, if some with a class are there to tell (`simulation.project_cost`).
     """
-    if num_classes < 2 or items < 1:
-        raise InputError(f"at least 2 classes and 1 item are needed, got {num_classes} and {items}")
+    for what, count, least in (("classes", num_classes, 2), ("items", items, 1)):
+        if count < least:
+            raise InputError(f"{what}: expected at least {least}, got {count}")
     for size in sizes:
         if not 1 <= size < num_classes:
             raise InputError(f"size: expected 1 to {num_classes - 1}, got {size}")
@@ -90,7 +96,7 @@ def plan_labelling(
 
 
 def plan_limits(own: bool = False) -> list[str]:
-    """What the figures do and do not say; `own`: model-chosen lists were played on labelled items of the user's."""
+    """What the figures do and do not say; `own`: model-chosen lists were simulated on labelled items of the user's."""
     played = (
         "Model-chosen shortlists were played on your labelled items; what they cost beyond the least is carried on "
         "to all items as it fell with their number on BANKING77 and Letter."
@@ -126,7 +132,7 @@ def _row(way: str, size: int, num_classes: int, items: int, time: TimeModel) -> 
 
 
 def _again_row(size: int, num_classes: int, items: int, time: TimeModel) -> PlanRow:
-    """Random lists, asked again on None with the refused classes left out, until answered; the last one is deduced."""
+    """Random lists, asked again after None without the refused classes, until answered; the last class is deduced."""
     reads = seconds = questions = 0.0
     left, open_share = num_classes, 1.0
     while left > 1:
@@ -148,7 +154,7 @@ def _model_row(way: str, num_classes: int, items: int, cost: ItemCost) -> PlanRo
 
 
 def _mark(row: PlanRow) -> PlanRow:
-    """The same up to 99 % of the accuracy of full labels."""
+    """The row up to 99 % of the accuracy of full labels."""
     return replace(
         row,
         way=MARK,
@@ -164,7 +170,7 @@ def _mark(row: PlanRow) -> PlanRow:
 def _projected(num_classes: int, items: int, time: TimeModel, clarity: float) -> ItemCost:
     """What BANKING77 took beyond one question and one read per item, scaled by log2 K and by the items per class.
 
-    Names take off what they took off there, the less the less clear they are.
+    Names save the share that they saved there, in proportion to their clarity.
     """
     scale = information(num_classes, num_classes) / information(77, 77)
     scale *= _start(num_classes, items, 1 + (MODEL_READS - 1) * scale)
@@ -177,10 +183,10 @@ def _projected(num_classes: int, items: int, time: TimeModel, clarity: float) ->
 
 
 def _start(num_classes: int, items: int, reads: float) -> float:
-    """How many times as much is asked beyond the first as with `MODEL_ITEMS` per class: a power of the items per class.
+    """How much more is asked beyond the first read, compared with `MODEL_ITEMS` per class: a power of items per class.
 
-    At `NO_MODEL` items per class the reads are those of a list read through. With 77 classes the power is -0.7; the
-    reads and seconds of parts of BANKING77 are met within 13 % (results/plan_items.json).
+    The power is such that with `NO_MODEL` items per class the reads are those of a list read from the top. With 77
+    classes it is -0.7; the reads and seconds of parts of BANKING77 are met within 13 % (results/plan_items.json).
     """
     nothing_learned = max((_one_by_one(num_classes) - 1) / (reads - 1), 1.0)
     fewest = MODEL_ITEMS / NO_MODEL
@@ -189,5 +195,8 @@ def _start(num_classes: int, items: int, reads: float) -> float:
 
 
 def _one_by_one(num_classes: int) -> float:
-    """Reads per item of names in a random order, up to the right one; the last is deduced."""
+    """The expected reads of K names in random order down to the right one, the last being deduced.
+
+    (1 + 2 + ... + (K - 1) + (K - 1)) / K = (K - 1)(K + 2) / (2 K).
+    """
     return (num_classes - 1) * (num_classes + 2) / (2 * num_classes)

@@ -1,7 +1,7 @@
-"""Scores that a model gave the items, whatever model that was, matched to items and classes by name.
+"""Scores that any model gave the items, matched to items and classes by name.
 
-From a table, an .npz, what `shortlist predict` wrote, Label Studio's tasks with predictions, or the folder of a model
-that `shortlist train` wrote, which is asked there and then.
+They come from a table, an .npz, what `shortlist predict` wrote, Label Studio's tasks with predictions, or a model that
+`shortlist train` wrote, which then predicts them.
 """
 
 import json
@@ -21,14 +21,12 @@ from shortlist.policies.given import places_of
 
 Matrix = NDArray[np.float32]
 TOP, TOP_PROBABILITIES = "top", "top_probabilities"
-
-
 Inputs = tuple[Sequence[str], Any]
 """The names of the items, and the items as a model takes them: texts, paths of images, or an array."""
 
 
 def read_scores(path: Path, items: Sequence[str], class_names: Sequence[str], inputs: Inputs | None = None) -> Matrix:
-    """(N, K) scores of any model, NaN where they say nothing: of classes and items that are not there, of empty cells.
+    """(N, K) scores of any model, NaN where there is none: empty cells, and items or classes that the file lacks.
 
     `path` is one of these:
 
@@ -70,7 +68,7 @@ def _read(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], list[
 
 
 def _ask_model(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], list[str], list[str]]:
-    """The probabilities of a trained model."""
+    """What a trained model predicts: probabilities, items and classes."""
     if inputs is None:
         raise InputError(f"{path} is a folder: expected a file of scores")
     try:
@@ -95,7 +93,7 @@ def _ask_model(path: Path, inputs: Inputs | None) -> tuple[NDArray[np.float32], 
 def _spread(
     given: Iterator[tuple[str, list[str], list[float]]],
 ) -> tuple[NDArray[np.float32], list[str], list[str]]:
-    """(item, classes, numbers) as a table; of an item that comes twice, the last."""
+    """Entries (item, classes, numbers) as a table; if an item comes twice, the last entry counts."""
     last = {item: (classes, numbers) for item, classes, numbers in given}
     columns = list(dict.fromkeys(name for classes, _ in last.values() for name in classes))
     places = places_of(columns)
@@ -106,7 +104,7 @@ def _spread(
 
 
 def _read_top(path: Path, names: Sequence[str], table: Any) -> Iterator[tuple[str, list[str], list[float]]]:
-    """What `shortlist predict` wrote."""
+    """The entries of a file that `shortlist predict` wrote."""
     for row, (item, top, shares) in enumerate(zip(names, table[TOP], table[TOP_PROBABILITIES], strict=True), 1):
         classes, numbers = _several(top), _several(shares)
         if len(classes) != len(numbers):
@@ -115,14 +113,14 @@ def _read_top(path: Path, names: Sequence[str], table: Any) -> Iterator[tuple[st
 
 
 def _several(value: Any) -> list[Any]:
-    """The values in one cell: a list, or joined by | as in a CSV (one alone is a number in a workbook), or none."""
+    """The values in one cell: a list, a text with | between them as in a CSV (a number in a workbook), or nothing."""
     if isinstance(value, list):
         return value
     return [] if value is None else split_names(str(value))
 
 
 def _read_label_studio(path: Path) -> Iterator[tuple[str, list[str], list[float]]]:
-    """The latest prediction of each task that has one; a choice without a score counts as sure."""
+    """The latest prediction of each task that has one; a choice without a score counts 1."""
     try:
         tasks = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
@@ -143,7 +141,7 @@ def _read_label_studio(path: Path) -> Iterator[tuple[str, list[str], list[float]
 
 
 def _choices(prediction: Any) -> list[tuple[str, Any]]:
-    """The classes that one prediction chooses, each with its score or that of the whole."""
+    """The classes that a prediction chooses, each with its own score or that of the prediction."""
     if not isinstance(prediction, dict):
         return []
     whole = prediction.get("score")

@@ -1,4 +1,4 @@
-"""What is fixed for a whole labelling loop."""
+"""The settings of a labelling loop, fixed from its start to its end."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -10,33 +10,36 @@ from shortlist.policies.noise import PEOPLE, Mistakes
 from shortlist.policies.time_model import TimeModel
 
 TRUSTING = 20
-"""Items per class below which answers are trusted at first (chosen on held-out training data of BANKING77)."""
+"""With fewer items per class a training starts from a model that takes answers as right (chosen on held-out training
+data of BANKING77)."""
 
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """What is fixed for a whole loop.
+    """The settings of a labelling loop.
 
     Args:
         policy: how shortlists are chosen.
-        order: which items are asked next: a name of `items.ORDERS`, or `diversity`.
-        representatives: how many typical items (k-means) are asked first, until they are resolved; None: 2 K.
-        retrain_every: at most this many questions between two trainings.
-        grow: early on, train after each `grow` share of the questions so far (at least `retrain_least`).
-        retrain_least: at least this many questions between two trainings.
-        l2: the penalty on the weights, in units of one item's loss.
-        iterations: of L-BFGS in one training; the next one starts where it ended.
-        trusting: where mistakes are modelled, a training on fewer items per class than this starts from a model that
-            takes the answers as right: a model of few answers would take most of the next ones for mistakes.
-        mistakes: the rates of annotators' mistakes that are modelled; none: answers are taken as right.
-        learn_mistakes: estimate the rates from the answers as they come (`mistakes` is where that starts).
-        sure: under modelled mistakes, an item is resolved when a class has this posterior probability.
-        most_questions: an item is not worth more questions than that.
+        order: which items are asked about next: a name of `items.ORDERS`, or `diversity`.
+        representatives: the number of typical items (k-means) that are asked about first, until they are resolved; None
+            stands for 2 K.
+        retrain_every: the most questions between two trainings.
+        grow: early on, retrain after `grow` times the questions so far, but within `retrain_least` and `retrain_every`.
+        retrain_least: the fewest questions between two trainings.
+        l2: the penalty on the weights, in units of one item's loss: training minimises the sum of the losses of all
+            items + (l2 / 2) |W|^2.
+        iterations: steps of L-BFGS in one training; the next training goes on from its model.
+        trusting: if mistakes are modelled, a training on fewer items per class than this starts from a model that takes
+            answers as right: a model of few answers would take most of the next ones for mistakes.
+        mistakes: the rates of annotators' mistakes that are modelled; if all are 0, answers are taken as right.
+        learn_mistakes: estimate the rates from the answers as they come, starting at `mistakes`.
+        sure: if mistakes are modelled, an item is resolved when a class has this posterior probability.
+        most_questions: no item is asked about more often than this.
         worth: an item is asked about only if its best list promises at least this many bits per second.
-        calibrate: learn the temperature from answers the model has not seen.
-        calibrate_least: where something is known beside the model, at least this many answers between two fittings of
-            the temperature and of what each expert counts; a handful of answers would throw them about.
-        explore: show classes with few answers to items whose None answers surprised the model.
+        calibrate: learn the temperature from answers that the model has not seen.
+        calibrate_least: if there are experts, the fewest answers between two fits of the temperature and the experts'
+            weights: a handful of answers would throw them about.
+        explore: show classes with few answers for items whose None answers surprised the model.
         time: the time model.
     """
 
@@ -61,11 +64,12 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         check_order(self.order)
-        if min(self.retrain_every, self.retrain_least, self.calibrate_least) < 1 or self.grow < 0:
-            raise InputError(
-                "retrain_every, retrain_least and calibrate_least: expected at least 1, and grow at least 0"
-            )
-        if self.l2 <= 0:
+        for name in ("retrain_every", "retrain_least", "calibrate_least"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if not self.grow >= 0:
+            raise InputError(f"grow: expected at least 0, got {self.grow}")
+        if not self.l2 > 0:
             raise InputError(f"l2: expected a penalty above 0, got {self.l2}")
         if not 0 < self.sure < 1:
             raise InputError(f"sure: expected a probability between 0 and 1, got {self.sure}")
@@ -73,7 +77,7 @@ class LoopSettings:
     def modelling_mistakes(self) -> Self:
         """The same loop with mistakes modelled; their rates are learned on the way, best from gold items.
 
-        A model of few answers may be sure of the wrong thing, and then takes what contradicts it for mistakes: until
+        A model of few answers may be sure of the wrong class, and then takes what contradicts it for mistakes. So until
         there are `TRUSTING` items per class each training starts from a model that takes answers as right.
         """
         policy = replace(self.policy, deduce=False)

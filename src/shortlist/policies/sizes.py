@@ -34,12 +34,12 @@ class Limits(Protocol):
 
 @dataclass(frozen=True)
 class SizeRule:
-    """What sets one policy apart from the others, which all show the most likely classes.
+    """How one policy sets the size of a list; all but `uniform` then show that many of the most likely classes.
 
     Attributes:
         sizes: from the (B, m) probabilities of the classes that could be shown, most likely first, to the (B,) sizes.
-        fixed: the lists have the stated `size`; otherwise at most `max_size`.
-        uniform: the lists are drawn uniformly, whatever is likely.
+        fixed: the lists have the policy's `size`; otherwise at most its `max_size`.
+        uniform: the lists are drawn uniformly, whatever the probabilities.
     """
 
     sizes: Callable[[FloatArray, Limits], IntArray]
@@ -48,25 +48,27 @@ class SizeRule:
 
 
 def stated_size(ranked: FloatArray, limits: Limits) -> IntArray:
-    """The size that was stated."""
+    """(B,) the policy's `size`."""
     return np.full(len(ranked), limits.size)
 
 
 def reach_hit(ranked: FloatArray, limits: Limits) -> IntArray:
-    """As many classes as reach the probability `hit` together."""
+    """(B,) the least l with p_1 + ... + p_l >= `hit`; all m classes if they do not reach it."""
     reached = np.cumsum(ranked, axis=1) >= limits.hit - 1e-9
     sizes: IntArray = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, ranked.shape[1])
     return sizes
 
 
 def most_bits_per_second(ranked: FloatArray, limits: Limits) -> IntArray:
-    """As many classes as make the answer tell the most bits per second."""
+    """(B,) the l that maximises H(answer to the first l classes) / E[seconds that it takes]."""
     sizes: IntArray = np.argmax(bits(ranked) / limits.time.expected(ranked), axis=1) + 1
     return sizes
 
 
 def bits(ordered: FloatArray) -> FloatArray:
-    """(B, m) entropy of the answer to the list of the first 1, 2, ... m classes, None being the rest.
+    """(B, m) the entropy in bits of the answer to the list of the first 1, 2, ..., m classes.
+
+    For l classes it is -sum_{j <= l} p_j log2 p_j - r log2 r, with r = 1 - (p_1 + ... + p_l) the chance of None.
 
     For a given size the most likely classes give the most bits: exchanging a class on the list for a likelier one off
     it makes the distribution of answers more even. They are also looked through fastest, so only the size is open.

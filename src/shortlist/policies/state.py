@@ -21,14 +21,14 @@ class LabelState:
     """The answers on N items of K classes, merged item by item.
 
     Attributes:
-        mistakes: the rates that are modelled; none: an answer is taken as right.
-        answer_likelihood: (N, K) P(the item's answers | y), each row's largest 1; without mistakes 1 on the
-            candidates. Kept for what was asked only.
-        asked: (N,) questions so far.
-        answer: (N,) the class picked last, or NONE.
-        broken: (N,) every class was refused although answers are taken as right; nothing more can be learned.
-        known: (N,) the class was known without asking.
-        held: (N,) asked about, but kept out of all learning (`score.audit`).
+        mistakes: the rates of mistakes that are modelled; if all are 0, answers are taken as right.
+        answer_likelihood: (N, K) P(the item's answers | y), scaled to a largest value of 1; without mistakes it is 1 on
+            the candidates and 0 elsewhere. Memory grows with the answers only.
+        asked: (N,) the number of questions so far.
+        answer: (N,) the class answered last, or NONE.
+        broken: (N,) whether every class was refused although answers are taken as right: nothing can be learned.
+        known: (N,) whether the class was known without asking.
+        held: (N,) whether the item is asked about but kept out of all learning (`score.audit`).
     """
 
     num_items: int
@@ -58,9 +58,9 @@ class LabelState:
         Args:
             items: (B,) rows of the data.
             lists: (B, width) the classes shown in their order, short rows filled up with K.
-            sizes: (B,).
+            sizes: (B,) the number of classes on each list.
             answer: (B,) a class of the list, or NONE.
-            typed: (B,) a class typed, on the list or not, or NONE; none: nobody typed.
+            typed: (B,) the class typed, on the list or not, or NONE; if not given, nobody typed.
         """
         part = Log(items, lists, sizes, answer, typed)
         self._weigh(part)
@@ -75,10 +75,10 @@ class LabelState:
         self._log.append(part)
 
     def before(self, items: IntArray, typed: IntArray | None = None) -> NDArray[np.float32]:
-        """(B, K) P(the answers so far | y) of some items.
+        """(B, K) P(the answers so far | y) of some items, scaled to a largest value of 1.
 
-        Where answers are taken as right and a class is then typed, all 1: the last word stands, and if the class was
-        refused before, that was the mistake.
+        If answers are taken as right and a class is typed now, this is 1 for every class: the last word stands, and if
+        the class was refused before, that was the mistake.
         """
         return self._before(items, typed).table()
 
@@ -100,7 +100,7 @@ class LabelState:
         self.answer_likelihood.put(part.items, merged)
 
     def know(self, items: IntArray, classes: IntArray) -> None:
-        """Take in classes that are known without asking: these items are settled, and learned from."""
+        """Take in classes that are known without asking; these items are settled and learned from."""
         self.known[items] = True
         self.answer[items] = classes
         self._settle_known()
@@ -110,7 +110,7 @@ class LabelState:
         self.answer_likelihood.put(rows, Answers.known(self.answer[rows], self.num_classes))
 
     def remodel(self, mistakes: Mistakes) -> None:
-        """Weigh all answers anew under other rates of mistakes."""
+        """Compute P(answers | y) again from all answers, under other rates of mistakes."""
         self.mistakes = mistakes
         self.answer_likelihood = AnswerTable(self.num_items, self.num_classes)
         self.broken[:] = False
@@ -128,16 +128,19 @@ class LabelState:
 
     @property
     def counts(self) -> IntArray:
-        """(K,) how many items were answered with each class."""
+        """(K,) the number of items answered with each class, those held out aside."""
         return np.bincount(self.answer[(self.answer != NONE) & ~self.held], minlength=self.num_classes)
 
     @property
     def informative(self) -> IntArray:
-        """The rows to learn from: known or asked, not contradicting themselves, and not held."""
+        """The rows to learn from: known or asked, not broken, and not held."""
         return np.nonzero((((self.asked > 0) & ~self.broken) | self.known) & ~self.held)[0]
 
     @property
     def certain(self) -> BoolArray:
-        """(N,) one class is left (answered, or all others refused), or none can be learned: never under mistakes."""
+        """(N,) whether one class is left (answered, or all others refused) or the item is broken.
+
+        If mistakes are modelled, only items whose class was known.
+        """
         single: BoolArray = self.answer_likelihood.possible == 1
         return single | self.broken

@@ -1,9 +1,9 @@
 """How many threads multiply matrices: one, unless the matrices are large; large ones are cut among the cores.
 
 By default each BLAS library takes all cores, and its threads wait busily for each other. On matrices of a thousand rows
-that gains little where the cores are free and costs most of the time where they are not, or where numpy and scipy, each
-with a BLAS of its own, take turns: 2,400 items of 77 classes took nine to twenty times the processor time of one
-thread. The live trainer is started with one thread anyway.
+that gains little if the cores are free, and costs most of the time if they are not, or if numpy and scipy, each with a
+BLAS of its own, take turns: 2,400 items of 77 classes took nine to twenty times the processor time of one thread. The
+live trainer is started with one thread anyway.
 """
 
 import os
@@ -16,14 +16,14 @@ Part = TypeVar("Part")
 Made = TypeVar("Made")
 
 LARGE = 10**9
-"""Multiplications in one product, from which on more threads are worth it: some 20 milliseconds of one core."""
+"""Products of so many multiplications are worth several threads: one core takes some 20 milliseconds for them."""
 
 
 @contextmanager
 def few_threads(work: int = 0) -> Iterator[None]:
-    """One thread for the products of the block, all that there were where one product takes `work` >= LARGE steps.
+    """Limit BLAS to one thread inside the block, unless one product takes `work` >= LARGE multiplications.
 
-    Counts for the whole process, for the libraries loaded by then. Fewer than were asked for, never more.
+    This holds for the whole process and for the libraries that are loaded by then. It never adds threads.
     """
     if work >= LARGE:
         yield
@@ -35,10 +35,10 @@ def few_threads(work: int = 0) -> Iterator[None]:
 
 
 def spread(make: Callable[[Part], Made], parts: Iterable[Part], work: int) -> list[Made]:
-    """[make(part) for part in parts], on all cores where it takes `work` >= LARGE multiplications in all.
+    """[make(part) for part in parts], on all cores if it takes `work` >= LARGE multiplications in all.
 
-    What is added up and compared between two products then runs on all cores as well, and no thread waits for another:
-    on two cores half the processor time of a BLAS that has two threads (40,000 items, 400 features, 1,000 classes).
+    The work between two products then runs on all cores as well, and no thread waits for another: on two cores that
+    takes half the processor time of a BLAS with two threads (40,000 items, 400 features, 1,000 classes).
     """
     if work < LARGE:
         return [make(part) for part in parts]
@@ -47,7 +47,7 @@ def spread(make: Callable[[Part], Made], parts: Iterable[Part], work: int) -> li
 
 
 def num_threads() -> int:
-    """The cores that this process may use; fewer where OMP_NUM_THREADS says so."""
+    """The number of cores that this process may use, or OMP_NUM_THREADS if that is less."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     stated = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, max(int(stated), 1)) if stated.isdigit() else cores

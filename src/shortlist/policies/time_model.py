@@ -15,21 +15,22 @@ from shortlist.internal.names import split_names
 FloatArray = NDArray[np.float64]
 
 LEAST = 0.005
-"""Seconds per name that can be told from none: nobody reads a name faster."""
-
-
+"""The least time per name, in seconds, that is believed: nobody reads a name faster."""
+USUAL = 0.95
+"""The share of the answers, by rising time, that a time model is fitted to."""
 ENOUGH_TYPED = 10
-"""Typed answers from which the time to type is fitted."""
+"""With so many typed answers the time to type is fitted."""
 MATCHES = 3
-"""Names that somebody looks at who finds a class by typing a few letters."""
+"""Names that people look at after typing a few letters of a class."""
 
 
 @dataclass(frozen=True)
 class TimeModel:
     """seconds = base + per_class * (names looked at); people look from the top and stop at the right name.
 
-    Who types a class has looked at the whole list, then at `MATCHES` names: `typing` seconds more. Its 2.75 are those
-    of the keystroke-level model (Card, Moran, Newell 1980): 1.35 to recall the name, five keys of 0.28.
+    Typing a class takes seconds = base + per_class * (list size + MATCHES) + typing: people look at the whole list, and
+    then at the names that match. The 2.75 s are those of the keystroke-level model (Card, Moran, Newell 1980): 1.35 to
+    recall the name, and five keys of 0.28.
 
     >>> TimeModel().seconds([1, 8]).tolist(), TimeModel().typed([8]).tolist()
     ([1.25, 3.0], [6.5])
@@ -40,15 +41,16 @@ class TimeModel:
     typing: float = 2.75
 
     def __post_init__(self) -> None:
-        if not (min(self.base, self.per_class, self.typing) >= 0 and self.base + self.per_class > 0):
+        times = (self.base, self.per_class, self.typing)
+        if not (min(times) >= 0 and sum(times) < np.inf and self.base + self.per_class > 0):
             raise InputError(
-                "time model: expected at least 0 s per question, per name and to type, not 0 for both of the first, "
-                f"got {self.base}, {self.per_class} and {self.typing}"
+                "seconds: expected finite times of at least 0 per question, per name and to type, and not 0 for both "
+                f"of the first, got {self.base}, {self.per_class} and {self.typing}"
             )
 
     @staticmethod
     def read(path: str | Path) -> "TimeModel":
-        """Fitted to an annotation export: columns shortlist (names separated by |), answer, seconds, maybe typed.
+        """Fit it to an annotation export: columns shortlist (names separated by |), answer, seconds, maybe typed.
 
         Raises:
             InputError: the file lacks a column, or has too few timed answers.
@@ -56,33 +58,33 @@ class TimeModel:
         return _read_log(Path(path))
 
     def seconds(self, looked_at: ArrayLike) -> FloatArray:
-        """Seconds a question takes when this many names are looked at."""
+        """base + per_class * looked_at: how long questions take when so many names are looked at."""
         taken: FloatArray = self.base + self.per_class * np.asarray(looked_at, np.float64)
         return taken
 
     def typed(self, shown: ArrayLike) -> FloatArray:
-        """Seconds it takes to read a list of so many names in vain (0: there is none) and to type the class."""
+        """How long it takes to read a list of so many names in vain (0: no list) and to type the class."""
         return self.seconds(np.asarray(shown) + MATCHES) + self.typing
 
     def expected(self, ordered: FloatArray) -> FloatArray:
-        """(B, m) expected seconds of the list of the first 1, 2, ... m classes.
+        """(B, m) the expected seconds of the list of the first 1, 2, ..., m classes.
+
+        The i-th name is looked at unless one before it was right, so the expected number of names looked at in a list
+        of l is sum_{i <= l} (1 - p_1 - ... - p_{i-1}).
 
         Args:
-            ordered: (B, m) probabilities of the classes in the order they would be shown.
-
-        The l-th name is looked at unless one of the l - 1 before it was right, so the expected number looked at grows
-        by the mass that is left.
+            ordered: (B, m) the probabilities of the classes in the order in which they would be shown.
         """
         before = np.cumsum(ordered, axis=1) - ordered
         return self.seconds(np.cumsum(np.clip(1 - before, 0, 1), axis=1))
 
 
 def looked_at(lists: NDArray[np.int32], sizes: NDArray[np.int64], answer: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(B,) names looked at: down to the answer, or the whole list where it is None.
+    """(B,) the number of names looked at: down to the answer, or the whole list if it is None.
 
     Args:
         lists: (B, width) the classes shown in their order, short rows filled up with K.
-        sizes: (B,).
+        sizes: (B,) the number of classes on each list.
         answer: (B,) a class or NONE.
     """
     found = lists == answer[:, None]
@@ -95,19 +97,17 @@ def fit_time(
     seconds: Sequence[float],
     *,
     typed: Sequence[bool] | None = None,
-    quantile: float = 0.95,
 ) -> TimeModel:
     """The time model of an annotation log, by non-negative least squares.
 
-    The slowest answers (above `quantile`) are left out: people leave their desks.
+    The slowest answers, above the quantile `USUAL`, are left out: people leave their desks.
 
     Args:
         shortlists: the names on each list, in the order shown.
         answers: the name picked, or an empty string for None.
         seconds: how long each answer took.
-        typed: whether its class was typed; none: nobody did. With at least `ENOUGH_TYPED` of them the time to type is
-            what these took beyond the reading (their mean), else it is as stated.
-        quantile: the share of the answers that is kept.
+        typed: whether the class was typed; if not given, nobody typed. With `ENOUGH_TYPED` typed answers the time to
+            type is the mean of what these took beyond the reading; with fewer it is the default.
 
     Raises:
         InputError: there is too little to fit two numbers to, or the times do not grow with the names looked at.
@@ -132,7 +132,7 @@ def fit_time(
             f"the log has {len(taken)} timed answers after {len(np.unique(looked))} different numbers of names: "
             "at least 10 and 2 are needed to fit the time model"
         )
-    kept = taken <= np.quantile(taken, quantile)
+    kept = taken <= np.quantile(taken, USUAL)
     design = np.column_stack([np.ones(kept.sum()), looked[kept]])
     (base, per_class), _ = nnls(design, taken[kept])
     if per_class < LEAST:
@@ -144,7 +144,7 @@ def fit_time(
     time = TimeModel(float(base), float(per_class))
     if len(typing) < ENOUGH_TYPED:
         return time
-    kept = typing <= np.quantile(typing, quantile)
+    kept = typing <= np.quantile(typing, USUAL)
     beyond = typing[kept] - time.seconds(whole[kept] + MATCHES)
     return replace(time, typing=max(float(beyond.mean()), 0.0))
 
@@ -156,7 +156,7 @@ def _read_log(file: Path) -> TimeModel:
         if name not in table:
             raise InputError(f"{file} has no column {name!r}: a log has shortlist, answer and seconds")
         columns.append(table[name])
-    # our own CSV files guard names against being run by a spreadsheet
+    # our own CSV files escape names that a spreadsheet would run as formulas
     plain = plain_cell if file.suffix.lower() in (".csv", ".tsv") else str
     lists, answers, seconds, typed = [], [], [], []
     wrote = table.get("typed", [None] * len(columns[0]))

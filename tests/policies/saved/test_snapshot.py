@@ -45,6 +45,16 @@ def test_a_snapshot_is_swapped_whole_and_chooses_as_the_loop_would(blobs, tmp_pa
     assert snapshot.policy == QUICK.policy
 
 
+def test_what_killed_trainers_left_does_not_push_out_the_current_snapshot(blobs, tmp_path):
+    for killed in ("v00000001-x", "v00000001-y"):  # sorted after any process number
+        (tmp_path / killed).mkdir()
+    loop = Loop(blobs.x, 12, QUICK)
+    loop.retrain()
+    Snapshot.publish(loop, tmp_path)
+    assert Snapshot.current(tmp_path) is not None
+    assert len(list(tmp_path.glob("v*"))) == 2
+
+
 def test_a_server_that_drives_the_snapshot_gets_what_the_simulation_gets(blobs, tmp_path):
     """The live way of asking, one item at a time from a published table, resolves all at a like cost."""
     loop = Loop(blobs.x, 12, replace(QUICK, representatives=24), seed=0)

@@ -55,5 +55,5 @@ def test_when_a_run_fails_the_others_are_ended(blobs, tmp_path, killed, message)
 @pytest.mark.slow
 def test_a_run_that_fails_on_ray_is_told_in_one_line(blobs):
     pytest.importorskip("ray")
-    with pytest.raises(InputError, match=r"^budget: 0 reads are not enough for one question$"):
-        Comparison(LoopSettings(), budget=0, seeds=1, rivals=False).run(blobs, ray="local")
+    with pytest.raises(InputError, match=r"^budget: 1 reads are not enough for one question$"):
+        Comparison(LoopSettings(), budget=1, seeds=1, rivals=False).run(blobs, ray="local")

@@ -84,7 +84,7 @@ def test_the_command_projects_from_labelled_items(tmp_path, monkeypatch):
         refused = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--names", str(names)])
         assert re.search(said, str(refused.exception))
     nothing = CliRunner().invoke(app, ["--data", str(tmp_path / "mine.csv"), "--items", "0"])
-    assert str(nothing.exception) == "at least 2 classes and 1 item are needed, got 6 and 0"
+    assert str(nothing.exception) == "items: expected at least 1, got 0"
     (tmp_path / "one.csv").write_text("\n".join(["item,text,label", *(f"{i},word {i},same" for i in range(200))]))
     refused = CliRunner().invoke(app, ["--data", str(tmp_path / "one.csv")])
     assert isinstance(refused.exception, InputError)

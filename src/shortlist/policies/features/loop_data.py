@@ -1,4 +1,4 @@
-"""A labelled dataset as the loop takes it."""
+"""A labelled dataset as features and classes, for the labelling loop."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from shortlist.policies.features.words import feature_words, make_features, narr
 
 @dataclass(frozen=True)
 class LoopData:
-    """What the loop and its score need."""
+    """The features and classes that a simulated loop needs, and those of the test items that it is scored on."""
 
     name: str
     x: Matrix
@@ -22,9 +22,9 @@ class LoopData:
     y_test: NDArray[np.int64]
     class_names: tuple[str, ...]
     texts: tuple[str, ...] = ()
-    """Of the items, where they are texts."""
+    """The texts of the items, if they are texts."""
     items: tuple[str, ...] = ()
-    """Names of the items."""
+    """The names of the items."""
 
     @property
     def num_classes(self) -> int:
@@ -35,14 +35,14 @@ class LoopData:
 def loop_data(
     dataset: Dataset, *, features: str | None = None, size: int = 400, seed: int = 0, ray: str | None = None
 ) -> LoopData:
-    """Features of a labelled dataset with a test part (a fifth of the items, where it has none).
+    """The features of a labelled dataset and of its test part (a fifth of the items, if it has none).
 
     Args:
         dataset: texts, images or numbers.
-        features: the word for them (`make_features`); what does best for the kind, unless stated.
-        size: how many features, at most.
-        seed: of what is drawn.
-        ray: the address of a Ray cluster to make them (`make_features`).
+        features: the word for the features (`make_features`).
+        size: the most features.
+        seed: decides everything that is drawn.
+        ray: the address of a Ray cluster that makes them (`make_features`).
 
     Raises:
         InputError: there are no labels to simulate answers from.

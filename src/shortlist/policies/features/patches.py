@@ -1,8 +1,8 @@
 """Features of images learned from the images themselves, without labels and without a download (Coates and Ng, 2011).
 
 Small patches are normalised and whitened, and k-means finds typical ones. An image is then described by how near the
-patches of each of its parts are to each typical one: a linear model on that sees edges and corners where one on pixels
-sees spots. Everything is done in chunks, the chunks by as many threads as the matrix products may have.
+patches in each of its parts are to each typical one. A linear model on that sees edges and corners where one on pixels
+sees spots. Everything is done in chunks, which are spread over the cores.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,18 @@ from shortlist.policies.features.rows import Matrix, unit
 from shortlist.policies.threads import LARGE, few_threads, spread
 
 LEAST_SIDE, LARGEST_SIDE = 4, 32
-"""Images below the first hold no patches worth the name; larger ones than the second are reduced to it."""
+"""Smaller images hold no useful patches; larger ones are reduced to the second number."""
 PATCH, CENTRES, GRID = 6, 400, 3
-"""Patches of 6 x 6 (half the image where that is less), typical ones, and parts of the image by row and by column."""
+"""The side of a patch (half the image if that is less), the number of typical patches, and the parts of an image by
+row and by column."""
 SAMPLE_PATCHES, SAMPLE_IMAGES = 40_000, 10_000
-"""What the typical patches and the directions are learned from, at most."""
+"""The most patches and images that the typical patches and the directions are learned from."""
 CONTRAST, WHITE = 10.0, 0.1
-"""Added to variances: patches without contrast and directions without variance are not blown up."""
+"""Added to variances, so that patches without contrast and directions without variance are not blown up."""
 FLATTEN = 0.5
-"""Directions are scaled by their variance to the power of minus half this: 0 leaves them, 1 makes all equal."""
+"""Directions are divided by their standard deviation to this power: 0 leaves them as they are, 1 makes all equal."""
 ROUNDS = 10
-"""Of k-means."""
+"""Rounds of k-means."""
 CHUNK = 8
 """Images at a time: what is in between stays in the processor's cache."""
 
@@ -52,7 +53,7 @@ class Patches:
         some = images[np.sort(rng.permutation(len(images))[:SAMPLE_IMAGES])]
         sampled = _normalised(_sample(some, side, rng))
         offset = sampled.mean(axis=0)
-        with few_threads():  # sums in another order would be other features on another machine
+        with few_threads():  # with more threads the order of the sums, and so the features, would depend on the machine
             whiten = _whitening(sampled - offset)
             sampled = (sampled - offset) @ whiten
         centres = _typical(sampled, min(CENTRES, len(sampled)), rng)
@@ -83,7 +84,7 @@ class Patches:
 
 
 def _small(images: NDArray[np.uint8]) -> Matrix:
-    """(N, H, W, C), no side above LARGEST_SIDE: larger ones are averaged over the areas that become one pixel."""
+    """(N, H, W, C) with no side above LARGEST_SIDE: larger images are averaged over the area of each new pixel."""
     x = images.transpose(0, 2, 3, 1).astype(np.float32)
     height, width = x.shape[1:3]
     if height > LARGEST_SIDE:
@@ -109,7 +110,7 @@ def _windows(x: Matrix, side: int) -> Matrix:
 
 
 def _sample(images: NDArray[np.uint8], side: int, rng: np.random.Generator) -> Matrix:
-    """Patches from anywhere, about SAMPLE_PATCHES of them."""
+    """About SAMPLE_PATCHES patches from random places."""
     parts = []
     for start in range(0, len(images), 256):
         seen = _windows(_small(images[start : start + 256]), side)
@@ -121,21 +122,21 @@ def _sample(images: NDArray[np.uint8], side: int, rng: np.random.Generator) -> M
 
 
 def _normalised(patches: Matrix) -> Matrix:
-    """Brightness 0 and contrast 1."""
+    """Patches with mean 0, divided by sqrt(their variance + CONTRAST)."""
     patches = np.asarray(patches - patches.mean(axis=1, keepdims=True), np.float32)
     patches /= np.sqrt(np.square(patches).mean(axis=1, keepdims=True) + np.float32(CONTRAST))
     return patches
 
 
 def _whitening(patches: Matrix) -> Matrix:
-    """The matrix that takes from patches what neighbouring pixels have in common."""
+    """V (L + WHITE)^(-1/2) V^T for the covariance V L V^T: it removes what neighbouring pixels have in common."""
     values, vectors = np.linalg.eigh(patches.T @ patches / np.float32(len(patches)))
     white: Matrix = ((vectors / np.sqrt(np.maximum(values, 0) + WHITE)) @ vectors.T).astype(np.float32)
     return white
 
 
 def _typical(patches: Matrix, count: int, rng: np.random.Generator) -> Matrix:
-    """The centres of k-means."""
+    """(count, D) the centres of k-means."""
     from scipy.sparse import csr_matrix
 
     centres = patches[np.sort(rng.permutation(len(patches))[:count])]
@@ -145,14 +146,14 @@ def _typical(patches: Matrix, count: int, rng: np.random.Generator) -> Matrix:
         nearest = _in_chunks(lambda part: (part @ centres.T - half).argmax(axis=1), patches, 2048)  # noqa: B023
         members = csr_matrix((ones, nearest, places), (len(patches), count))
         sizes = np.bincount(nearest, minlength=count)
-        stray = patches[rng.integers(0, len(patches), count)]  # an empty cluster begins anew
+        stray = patches[rng.integers(0, len(patches), count)]  # an empty cluster starts again at a random patch
         sums = np.asarray(members.T @ patches, np.float32)
         centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None].astype(np.float32), stray)
     return centres
 
 
 def _triangle(patches: Matrix, centres: Matrix) -> Matrix:
-    """(P, centres) max(0, mean distance - distance): about half are 0."""
+    """(P, centres) max(0, mean distance to all centres - distance to this one): about half are 0."""
     near = patches @ (-2 * centres.T)
     near += np.square(centres).sum(axis=1)
     near += np.square(patches).sum(axis=1)[:, None]
@@ -164,13 +165,13 @@ def _triangle(patches: Matrix, centres: Matrix) -> Matrix:
 
 
 def _parts(size: int) -> list[slice]:
-    """GRID parts of a side, as equal as can be (fewer where it is shorter)."""
+    """GRID parts of a side, as equal as possible; fewer if the side is shorter."""
     cuts = np.linspace(0, size, min(GRID, size) + 1).round().astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
 def _directions(pooled: Matrix, size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """The mean, and the directions of most variance of the standardised activations, ready to multiply with."""
+    """The mean of the activations, and a matrix that standardises them and keeps the directions of most variance."""
     from sklearn.utils.extmath import randomized_svd
 
     mean, spread = pooled.mean(axis=0), pooled.std(axis=0)
@@ -182,7 +183,7 @@ def _directions(pooled: Matrix, size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def _in_chunks(work: Callable[[Any], NDArray[Any]], rows: NDArray[Any], step: int = CHUNK) -> NDArray[Any]:
-    """`work` on a few rows at a time, in their order, on all cores, each of which multiplies alone."""
+    """`work` on a few rows at a time, on all cores with one thread of BLAS each; the results in order."""
     parts = [rows[start : start + step] for start in range(0, len(rows), step)]
     with few_threads():
         return np.concatenate(spread(work, parts, LARGE if len(parts) > 1 else 0))

@@ -1,4 +1,4 @@
-"""What all kinds of features have in common."""
+"""Rows of length 1, which all kinds of features have in common."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Matrix = NDArray[np.float32]
 
 
 def unit(x: NDArray[np.floating]) -> Matrix:
-    """Every row at length 1; a row of zeros stays."""
+    """Each row divided by its length; a row of zeros stays."""
     length: NDArray[np.float64] = np.linalg.norm(x, axis=1, keepdims=True)
     scaled: Matrix = np.asarray(x / np.where(length > 0, length, 1), np.float32)
     return scaled

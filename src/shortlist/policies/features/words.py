@@ -1,4 +1,4 @@
-"""Features by the word that `--features` takes: the same in `label`, in the live app and in `train`."""
+"""Features by the words of `--features`, which are the same in `label`, in the live app and in `train`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,18 +29,18 @@ def make_features(
     seed: int = 0,
     ray: str | None = None,
 ) -> tuple[Matrix, Matrix]:
-    """The features of items of one kind, and of others (or none) in the same way; every row has length 1.
+    """The features of some items and, made in the same way, of others (or none); every row has length 1.
 
     Args:
         kind: text, image or features.
         x: the items' texts, images or numbers.
-        x_test: of the others.
-        word: of texts `tfidf` or `embeddings` or the folder of a sentence encoder; of images `patches` or `pixels`; of
-            anything a file of features by item (`data.read_features`). Unless stated, TF-IDF, patches, or, of
-            numbers, random Fourier features. Several side by side: joined by `+`.
+        x_test: those of the others.
+        word: for texts `tfidf`, `embeddings` or the folder of a sentence encoder; for images `patches` or `pixels`; for
+            anything a file of features by item (`data.read_features`). The defaults are TF-IDF, patches and, for
+            numbers, random Fourier features. Several, joined by `+`, are put side by side.
         items: the names of the items and of the others, by which a file is joined.
-        size: how many features, at most.
-        seed: of what is drawn.
+        size: the most features.
+        seed: decides everything that is drawn.
         ray: the address of a Ray cluster (`internal.cluster`) that makes patches and embeddings.
     """
     words = feature_words(word)
@@ -62,7 +62,7 @@ def make_features(
 
 
 def feature_words(word: str | None) -> list[str | None]:
-    """The words of what is joined by `+`; the name of a file may hold one."""
+    """The words that `+` joins; the name of a file that exists is one word, even with a + in it."""
     words: list[str | None] = [word] if word is None or Path(word).exists() else list(word.split("+"))
     if "" in words:
         raise InputError(f"features: nothing beside a + in {word!r}")
@@ -70,7 +70,7 @@ def feature_words(word: str | None) -> list[str | None]:
 
 
 def side_by_side(parts: Sequence[tuple[Matrix, Matrix]]) -> tuple[Matrix, Matrix]:
-    """Several sets of features of the same items and of the same others: each set counts as much as any other."""
+    """Several sets of features of the same items side by side; each set counts as much as any other."""
     x, x_test = (unit(np.hstack(sets)) for sets in zip(*parts, strict=True))
     return x, x_test
 
@@ -83,7 +83,7 @@ def _text(
     texts: list[str], others: list[str], word: str, size: int, seed: int, ray: str | None
 ) -> tuple[Matrix, Matrix]:
     fitted = fit_features(word, texts)
-    ray = None if word == "tfidf" else ray  # quick, and the texts are needed here anyway
+    ray = None if word == "tfidf" else ray  # TF-IDF is quick, and the texts are needed here anyway
     x, x_test = (_spread(ray, fitted.transform, part) for part in (texts, others))
     if not hasattr(x, "tocsr"):
         return narrow(x, x_test, size, seed)
@@ -93,13 +93,13 @@ def _text(
     if reduced < 1:
         raise InputError(f"the {len(texts)} texts hold too few different words to make features of")
     svd = TruncatedSVD(reduced, n_iter=3, random_state=seed)
-    with few_threads():  # most of it are products of sparse matrices, which have one thread at any rate
+    with few_threads():  # most of the time goes into sparse products, which have one thread anyway
         made = unit(svd.fit_transform(x))
         return made, unit(svd.transform(x_test)) if others else np.empty((0, reduced), np.float32)
 
 
 def narrow(x: Any, x_test: Any, size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Vectors of another model: what all have in common taken off, and the directions of most variance kept."""
+    """Vectors of another model, centred, reduced to the `size` directions of most variance, and scaled to length 1."""
     mean = x.mean(axis=0)
     if x.shape[1] > size:
         from sklearn.utils.extmath import randomized_svd

@@ -1,1 +1,1 @@
-"""What of a loop is on the disk for a server to read."""
+"""What a loop leaves on disk for a server to read."""

@@ -1,11 +1,13 @@
-"""The loop beside a running web app: one process trains and publishes, the server reads and answers at once.
+"""The loop beside a running web app: one process trains and publishes snapshots, the server reads them.
 
-The trainer owns a `Loop`, feeds it new answers, retrains and writes a snapshot: the model, the answers it has learned
-from and in which order to ask. The items' features lie beside it and are written once. What is believed of an item is
-made when it is asked about, from one row of the features: a table of a million items and a thousand classes would be
-2 GB to write at every training and to keep. A snapshot is a folder of plain arrays swapped in by one rename, so the
-server reads the old one or the new one, never a mixture, and never waits. After a power cut it may be damaged; it holds
-nothing that a training does not make again. Needs numpy only (the server has no torch).
+The trainer owns a `Loop`, feeds it new answers, retrains and writes a snapshot: the model, the answers that it has
+learned from, and the order in which to ask. The items' features lie beside it and are written once. The server computes
+what is believed about an item when it asks about it, from one row of the features: a table for a million items and a
+thousand classes would be 2 GB to keep and to write at every training.
+
+A snapshot is a folder of plain arrays that is swapped in by one rename. So the server reads the old one or the new one,
+never a mixture, and never waits. A power cut may damage it, but the next training makes everything in it again. Needs
+numpy only (the server has no torch).
 """
 
 import json
@@ -36,7 +38,7 @@ ANSWERS = ("rest", "offsets", "classes", "values")
 
 
 class RowFile:
-    """An array on the disk of which single rows are read; a mapped one would come to count as the server's memory."""
+    """An array on disk of which single rows are read; a mapped array would in time count as the server's memory."""
 
     def __init__(self, path: Path) -> None:
         mapped = np.load(path, mmap_mode="r")
@@ -47,7 +49,7 @@ class RowFile:
         weakref.finalize(self, os.close, self._file)
 
     def row(self, place: int) -> NDArray[Any]:
-        """(D,)."""
+        """(D,) one row."""
         size = self.shape[1] * self._type.itemsize
         return np.frombuffer(os.pread(self._file, size, self._start + place * size), self._type)
 
@@ -57,15 +59,15 @@ class Snapshot:
     """What the server needs to choose a question.
 
     Attributes:
-        version: counts the trainings; stored with every question.
-        order: (M,) the rows still worth asking, the most worth first.
+        version: the number of trainings so far; stored with every question.
+        order: (M,) the rows still worth a question, in the order in which to ask.
         policy: how lists are chosen.
-        start: typical items are still open: little is known, and each answer changes much.
-        mistakes: the rates that are modelled.
-        model: with its temperature, and with what is known beside it as far as that is linear.
-        features: of the N items.
-        scores: (N, K) what else is known beside the model, if anything is.
-        answers: those that the model has learned from.
+        start: whether typical items are still open: little is known, and each answer changes much.
+        mistakes: the rates of mistakes that are modelled.
+        model: the model divided by its temperature, with the linear experts added.
+        features: the features of the N items.
+        scores: (N, K) the weighted scores of the other experts, if there are any.
+        answers: the answers that the model has learned from.
         log_model: (N,) `Loop.log_model`.
         share: `Loop.share`.
         rare: (K,) the background.
@@ -86,7 +88,7 @@ class Snapshot:
 
     @property
     def policy_version(self) -> str:
-        """A short text that says which policy chose a list, and after which training."""
+        """A short text: which policy chose a list, and after which training."""
         return f"{self.policy.kind}-{self.version}"
 
     @property
@@ -100,7 +102,7 @@ class Snapshot:
         return self.model.num_classes
 
     def beliefs(self, row: int) -> NDArray[np.float32]:
-        """(K,) what is believed of one item, its answers included."""
+        """(K,) what is believed about one item, given its answers."""
         logits = self.model.logits(self.features.row(row)[None])
         if self.scores is not None:
             logits += self.scores.row(row)
@@ -111,26 +113,26 @@ class Snapshot:
 
     @staticmethod
     def write_features(x: Any, folder: str | os.PathLike[str]) -> Path:
-        """Store the features of all items for the publications to come; give the path to `publish`."""
+        """Store the features of all items once, for all snapshots to come; returns the path for `publish`."""
         path = Path(folder) / FEATURES.replace("*", secrets.token_hex(8))
         _write_rows(path, x.shape, lambda part: x[part].toarray() if hasattr(x, "toarray") else x[part])
         return path
 
     @staticmethod
     def publish(loop: Loop, folder: str | os.PathLike[str], features: Path | None = None) -> Path:
-        """Write a snapshot of the loop and make it the current one; of the older ones the last stays.
+        """Write a snapshot of the loop and make it the current one; of the older ones the last is kept.
 
         Args:
-            loop: what is published.
-            folder: where.
-            features: those of the loop in this folder, as `write_features` stored them; they are stored if not given.
+            loop: the loop.
+            folder: where snapshots are kept.
+            features: the loop's features in this folder, as `write_features` stored them; stored now if not given.
         """
         root = Path(folder)
         root.mkdir(parents=True, exist_ok=True)
         features = features or Snapshot.write_features(loop.x, root)
         name = f"v{loop.version:08d}-{os.getpid()}"
         target = root / name
-        # a trainer killed here before may have had the same number (in a container): whoever reads that keeps its files
+        # in a container a trainer that was killed may have had the same number; whoever has its files open keeps them
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         order, start = loop.hand_out()
@@ -140,7 +142,8 @@ class Snapshot:
         temporary = root / f".{CURRENT}.{os.getpid()}"
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
         temporary.replace(root / CURRENT)
-        for old in sorted(path for path in root.glob("v*-*") if path.is_dir())[:-2]:  # a server may yet read the last
+        others = sorted(path for path in root.glob("v*-*") if path.is_dir() and path != target)
+        for old in others[:-1]:  # a server may still read the last
             shutil.rmtree(old, ignore_errors=True)
         for other in root.glob(FEATURES):
             if other != features:
@@ -149,7 +152,7 @@ class Snapshot:
 
     @classmethod
     def current(cls, folder: str | os.PathLike[str], seen: int = -1) -> Self | None:
-        """The current snapshot, or None where there is none, or none newer than version `seen`."""
+        """The current snapshot; None if there is none newer than version `seen`."""
         root = Path(folder)
         content = read_current(root)
         if content is None or content["version"] <= seen:
@@ -175,7 +178,7 @@ class Snapshot:
 
 
 def read_current(folder: Path) -> dict[str, Any] | None:
-    """What is said of the current snapshot; None where there is none."""
+    """The description of the current snapshot; None if there is none."""
     try:
         found: dict[str, Any] = json.loads((folder / CURRENT).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -186,7 +189,7 @@ def read_current(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_arrays(target: Path, loop: Loop, order: NDArray[np.int64]) -> None:
-    """All that a snapshot holds beside the features."""
+    """Write the arrays of a snapshot; the features lie elsewhere."""
     weight, bias = loop.model.weight / loop.pool.temperature, loop.model.bias / loop.pool.temperature
     others, weights = [], []
     for expert, counts in zip(loop.experts, loop.pool.weights, strict=True):
@@ -208,7 +211,7 @@ def _write_arrays(target: Path, loop: Loop, order: NDArray[np.int64]) -> None:
 
 
 def _write_rows(path: Path, shape: tuple[int, int], rows: Any, kind: Any = np.float32) -> None:
-    """An array written chunk by chunk; not forced to the disk, which would hold up whoever else waits for it."""
+    """Write an array chunk by chunk; without fsync, which would hold up others who wait for the disk."""
     with path.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)

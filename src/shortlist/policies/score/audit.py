@@ -1,7 +1,7 @@
-"""A uniform sample of the items that is asked about beside the others and not learned from: an honest score.
+"""A uniform sample of the items that is asked about but not learned from: an honest score.
 
-Answers to lists that a model chose, about items that it chose, are no fair sample. This one is: it is fixed before
-anybody answers, its items are taken in a fixed order, and no model is trained on them. Needs numpy only.
+Answers about items that a model chose, to lists that it chose, are no fair sample. This one is: it is drawn before
+anybody answers, its items are asked about in a fixed order, and no model is trained on them. Needs numpy only.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from shortlist.policies.score.projection import questions_for
 from shortlist.policies.state import LabelState
 
 SIZE, SHARE = 300, 10
-"""The usual sample: 300 items (90 % right are then known to within 3.4 points), but at most a tenth of all."""
+"""The usual sample: 300 items (an accuracy of 90 % is then known to within 3.4 points), but at most a tenth of all."""
 EVERY = 10
-"""One question in ten is about the sample until it is resolved, then none."""
+"""One question in ten is about the sample until all of it is resolved."""
 LATE = 20
-"""One item in 20 may be late (skipped, in somebody's hands) without holding up the score: it counts as undecided."""
+"""One item in 20 may be late (skipped, or in somebody's hands) without holding up the score; it counts as undecided."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,27 @@ class Score:
     accuracy: float
     low: float
     high: float
-    """The interval holds the accuracy in 95 % of all cases, or more often where items are undecided."""
+    """The interval from low to high holds the accuracy in 95 % of all cases, or more often if items are undecided."""
     items: int
-    """How many of the sample were asked about so far."""
+    """The items of the sample that were asked about so far."""
     undecided: int
-    """Of these, how many may still be right or wrong: counted as wrong for `low`, as right for `high`."""
+    """Those on which the model may still be right or wrong: they count as wrong for `low` and as right for `high`."""
     size: int
-    """Of the whole sample."""
+    """The size of the whole sample."""
     corrected: bool
-    """Whether mistakes of annotators are allowed for; if not, answers are taken as right."""
+    """Whether annotators' mistakes are allowed for; if not, answers are taken as right."""
 
 
 def usual_size(items: int) -> int:
-    """How many items to sample of so many."""
+    """The usual size of a sample of so many items."""
     return min(SIZE, items // SHARE)
 
 
 def draw_sample(names: Sequence[object], seed: int, count: int | None = None) -> IntArray:
-    """The places of `count` names (as many as usual), drawn at random, in a random order.
+    """The positions of `count` names (by default as many as usual), drawn at random, in a random order.
 
-    Each name has its own random number, which decides: the first so many by rising numbers are drawn. With more names
-    the sample is as uniform as if they had been there from the start, and most of it stays.
+    Each name has a random number of its own, a hash of seed and name, and the names with the lowest are drawn. So if
+    names are added later, the sample is as uniform as if they had been there from the start, and most of it stays.
     """
     keys = [blake2b(f"{seed}/{name}".encode(), digest_size=8).digest() for name in names]
     order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -65,23 +65,23 @@ class Audit:
 
     Attributes:
         rows: (n,) its items, in the order in which they are asked about.
-        past: after each training, the questions so far and (n,) the model's classes.
+        past: after each training, the number of questions so far and (n,) the model's classes of these items.
     """
 
     rows: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     past: list[tuple[int, IntArray]] = field(default_factory=list)
 
     def remember(self, earlier: "Audit") -> None:
-        """Take over what earlier models said of the same sample, up to the present one."""
+        """Take over what earlier models said about the same sample."""
         if self.past and np.array_equal(self.rows, earlier.rows):
             before = [one for one in earlier.past if one[0] <= self.past[-1][0]]
             self.past = sorted(before + self.past, key=lambda one: one[0])  # stable: the present model stays the last
 
     def among(self, order: IntArray, open_rows: IntArray, state: LabelState, *, all_of_it: bool = False) -> IntArray:
-        """`order` (of other items) with the open items of the sample in between whose turn it is, or with all of them.
+        """`order` (of other items) with those open items of the sample in between whose turn it is, or with all.
 
-        Items come first for which it is undecided whether the model is right, then new ones, then those whose model
-        is known to be wrong but not what they are: later lists find that out with fewer names.
+        First come asked items on which it is undecided whether the model is right, then new ones, then those on which
+        the model is known to be wrong: what they are instead, later lists find out with fewer names.
         """
         mine = self.rows[np.isin(self.rows, open_rows)]
         group = np.where(self._wrong(mine, state), 2, state.asked[mine] == 0)
@@ -98,7 +98,7 @@ class Audit:
         return merged
 
     def _wrong(self, rows: IntArray, state: LabelState) -> NDArray[np.bool_]:
-        """(B,) whether the present model's class of each item was refused."""
+        """(B,) whether the class that the present model gives each item was refused."""
         if not self.past:
             return np.zeros(len(rows), np.bool_)
         favourite = np.zeros(state.num_items, np.int64)
@@ -110,8 +110,8 @@ class Audit:
 
         Args:
             state: all answers.
-            logits: (n, K) of the present model, calibrated.
-            sure: under modelled mistakes, how likely right or wrong must be for an item to count as decided.
+            logits: (n, K) those of the present model, divided by its temperature.
+            sure: if mistakes are modelled, the probability of right or wrong from which on an item is decided.
         """
         count = self._reached(state)
         if not count or not self.past:
@@ -129,17 +129,17 @@ class Audit:
         return Score(accuracy, low, high, count, int(undecided.sum()), len(self.rows), bool(state.mistakes))
 
     def _reached(self, state: LabelState) -> int:
-        """How far down the sample items were asked about: an item is counted because of its place alone."""
+        """How far down the sample items were asked about; only its place decides whether an item is counted."""
         begun = state.asked[self.rows] > 0
         place = np.arange(1, len(begun) + 1)
         reached = place[begun & (np.cumsum(~begun) <= np.maximum(place // LATE, 1))]
         return int(reached[-1]) if len(reached) else 0
 
     def questions_for(self, points: float, state: LabelState, classes: IntArray) -> float | None:
-        """About how many more questions raise the accuracy by so many percentage points; None: not to be seen.
+        """About how many more questions would raise the accuracy by so many percentage points; None if unknown.
 
-        Every model so far is scored on the same items, all that the sample has by now, so that a curve of small steps
-        is not drowned by the chance of which items they are.
+        Every model so far is scored on the same items, all that the sample has by now, so that small steps of the curve
+        are not drowned by the chance of which items were asked about.
 
         Args:
             points: percentage points.

@@ -20,21 +20,19 @@ from shortlist.policies.noise import IntArray
 
 FOLDS = 3
 LEAST_ITEMS = 30
-"""With fewer answered items, a model of two thirds of them says nothing about the rest."""
-
+"""With fewer answered items a model of two thirds of them says nothing about the rest."""
 MOST_JUDGED = 50_000
-"""Answers that are judged at once: more take too long."""
-
+"""Answers that are judged at once; more would take too long."""
 KNOWS = 0.5
-"""The share of the answers that a model must share itself before it may doubt others."""
+"""The model must agree with this share of the answers before it may doubt any."""
 DOUBTFUL = 0.002
-"""The chance below which an answer is in doubt: people pick a given wrong class about that often (a slip in 50 answers,
-ten names on a list), so that the answer is as likely a slip as right. Of simulated answers about two in five of them
-are wrong (docs/annotate-live.md)."""
+"""Answers of a smaller probability are in doubt: people pick a given wrong class about that often (one slip in 50
+answers, ten names on a list), so such an answer is as likely a slip as right. Of simulated answers in doubt about two
+in five are wrong (docs/annotate-live.md)."""
 SURE = 0.5
-"""The chance that the class believed must have: one that is likelier than all others together."""
+"""The class believed instead must have a larger probability than this: it is likelier than all others together."""
 FITTED = 2000
-"""Answers by which it is told how sure the model may be."""
+"""The temperature is fitted to about so many answers."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,17 @@ class Doubts:
 
 
 def hard_to_believe(x: Any, weights: Matrix, answer: IntArray, rows: IntArray, *, l2: float, seed: int) -> Doubts:
-    """Which of these items' answers a model that has not seen them takes for slips: none while it knows too little.
+    """The answers that a model which has not seen them takes for slips; none while it knows too little.
+
+    An answer a is doubted if p(a) < DOUBTFUL and max_y p(y) > SURE, p being calibrated on the answers themselves.
 
     Args:
         x: (N, D) the features of all items.
         weights: (B, K) P(the answers of each item | y).
-        answer: (B,) the class answered, NONE where there is none: learned from, not judged.
+        answer: (B,) the class answered; items with NONE are learned from, but not judged.
         rows: (B,) the items.
         l2: the penalty, in units of one item's loss.
-        seed: of the parts.
+        seed: draws the parts for cross-fitting.
     """
     logits, judged = cross_fitted(x, weights, rows, l2=l2, seed=seed), np.nonzero(answer != NONE)[0]
     logits, said = logits[judged], answer[judged]
@@ -79,7 +79,7 @@ def hard_to_believe(x: Any, weights: Matrix, answer: IntArray, rows: IntArray, *
 
 
 def cross_fitted(x: Any, weights: Matrix, rows: IntArray, *, l2: float, seed: int) -> Matrix:
-    """(B, K) logits for each item by a model that was trained on others; 0 where there are too few to train on."""
+    """(B, K) logits of each item by a model that was trained on others; 0 if there are too few items."""
     logits = np.zeros(weights.shape, np.float32)
     part = np.random.Generator(np.random.PCG64([seed, 8])).permutation(len(rows)) % FOLDS
     for fold in range(FOLDS) if len(rows) >= LEAST_ITEMS else ():
@@ -94,7 +94,7 @@ def held_out_known(
 ) -> HeldOut:
     """Known classes as answers that neither the model nor the experts had seen.
 
-    They tell what each expert counts beside a model of such classes: one that misleads does not hold that up.
+    The experts' weights are fitted to them, so that a misleading expert does not hold up a model of known classes.
     """
     scores = tuple(expert.scores(rows) for expert in experts)
     logits = cross_fitted(x, weights, rows, l2=l2, seed=seed)

@@ -1,4 +1,4 @@
-"""From what the answers on a sample say about each item to the accuracy of a model, with an interval. numpy only."""
+"""The accuracy of a model, with an interval, from what the answers on a sample say about each item. numpy only."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,13 @@ LEAST = 1e-300
 
 
 def estimate(right: FloatArray, wrong: FloatArray, undecided: BoolArray) -> tuple[float, float, float]:
-    """The accuracy, and the ends of its 95 % interval, of a model whose class for each of n items was asked about.
+    """The accuracy of a model on n items that were asked about, and the ends of its 95 % interval.
 
-    P(the answers of an item) is accuracy * right + (1 - accuracy) * wrong. With Jeffreys' prior the quantiles of the
-    accuracy given all answers are an interval that holds the truth about as often as it says (Brown, Cai and DasGupta,
-    2001; where every item is certain it is their interval for a share). For the lower end all undecided items count as
-    wrong, for the upper end as right: nothing is assumed about them. The accuracy itself is the likeliest one
-    given all answers.
+    With accuracy a, P(answers of item i) = a right_i + (1 - a) wrong_i. The interval is from the 2.5 % to the 97.5 %
+    quantile of the posterior of a under Jeffreys' prior a^-0.5 (1 - a)^-0.5. It holds the truth about as often as it
+    says (Brown, Cai and DasGupta, 2001, whose interval it is if every item is certain). For the lower end all undecided
+    items count as wrong, for the upper end as right, so nothing is assumed about them. The accuracy itself is the a of
+    the largest likelihood.
 
     Args:
         right: (n,) P(answers | the model's class is the right one).
@@ -37,14 +37,14 @@ def estimate(right: FloatArray, wrong: FloatArray, undecided: BoolArray) -> tupl
     decided = jeffreys + np.log(np.maximum(mixed, LEAST)).sum(axis=0)
     count, tail = int(undecided.sum()), (1 - LEVEL) / 2
     all_wrong, all_right = decided + count * misses, decided + count * hits
-    # where nothing speaks for (against) the model, 0 (1) cannot be ruled out
+    # if nothing speaks for (against) the model, an accuracy of 0 (1) cannot be ruled out
     low = _quantile(all_wrong, tail) if (right > wrong)[sure].any() else 0.0
     high = _quantile(all_right, 1 - tail) if (wrong > right)[sure].any() else 1.0
     return _likeliest(right, wrong), low, high
 
 
 def _likeliest(right: FloatArray, wrong: FloatArray) -> float:
-    """The share of items whose model is right, by expectation maximisation; the plain share where all is certain."""
+    """The a that maximises the product of a right_i + (1 - a) wrong_i, by expectation maximisation."""
     share = 0.5
     for _ in range(ROUNDS):
         share = float(np.mean(share * right / (share * right + (1 - share) * wrong)))

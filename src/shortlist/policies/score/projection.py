@@ -4,17 +4,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 RECENT = 3.0
-"""Only what came since a third of the questions counts: the start of a curve says little about its end."""
+"""Only the part of the curve after a third of the questions counts: its start says little about its end."""
 LEAST_POINTS, LEAST_SPAN = 4, 1.5
 LEAST_ERROR, MOST_TIMES = 1e-3, 1000
 
 
 def questions_for(points: float, curve: NDArray[np.float64]) -> float | None:
-    """About how many more questions raise the accuracy by so many percentage points; None: not to be seen.
+    """About how many more questions would raise the accuracy by so many percentage points; None if unknown.
 
-    The error is taken to fall as a power of the questions, as learning curves mostly do, with the power that it had
-    since a third of them. Against the curves of `results/label_economy_*.csv` this did better than a straight line over
-    the logarithm of the questions and than 1 / questions.
+    As learning curves mostly do, the error is taken to fall as a power of the questions: error(q) = c q^-b, with c, b
+    fitted to the curve after a third of the questions. So after q questions a gain g takes
+    q ((error / (error - g))^(1/b) - 1) more. On the curves of `results/label_economy_*.csv` this did better than a
+    straight line over the logarithm of the questions, and than 1 / questions.
 
     Args:
         points: percentage points.

@@ -1,4 +1,4 @@
-"""The labelling loop on labelled data, its answers simulated."""
+"""The labelling loop on labelled data with simulated answers: what each way to label would have cost."""
 
 from shortlist.policies.simulation.economy import Comparison
 from shortlist.policies.simulation.plot import write_curves

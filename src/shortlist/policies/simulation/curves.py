@@ -1,4 +1,4 @@
-"""Several runs of several ways to label: means and bands on a common axis, the mark of equal accuracy, files."""
+"""Runs of several ways to label, compared: means and bands on a common axis, the cost of equal accuracy, a table."""
 
 import csv
 import io
@@ -14,12 +14,12 @@ from shortlist.policies.simulation.simulate import Curve
 Axis = Literal["reads", "seconds"]
 FloatArray = NDArray[np.float64]
 SHARE = 0.99
-"""Of the accuracy of full labels: where it is reached is the mark."""
+"""The mark of a way to label is the cost from which on it has this share of the accuracy of full labels."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """The runs of one way to label on a common axis."""
+    """The accuracy of one way to label over its seeds, on a common axis of cost."""
 
     way: str
     cost: FloatArray
@@ -29,9 +29,10 @@ class Band:
 
 
 def band(curves: Sequence[Curve], axis: Axis, *, steps: int = 400) -> Band:
-    """Mean, least and largest accuracy over the seeds at each cost; a run that ended keeps its last value.
+    """The mean, least and largest accuracy over the seeds at `steps` evenly spaced costs.
 
-    Between two trainings a run's value is that of the earlier one: what was in hand at that cost.
+    Between two trainings a run has the accuracy of the earlier one, and after its end that of the last one: what was in
+    hand at that cost.
     """
     last = max(curve.column(axis)[-1] for curve in curves)
     first = max(curve.column(axis)[0] for curve in curves)
@@ -56,7 +57,7 @@ def mark(curves: Sequence[Curve], axis: Axis, target: float) -> float | None:
 
 @dataclass(frozen=True)
 class Summary:
-    """What one way to label cost, as shares of full labels, and where it ended (means over the seeds)."""
+    """What one way to label cost, as shares of full labels, and where it ended; means over the seeds."""
 
     way: str
     seeds: int
@@ -71,7 +72,7 @@ class Summary:
 
 
 def summarise(curves: Sequence[Curve], full: Sequence[Curve]) -> Summary:
-    """One way to label against full labels (the last point of `full` is all items labelled)."""
+    """One way to label compared with full labels; at the last points of `full` all items are labelled."""
 
     def mean_end(of: Sequence[Curve], name: str) -> float:
         return float(np.mean([getattr(curve.points[-1], name) for curve in of]))
@@ -106,7 +107,7 @@ def curves_csv(curves: Sequence[Curve]) -> str:
 
 
 def by_way(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
-    """The runs of each way, in the order of first sight."""
+    """The runs of each way, in the order in which the ways first occur."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(curve.way, []).append(curve)

@@ -1,4 +1,4 @@
-"""The comparison that `shortlist label` and the benchmark run: one policy beside what else people would do."""
+"""The comparison behind `shortlist label` and its benchmarks: policies, full labels, random lists and other rivals."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -30,15 +30,15 @@ from shortlist.policies.simulation.simulate import (
 )
 
 Progress = Callable[[str, int, int], None]
-"""Told the way, the seed and the reads so far, after every training."""
+"""Called after every training with the way, the seed and the reads so far."""
 RIVALS: dict[str, Callable[..., Curve]] = {ACTIVE: active_learning, CONFORMAL: conformal_sets}
 GOLD = 300
-"""Gold questions asked first where mistakes are modelled."""
+"""Gold questions in a run that models mistakes, unless the budget is small."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is run: one policy or several, beside full labels and random shortlists."""
+    """What is compared: one policy or several, with full labels and, as `rivals`, random shortlists and other ways."""
 
     settings: LoopSettings
     budget: int | None = None
@@ -47,17 +47,20 @@ class Comparison:
     mistakes: Mistakes = field(default_factory=Mistakes)
     rivals: bool = True
     others: tuple[Policy, ...] = ()
-    """Policies that are run beside that of the settings."""
+    """Policies that are run in addition to that of the settings."""
     start: Start = field(default_factory=Start)
-    """What the policy's own loops know before the first question; its rivals know nothing."""
+    """What the policies know before the first question; the rivals know nothing."""
     score: int = 0
-    """Items by which the policy's own models are scored."""
+    """The number of items that are kept out of learning to score the policies' models on."""
     typed: float = 0.0
-    """Of the misses of the policy's own lists, the share after which people type the class."""
+    """The share of the None answers to the policies' lists after which people type the class."""
     pinned: int | None = None
-    """A class that is on every short list, until it was refused."""
+    """A class that is on every short list of an item until it is refused there."""
 
     def __post_init__(self) -> None:
+        for name, value, least in (("seeds", self.seeds, 1), ("budget", self.budget, 1), ("score", self.score, 0)):
+            if value is not None and value < least:
+                raise InputError(f"{name}: expected at least {least}, got {value}")
         if not 0 <= self.typed <= 1:
             raise InputError(f"typed: expected a share from 0 to 1, got {self.typed}")
 
@@ -73,11 +76,13 @@ class Comparison:
 
         Args:
             data: what is labelled.
-            progress: told after every training.
-            folder: where rows are kept as they come, and runs that have ended: those are not run again.
-            jobs: runs at a time, each in a process of its own.
+            progress: called after every training.
+            folder: keeps rows as they come, and the runs that have ended, which are not run again.
+            jobs: how many runs at a time, each in a process of its own.
             ray: the address of a Ray cluster that does the runs instead (`internal.cluster`).
         """
+        if jobs < 1:
+            raise InputError(f"jobs: expected at least 1, got {jobs}")
         runs = self.runs(data)
         journal = None if folder is None else Journal(folder, self._stated(data))
         found = {run: None if journal is None else journal.of(run.way, run.seed) for run in runs}
@@ -94,7 +99,7 @@ class Comparison:
                 journal.run(curve)
         curves: list[Curve] = []
         for curve in (curve for curve in found.values() if curve is not None):
-            # whoever types is as right as whoever reads the full list, and needs other time
+            # people who type are as right as those who read the full list, but take another time
             curves += [curve, type_ahead(curve, self.settings.time)] if curve.way == FULL else [curve]
         return curves
 
@@ -122,23 +127,23 @@ class Comparison:
         )
 
     def runs(self, data: LoopData) -> list[Run]:
-        """All that is run, by seed.
+        """All runs, seed by seed.
 
-        Active learning only where scikit-activeml is installed. A full list costs K reads, so a budget may be too small
-        for any.
+        Active learning is among them if scikit-activeml is installed. The rivals that show full lists are left out if
+        the budget is too small for one list of K names.
         """
         lists = self.rivals and (self.budget is None or self.budget >= data.num_classes)
         rivals = [way for way in RIVALS if lists and (way != ACTIVE or find_spec("skactiveml"))]
         return [Run(way, seed) for seed in range(self.seeds) for way in (FULL, *rivals, *self._ways(data))]
 
     def _ways(self, data: LoopData) -> dict[str, tuple[LoopSettings, int]]:
-        """The settings and the number of gold questions of each loop that is run."""
+        """The settings and the number of gold questions of each loop."""
         ways: dict[str, tuple[LoopSettings, int]] = {}
         size = min(self.size, data.num_classes - 1)
         for policy in (self.settings.policy, *self.others):
             settings = replace(self.settings, policy=policy)
             if self.mistakes:
-                # a gold question costs 4 reads; no more than a fifth of the budget goes there
+                # a gold question costs 4 reads, so at most a fifth of the budget goes there
                 gold = GOLD if self.budget is None else min(GOLD, self.budget // 20)
                 ways[f"{policy.kind}, mistakes modelled"] = settings.modelling_mistakes(), gold
                 ways[f"{policy.kind}, answers taken as right"] = settings, 0
@@ -151,7 +156,7 @@ class Comparison:
         return ways
 
     def _stated(self, data: LoopData) -> dict[str, Any]:
-        """What decides the figures, of the data a digest."""
+        """Everything that decides the figures; of the data a digest."""
         digest = blake2b(digest_size=16)
         for array in (data.x, data.y, data.x_test, data.y_test):
             digest.update(np.ascontiguousarray(array).data)
@@ -165,7 +170,7 @@ class Comparison:
         return stated if self.pinned is None else stated | {"pinned": self.pinned}
 
     def report(self, data: LoopData, curves: list[Curve]) -> dict[str, Any]:
-        """What `run` found, as one JSON object."""
+        """The result of `run` as one JSON object."""
         groups = by_way(curves)
         full = groups[FULL]
         ends = [curve.points[-1] for curve in full]
@@ -191,7 +196,7 @@ class Comparison:
 
 
 def _digest(start: Start, items: int) -> str:
-    """Of what is known before the first question, as far as a few items show it."""
+    """A digest of what is known before the first question; of the experts, their scores of a few items."""
     digest = blake2b(digest_size=16)
     some = np.linspace(0, items - 1, 50).astype(np.int64)
     for expert in start.experts:
@@ -202,7 +207,7 @@ def _digest(start: Start, items: int) -> str:
 
 
 def _scored(curve: Curve) -> dict[str, Any]:
-    """What the sample said in the end, and what the test items say."""
+    """The last score by the sample, and as `true` the accuracy on the test items."""
     last = curve.scores[-1]
     found = {"true": curve.points[-1].accuracy, "questions_for_a_point": curve.a_point[-1]}
     return {"way": curve.way, "seed": curve.seed, **found, **({} if last is None else asdict(last))}

@@ -1,7 +1,7 @@
-"""What a comparison has found so far, on the disk: rows of curve.csv as they come, and every run that has ended.
+"""What a comparison has found so far, on disk: the rows of curve.csv as they come, and every run that has ended.
 
-A comparison that was interrupted, by Ctrl-C or for good, goes on with the runs that had not ended. They begin anew, and
-since everything that is drawn comes from a seed, they come out as they would have.
+A comparison that was interrupted, by Ctrl-C or by a crash, goes on with the runs that had not ended. They start again
+from the beginning and end as they would have, since everything that is drawn comes from a seed.
 """
 
 import json
@@ -25,15 +25,15 @@ class Journal:
     """The folder of one comparison.
 
     Args:
-        folder: where.
-        wanted: what is compared, as JSON: a folder holds one comparison only.
+        folder: where it is kept; a folder holds one comparison only.
+        wanted: what is compared, as JSON; an InputError is raised if the folder holds another comparison.
     """
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
         self.folder = folder
         make_folder(folder)
         self.ended = self._read(json.loads(json.dumps(wanted)))
-        """The runs that have ended, in the order in which they did."""
+        """The runs that have ended, in that order."""
         lines = [json.dumps(wanted), *(json.dumps(asdict(curve)) for curve in self.ended)]
         atomic_write(folder / RUNS, "".join(line + "\n" for line in lines))
         head = ",".join(("way", "seed", *(field.name for field in fields(Point)))) + "\n"
@@ -42,7 +42,7 @@ class Journal:
     def _read(self, wanted: dict[str, Any]) -> list[Curve]:
         path = self.folder / RUNS
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end was cut off
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # a last line without its end was cut off
             stated, *runs = [json.loads(line) for line in lines] or [wanted]
             differ = sorted(key for key in {**wanted, **stated} if stated.get(key) != wanted.get(key))
             ended = [_curve(run) for run in runs]
@@ -58,20 +58,20 @@ class Journal:
         return ended
 
     def point(self, way: str, seed: int, point: Point) -> None:
-        """A training has ended."""
+        """Keep the point that a run has reached after a training."""
         _, row = curves_csv([Curve(way, seed, (point,))]).split("\n", 1)
         with (self.folder / ROWS).open("a", newline="", encoding="utf-8") as file:
             file.write(row)
 
     def run(self, curve: Curve) -> None:
-        """A run has ended."""
+        """Keep a run that has ended."""
         with (self.folder / RUNS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(curve)) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def of(self, way: str, seed: int) -> Curve | None:
-        """A run that had ended before."""
+        """The run of this way and seed, if it has ended; else None."""
         return next((curve for curve in self.ended if (curve.way, curve.seed) == (way, seed)), None)
 
 

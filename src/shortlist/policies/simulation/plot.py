@@ -1,4 +1,4 @@
-"""The curves as files: a table, a report, and a picture of accuracy against reads and seconds, one line per way."""
+"""The curves as files: a table, a report, and a picture of accuracy against reads and against seconds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from shortlist.internal.files import atomic_path, atomic_write
 from shortlist.policies.simulation.curves import SHARE, Axis, band, by_way, curves_csv
 from shortlist.policies.simulation.simulate import FULL, Curve
 
-# Okabe and Ito's colours, told apart with any kind of colour vision; the line styles differ as well
+# Okabe and Ito's colours, which people with any kind of colour vision can tell apart; the line styles differ as well
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
@@ -22,9 +22,9 @@ def write_curves(folder: Path, curves: Sequence[Curve], report: Mapping[str, Any
 
 
 def draw_curves(curves: Sequence[Curve], path: str | Path, *, title: str) -> list[Path]:
-    """Write `path`.svg and `path`.png; both axes of cost are logarithmic.
+    """Draw accuracy against reads and against seconds, on logarithmic axes, as `path`.svg and `path`.png.
 
-    The dotted level is `SHARE` of the accuracy of full labels.
+    The dotted line is at `SHARE` of the accuracy of full labels.
     """
     import matplotlib
 

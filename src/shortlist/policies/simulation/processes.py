@@ -1,4 +1,4 @@
-"""Runs of a comparison one after another, or several at a time: in processes of their own, or on a Ray cluster."""
+"""Does the runs of a comparison: one after another, several at a time in processes, or on a Ray cluster."""
 
 import multiprocessing
 import os
@@ -24,23 +24,23 @@ class Run(NamedTuple):
 
 
 class Player(Protocol):
-    """What knows how to do a run."""
+    """Whoever can do a run (`economy.Comparison`)."""
 
     def play(self, run: Run, data: LoopData, tick: Tick) -> Curve:
-        """Do it."""
+        """Do the run, calling `tick` after every training."""
 
 
 Told = Callable[[Run, Point], None]
 _shared: tuple[Any, ...] = ()
-"""In a process of its own: who plays, the data, and where it tells how far it is."""
+"""In a process of its own: the player, the data, and the queue that takes its points."""
 SECONDS = 0.2
-"""Seconds between two looks at what the processes report."""
+"""Seconds between two looks into that queue."""
 
 
 def play(
     runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int, ray: str | None = None
 ) -> Iterator[tuple[Run, Curve]]:
-    """Each run with its curve, as they end; on the Ray cluster at an address, where one is given."""
+    """Each run with its curve, in the order in which they end; on a Ray cluster if its address is given."""
     if ray is not None:
         yield from _play_on_ray(runs, player, data, tick, ray)
         return
@@ -54,7 +54,7 @@ def play(
 def _play_in_processes(
     runs: Sequence[Run], player: Player, data: LoopData, tick: Told, jobs: int
 ) -> Iterator[tuple[Run, Curve]]:
-    context = multiprocessing.get_context("spawn")  # a fork would take over locks that other threads hold
+    context = multiprocessing.get_context("spawn")  # a fork would inherit locks that other threads hold
     told = context.SimpleQueue()
     pool = ProcessPoolExecutor(min(jobs, len(runs)), context, initializer=_begin, initargs=(player, data, told))
     try:
@@ -78,7 +78,7 @@ def _play_in_processes(
 def _play_on_ray(
     runs: Sequence[Run], player: Player, data: LoopData, tick: Told, address: str
 ) -> Iterator[tuple[Run, Curve]]:
-    """As many at a time as the cluster has cores; what a run has to tell comes when it has ended."""
+    """As many runs at a time as the cluster has cores; the points of a run come when it has ended."""
     with cluster(address) as ray:
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_play_alone)
         shared = ray.put((player, data))
@@ -104,7 +104,7 @@ def _play_alone(shared: tuple[Player, LoopData], run: Run) -> Curve:
 def _begin(*shared: Any) -> None:
     global _shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the command, which ends its processes
-    os.environ["OMP_NUM_THREADS"] = "1"  # the cores are taken by the other runs
+    os.environ["OMP_NUM_THREADS"] = "1"  # the other cores are for the other runs
     _shared = shared
     end_with_parent()
 

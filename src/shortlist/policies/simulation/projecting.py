@@ -1,8 +1,11 @@
-"""What labelling would cost, told by a few hundred items of one's own whose class is known.
+"""What labelling would cost, projected from a few hundred of the user's items whose class is known.
 
-The loop is played on them, with features of their own, as if there were no other items. What an item costs beyond the
-least possible falls with a power of their number, and that power is much the same everywhere (`POWER`); how much it is
-in the first place is not.
+The loop is simulated on these n items alone, with features made from them. What an item costs beyond the least possible
+falls with a power of the number of items:
+
+    cost(N items) = least + (cost(n items) - least) (N / n)^-POWER
+
+The power is much the same for all data; how much an item costs in the first place is not.
 """
 
 from collections.abc import Callable
@@ -21,7 +24,7 @@ from shortlist.policies.simulation.simulate import Start, run_loop
 from shortlist.policies.time_model import TimeModel
 
 LEAST, MOST = 100, 1000
-"""Labelled items to project from: fewer say nothing, more take long."""
+"""The fewest and the most labelled items to project from: fewer say nothing, more take long."""
 SEEDS = 3
 POWER = 0.6
 """From parts of BANKING77 with names to all of it 0.57 to 0.64 (questions, reads and seconds, from 320, 800 and 1,600
@@ -32,14 +35,14 @@ LONGEST = 8
 def project_cost(
     dataset: Dataset, items: int, time: TimeModel, *, tick: Callable[[], None] = lambda: None
 ) -> ItemCost | None:
-    """What an item would cost if there were `items` like those of the dataset; None where too few have a class.
+    """What an item would cost if there were `items` like those of the dataset; None if fewer than `LEAST` have a class.
 
-    As in `label` and in the app, the names of the classes choose the first lists where items are texts.
+    As in `label` and in the app, the names of the classes choose the first lists if the items are texts.
 
     Args:
-        dataset: items of which some hundred have a class.
-        items: to label in all.
-        time: what a question takes.
+        dataset: the items, a few hundred of them with a class.
+        items: the number of items to label in all.
+        time: how long a question takes.
         tick: called after each of the SEEDS loops.
     """
     y = dataset.train.y
@@ -61,7 +64,7 @@ def project_cost(
 
 
 def _play(dataset: Dataset, time: TimeModel, seed: int) -> tuple[int, tuple[float, float, float]]:
-    """How many items were labelled, and questions, reads and seconds per item until all were."""
+    """How many items were labelled, and the questions, reads and seconds per item until all were."""
     data = loop_data(dataset, seed=seed)
     if data.num_classes < 2:
         raise InputError(f"{dataset.name}: its labels are all the same, expected at least 2 classes")

@@ -1,6 +1,6 @@
-"""What else people would do: type the class, let active learning choose items for full lists, or show conformal sets.
+"""Other ways to label: typing the class, active learning with full lists, and conformal sets.
 
-All learn with the same linear model and are scored as the loop is. None of them knows names, labels or scores.
+All train the same linear model and are scored like the loop. None of them knows names, labels or scores at the start.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,16 @@ from shortlist.policies.time_model import MATCHES, TimeModel
 
 TYPE_AHEAD, ACTIVE, CONFORMAL = "type-ahead box", "active learning, full lists", "conformal sets"
 LEVELS = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02)
-"""Error rates among which conformal sets take the cheapest one on the calibration items."""
+"""The error rates of which conformal sets take the one that is cheapest on the calibration items."""
 LEAST_CALIBRATION = 20
+"""With fewer calibration items the threshold stays as it is."""
 
 
 def type_ahead(full: Curve, time: TimeModel) -> Curve:
-    """Full labels found by typing: no list is shown, a few letters are typed and the matches are looked at.
+    """Full labels by typing: no list is shown; people type a few letters and look at the names that match.
 
-    The stated cost: `TimeModel.typed` of an empty list (4.5 s: 1 s + 3 names of 0.25 s + 2.75 s to recall the name and
-    strike five keys), and the matches as reads. The models are those of full lists.
+    The time is `TimeModel.typed` of an empty list: 4.5 s, which is 1 s + 3 names of 0.25 s + 2.75 s to recall the name
+    and strike five keys. The reads are the matches. The models are those of full lists.
     """
     each = float(time.typed([0])[0])
     points = [replace(p, reads=MATCHES * p.questions, seconds=each * p.questions) for p in full.points]
@@ -41,7 +42,7 @@ def type_ahead(full: Curve, time: TimeModel) -> Curve:
 def active_learning(
     data: LoopData, settings: LoopSettings, *, seed: int, budget: int | None = None, tick: Tick | None = None
 ) -> Curve:
-    """Full lists in a fixed order, about the items of scikit-activeml's uncertainty sampling (smallest margin)."""
+    """Full lists in a fixed order, for the items of the smallest margin (scikit-activeml's uncertainty sampling)."""
     from skactiveml.pool import UncertaintySampling
 
     strategy = UncertaintySampling(method="margin_sampling", random_state=seed)
@@ -60,9 +61,10 @@ def conformal_sets(
 ) -> Curve:
     """Lists by split conformal prediction, after Candidate Set Query (Gwon and others, arXiv 2502.06209).
 
-    A list holds every class at least as likely as the threshold that leaves out the right class at the chosen error
-    rate, on the items answered since the last training (which that model had not seen); the rate is the one that would
-    have been cheapest there. After None all other classes are shown. The most uncertain items are asked first.
+    A list holds every class with p(y) >= t. The threshold t leaves out the right class at a chosen error rate on the
+    items answered since the last training, which that model had not seen. The error rate, out of `LEVELS`, is the one
+    that would have been cheapest on these items. After None all other classes are shown. The items whose likeliest
+    class is least likely are asked about first.
     """
     threshold = [0.0]
 
@@ -95,7 +97,7 @@ def cheapest_threshold(chances: Matrix, y: IntArray, time: TimeModel) -> float:
     Args:
         chances: (n, K) of a model that has not seen these items.
         y: (n,) their classes.
-        time: what is cheap.
+        time: says what is cheap.
     """
     own = chances[np.arange(len(y)), y]
     rank, costs = (chances > own[:, None]).sum(axis=1) + 1, {}
@@ -122,7 +124,7 @@ def _play(
     lists: Callable[[Loop, IntArray], list[IntArray]],
     before_training: Callable[[Loop, IntArray], None],
 ) -> Curve:
-    """Rounds of items that are resolved at once, one list after another; the first round is drawn at random."""
+    """Rounds of items, each resolved at once by one list after another; the items of the first round are random."""
     settings = replace(settings, representatives=0, calibrate=False, explore=False)
     loop, points = Loop(data.x, data.num_classes, settings, seed), list[Point]()
     with few_threads(work(data)):
@@ -147,7 +149,7 @@ def _play(
 
 
 def _answer(loop: Loop, data: LoopData, rows: IntArray, shown: NDArray[np.int32]) -> None:
-    """People who make no mistake answer a list about each of these items that is still open."""
+    """People who make no mistakes answer a list about each of these items that is still open."""
     left = ~loop.state.certain[rows]
     rows, shown = rows[left], shown[left]
     sizes = (shown < data.num_classes).sum(axis=1)

@@ -1,4 +1,4 @@
-"""The loop on labelled data, its answers simulated: accuracy against reads and seconds, beside its rivals."""
+"""The loop on labelled data with simulated answers: accuracy against reads and seconds, and its references."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -22,10 +22,10 @@ from shortlist.policies.threads import few_threads
 from shortlist.policies.time_model import looked_at
 
 FULL = "full labels"
-"""The name of the way that is the reference."""
+"""The name of the way to label that all others are compared with."""
 GOLD_EVERY, GOLD_SIZE = 40, 4
-"""One question in 40 is about an item of known class, as long as there are any of these; and the names on its list.
-One in ten cost more reads than better rates were worth (held-out training data of BANKING77)."""
+"""One question in 40 is about a gold item, until all wanted are asked; its list has 4 names. One in ten cost more reads
+than the better rates were worth (held-out training data of BANKING77)."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Point:
     resolved: float
     """Share of the items whose class is settled."""
     correct: float
-    """Share of the items whose most likely class (model and answers) is the true one."""
+    """Share of the items whose most likely class, by model and answers, is the true one."""
     hits: int = 0
-    """Questions so far that were answered with a class, picked or typed."""
+    """The number of questions so far that were answered with a class, picked or typed."""
 
 
 Tick = Callable[[Point], None]
-"""Told after every training where the loop stands."""
+"""Called after every training with the point that the loop has reached."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,20 @@ class Start:
 
     experts: tuple[Expert, ...] = ()
     known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    """Items whose class is known, and their classes."""
+    """The rows of the items whose class is known, and their classes."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run of one way to label."""
+    """One run of one way to label: a point after each training."""
 
     way: str
     seed: int
     points: tuple[Point, ...]
     scores: tuple[Score | None, ...] = ()
-    """What the sample said at each point, if there was one."""
+    """The score by the sample at each point, if there was a sample."""
     a_point: tuple[float | None, ...] = ()
-    """About how many more questions it would take to raise the accuracy by a point, by the sample, at each point."""
+    """At each point, about how many more questions would raise that score by one percentage point."""
 
     def column(self, name: str) -> NDArray[np.float64]:
         """One field of every point."""
@@ -97,22 +97,22 @@ def run_loop(
     score: int = 0,
     pinned: int | None = None,
 ) -> Curve:
-    """Drive the loop until nothing is worth asking or the budget of reads is spent.
+    """Run the loop until nothing is worth asking or the budget of reads is spent.
 
     Args:
         data: features and true classes.
-        settings: of the loop; what it models need not be what annotators do.
+        settings: the settings of the loop; the mistakes that it models need not be those that annotators make.
         way: the name of the curve.
         seed: of the loop and of the annotators.
-        budget: reads at most.
-        mistakes: of the simulated annotators.
-        gold: the number of questions on items of known class, asked in between to measure the mistakes; they cost what
-            others cost. They are used where the settings say `learn_mistakes`.
+        budget: the most reads.
+        mistakes: the mistakes of the simulated annotators.
+        gold: the number of gold questions, asked in between to measure the mistakes. They cost what others cost and are
+            used if the settings say `learn_mistakes`.
         start: what is known before the first question.
-        typed: of the lists without the right class, the share after which people type it.
-        tick: told after every training.
-        score: so many items are asked about and not learned from: they score the model.
-        pinned: a class that is on every list, until it was refused.
+        typed: the share of the None answers after which people type the class.
+        tick: called after every training.
+        score: the number of items that are asked about but not learned from, to score the model on.
+        pinned: a class that is on every list of an item until it is refused there.
     """
     most, makes, begun = np.inf if budget is None else budget, mistakes or Mistakes(), start or Start()
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
@@ -145,16 +145,16 @@ def run_loop(
 
 
 def _nothing_asked(loop: Loop, data: LoopData, budget: int | None) -> InputError:
-    """Why not one question was."""
+    """The error for a loop without a single question."""
     if not len(loop.next_items(1)):
         return InputError(f"{data.name}: nothing to ask, the class of every item is known from the start")
     return InputError(f"budget: {budget} reads are not enough for one question")
 
 
 def _ask(loop: Loop, pinned: int | None) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """The next items and their lists; the pinned class is the last, and the others are chosen as if it did not exist.
+    """The next items and their lists. A pinned class comes last; the others are chosen as if it did not exist.
 
-    As in the app (`annotate.queue.pinned`).
+    The app does the same (`annotate.queue.pinned`).
     """
     if pinned is None:
         rows, chosen = loop.ask()
@@ -170,7 +170,7 @@ def _ask(loop: Loop, pinned: int | None) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[np.int64]:
-    """Items to score on, drawn from those whose class is not known."""
+    """The rows of `count` items to score on, drawn from those whose class is not known at the start."""
     rows = np.arange(len(data.y)) if start.known is None else np.setdiff1d(np.arange(len(data.y)), start.known[0])
     if count > len(rows) // 2:
         raise InputError(f"score: expected at most {len(rows) // 2} of {len(rows)} items to ask about, got {count}")
@@ -180,7 +180,7 @@ def draw_sample(data: LoopData, start: Start, count: int, seed: int) -> NDArray[
 
 @dataclass
 class _Gold:
-    """Questions on items of known class that are asked in between, and what they have cost."""
+    """The gold questions of a run: how many are wanted, and what those asked so far have cost."""
 
     wanted: int
     asked: int = 0
@@ -188,7 +188,7 @@ class _Gold:
     seconds: float = 0.0
 
     def ask(self, loop: Loop, data: LoopData, makes: Mistakes, most: float, rng: np.random.Generator) -> None:
-        """Ask those that are due, unless that would take more than `most` reads in all."""
+        """Ask the gold questions that are due, unless the run would then take more than `most` reads."""
         due = min(self.wanted, loop.state.questions // GOLD_EVERY) - self.asked
         if due <= 0 or self.reads + loop.state.reads + due * GOLD_SIZE > most:
             return
@@ -200,7 +200,7 @@ class _Gold:
 
 
 def ask_gold(data: LoopData, makes: Mistakes, count: int, rng: np.random.Generator) -> Log:
-    """Answers on items of known class, half of the lists with the right class and half without it."""
+    """Simulated answers on `count` gold items; half of the lists hold the right class and half do not."""
     rows = rng.integers(0, len(data.y), count)
     truth = data.y[rows]
     size = min(GOLD_SIZE, data.num_classes - 1)
@@ -212,7 +212,7 @@ def ask_gold(data: LoopData, makes: Mistakes, count: int, rng: np.random.Generat
 
 
 def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> LoopSettings:
-    """The paper's mechanism in the same loop: random items, uniform shortlists, one question each or again on None."""
+    """The paper's mechanism in the same loop: random items, uniform lists, asked once or `again` after None."""
     return replace(
         settings,
         policy=Policy("uniform", size=size),
@@ -225,9 +225,9 @@ def random_shortlists(settings: LoopSettings, size: int, *, again: bool) -> Loop
 def full_labels(
     data: LoopData, settings: LoopSettings, *, seed: int, shares: tuple[float, ...] = (), tick: Tick | None = None
 ) -> Curve:
-    """Ordinary labels on growing shares of the items, in random order: the reference, the same model at its best.
+    """The reference: ordinary labels of growing shares of the items, in random order, and the same linear model.
 
-    A full list is shown in a fixed order and looked through down to the right class.
+    A full list is shown in a fixed order, and people look at it from the top down to the right class.
     """
     order = np.random.Generator(np.random.PCG64([seed, 2])).permutation(len(data.y))
     points = []
@@ -244,14 +244,14 @@ def full_labels(
 
 
 def train_full(data: LoopData, settings: LoopSettings, rows: NDArray[np.int64]) -> Linear:
-    """The inner model on the true classes of some items."""
+    """The loop's linear model, trained on the true classes of some items."""
     return fit(
         data.x[rows], Answers.known(data.y[rows], data.num_classes), l2=settings.l2 / len(rows), max_iterations=300
     )
 
 
 def point_of(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
-    """Where the loop stands; `reads` and `seconds` were spent beside it."""
+    """Where the loop stands; `reads` and `seconds` were spent outside it, on gold questions."""
     state, log = loop.state, loop.state.log()
     settled, correct = loop.standing(data.y)
     return Point(
@@ -266,7 +266,7 @@ def point_of(loop: Loop, data: LoopData, reads: int, seconds: float) -> Point:
 
 
 def work(data: LoopData) -> int:
-    """Multiplications in the logits of all items."""
+    """The number of multiplications in the logits of all items: N x D x K."""
     return len(data.y) * int(data.x.shape[1]) * data.num_classes
 
 
