@@ -122,8 +122,13 @@ class Store:
         if at != REVISION:
             from shortlist.annotate.db.migrations import upgrade  # alembic is slow to import and seldom needed
 
-            with self.write() as connection:
-                upgrade(connection)
+            with self._writing.connect() as connection:
+                if self.is_sqlite:  # a table that is copied is away for a moment, and others refer to it
+                    raw: Any = connection.connection.driver_connection
+                    raw.execute("PRAGMA foreign_keys = OFF")
+                connection.detach()  # from the pool: nobody else may use it like that
+                with connection.begin():
+                    upgrade(connection)
 
 
 def _engine(url: str, share: int) -> Engine:

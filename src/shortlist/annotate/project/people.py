@@ -236,7 +236,7 @@ def find_annotator(connection: Connection, name: str) -> int | None:
 def insert_annotator(connection: Connection, name: str, now: float, active: bool = True) -> int:
     """Store a new annotator who has done nothing yet."""
     zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0}
-    # by chance: SQLite gives the id of whoever was erased to the next one, and their link must not
+    # by chance: in a restored backup the id of whoever was erased may be given again, and their link must not work then
     serial = {"invite_serial": secrets.randbits(30)}
     return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero, **serial})
 
