@@ -25,13 +25,13 @@ def mark_gold(
     outcome = ImportOutcome()
     with project.store.write() as connection:
         outcome.classes = insert_classes(connection, classes)
-        ids_by_name = class_ids(connection)
         for batch in batches(list(known), AT_ONCE):
             names = [name for name in batch if "\x00" not in name]  # PostgreSQL cannot store it
             items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(names)))}
             ids = [row.id for row in items.values()]
             # locked first, so that nobody is asked about them from here on
             connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
+            ids_by_name = class_ids(connection)
             asked = set(connection.execute(_ASKED.where(Slot.item_id.in_(ids))).scalars())
             for name in batch:
                 item, gold = items.get(name), ids_by_name.get(known[name])

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select, text, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
 from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, settle_item
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.project.known_items import know
 from shortlist.annotate.project.project import Project
 
 AT_ONCE = 500  # slots per transaction: annotators of a running server wait for one batch
@@ -63,7 +64,7 @@ def ask_about_retired(project: Project) -> None:
 
 
 def restore_class(project: Project, class_id: int) -> None:
-    """Take a retired class back into use; answers that picked it count again."""
+    """Take a retired class back into use: answers that picked it count again, and items known to be of it are again."""
     with project.store.write() as connection:
         row = _class(connection, class_id)
         if row.ended_at is None:
@@ -71,9 +72,14 @@ def restore_class(project: Project, class_id: int) -> None:
         if row.merged_into is not None:
             raise Conflict("merged", f"class {row.name!r} is a part of another one by now, which cannot be undone")
         connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=None))
+    _know_again(project, class_id)
 
 
 def _may_end(project: Project, connection: Connection, class_id: int) -> None:
+    if not project.store.is_sqlite:
+        # Whoever answers with a class, or makes one known, locks slots before they look which classes are in use. So
+        # this waits for them, and later ones see that it has ended.
+        connection.execute(text("LOCK TABLE slots IN EXCLUSIVE MODE"))
     row = _class(connection, class_id)
     if row.ended_at is not None:
         raise Conflict("class_ended", f"class {row.name!r} was merged or retired already")
@@ -103,13 +109,26 @@ def _ask_about(project: Project, class_id: int) -> int:
             waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
             free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
             connection.execute(update(slots).where(*waiting).values(free))
-            opened = {"known": None, "state": "open"}
-            lacking = update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened)
-            count += int(connection.execute(lacking).rowcount)
-            done = {"known": None, "state": "done"}
-            connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
+            unknown = update(items).where(items.c.id.in_(known)).values(known=None, was_known=class_id)
+            count += int(connection.execute(unknown.where(items.c.pending > 0).values(state="open")).rowcount)
+            connection.execute(unknown.where(items.c.pending == 0).values(state="done"))
         if len(found) < AT_ONCE:
             return count
+
+
+def _know_again(project: Project, class_id: int) -> None:
+    """Give the class back to the items that were known to be of it, unless they are known to be of another by now."""
+    of_class = select(Item.id).where(Item.was_known == class_id)
+    while True:
+        with project.store.write() as connection:
+            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
+            # locked first: nobody is asked about them from here on, and no reviewer gives them another class
+            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
+            unknown = select(Item.id).where(Item.id.in_(found), Item.known.is_(None), Item.gold.is_(None))
+            know(connection, [{"item": one, "class": class_id} for one in connection.execute(unknown).scalars()])
+            connection.execute(update(items).where(items.c.id.in_(found)).values(was_known=None))
+        if len(found) < AT_ONCE:
+            return
 
 
 def _ask_again(project: Project, class_id: int) -> int:
