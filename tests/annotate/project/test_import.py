@@ -12,7 +12,7 @@ from PIL import Image
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Item, Slot
-from shortlist.annotate.project.additions import Additions, add_to_project
+from shortlist.annotate.project.additions import Additions, add_to_project, preview
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.media import audio_type, clean_media
@@ -196,6 +196,34 @@ def test_a_table_of_image_paths(make_project, tmp_path):
     project = make_project(items=0)
     report = add_items(project, find_sources(path))
     assert (report.added, report.skipped) == (1, [("row 2 (y)", "cannot be read: No such file or directory")])
+
+
+def test_a_table_of_pictures_is_added_to_texts_of_a_stated_column(make_project, tmp_path):
+    """It was refused with the hint to state --text-column, by which paths would have become texts."""
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    project = make_project(items=0, text_column="message", item_column="key")
+    tables = {
+        "pictures": "key,image\nx,a.png\n",
+        "texts": "key,message,text,image\ny,as usual,not this,nor this\n",
+        "other": "key,text\nz,another column\n",
+    }
+    for name, content in tables.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text(content)
+        assert preview(project, Additions(path)).added == 1
+        assert add_to_project(project, Additions(path)).added == 1
+    with project.store.read() as connection:
+        found = connection.execute(select(Item.name, Item.kind, Item.text).order_by(Item.id)).all()
+    assert [tuple(row) for row in found] == [
+        ("x", "image", None),
+        ("y", "text", "as usual"),
+        ("z", "text", "another column"),
+    ]
+    (tmp_path / "neither.csv").write_text("key,body\nq,?\n")
+    with pytest.raises(InputError, match=r"no column 'message' \(its columns: key, body\): give --text-column"):
+        add_to_project(project, Additions(tmp_path / "neither.csv"))
+    with pytest.raises(InputError, match="no column 'msg'"):
+        add_to_project(project, Additions(tmp_path / "pictures.csv", text_column="msg"))
 
 
 def test_hidden_files_are_no_items(make_project, tmp_path):

@@ -36,20 +36,19 @@ class Additions:
     item_column: str | None = None
     strict: bool = False
 
-    def columns_as(self, settings: Settings) -> "Additions":
-        """With the columns of the project's first table, where no others are stated."""
-        text, item = self.text_column or settings.text_column, self.item_column or settings.item_column
-        return replace(self, text_column=text, item_column=item)
+    def named_as(self, settings: Settings) -> "Additions":
+        """With the item column of the project's first table, unless another is stated."""
+        return replace(self, item_column=self.item_column or settings.item_column)
 
-    def read(self, there: Collection[str] = ()) -> "Read":
+    def read(self, there: Collection[str] = (), usual_text: str | None = None) -> "Read":
         """What the files hold; one that cannot be read is refused before anything is changed.
 
-        `there` are the classes of the project, if it is there already.
+        If there is a project already, `there` are its classes and `usual_text` is the text column of its first table.
         """
         classes = {} if self.classes is None else read_classes(self.classes)
-        columns = (self.text_column, self.item_column)
+        columns = (self.text_column, self.item_column, usual_text)
         return Read(
-            [] if self.items is None else list(find_sources(self.items, *columns, {*there, *classes})),
+            [] if self.items is None else list(find_sources(self.items, *columns, classes={*there, *classes})),
             classes,
             {} if self.gold is None else read_gold(self.gold, self.item_column),
             None if self.instructions is None else read_instructions(self.instructions),
@@ -103,13 +102,13 @@ def add_to_project(
 
     Gold answers are for the items that come in, or for existing ones if none do.
     """
-    additions = additions.columns_as(project.settings)
+    additions = additions.named_as(project.settings)
     wanted = ("items", "classes", "gold", "instructions", "known", "scores")
     if all(getattr(additions, name) is None for name in wanted):
         raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
     with project.store.read() as connection:
         there = class_names(connection)
-    read = additions.read(there)
+    read = additions.read(there, project.settings.text_column)
     if additions.classes is not None and not read.classes:
         raise InputError(f"{additions.classes}: no classes found")
     check_kinds(project, kinds(read.items))
@@ -165,11 +164,11 @@ def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> 
 
 def preview(project: Project, additions: Additions) -> ImportOutcome:
     """What `add_to_project` would do, without doing it; files of pictures are not opened."""
-    additions = additions.columns_as(project.settings)
+    additions = additions.named_as(project.settings)
     outcome = ImportOutcome()
     with project.store.read() as connection:
         classes, known = class_names(connection), class_ids(connection)
-    read = additions.read(classes)
+    read = additions.read(classes, project.settings.text_column)
     check_kinds(project, kinds(read.items))
     with project.store.read() as connection:
         outcome.classes = len({*classes, *read.classes})
