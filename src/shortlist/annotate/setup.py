@@ -170,5 +170,7 @@ def export_file(project: Project, out: Path, format_name: str | None = None, *, 
     try:
         with atomic_path(out) as temporary:
             return EXPORTS[name](project, temporary)
+    except OSError as error:  # a full disk has no file's name in it
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         PSEUDONYMS.reset(before)

@@ -14,6 +14,7 @@ import pytest
 
 from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.backup import restore_backup, write_backup
+from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import DATABASE, UNFINISHED, Project, Settings
 from shortlist.annotate.project.sources import find_sources
 from shortlist.annotate.setup import init_project
@@ -30,17 +31,43 @@ def files(tmp_path):
     return Additions(tmp_path / "items.csv", tmp_path / "classes.txt")
 
 
-def test_init_on_a_full_disk_is_one_line_and_leaves_nothing(files, tmp_path):
+def refused_by_a_full_disk(size, *arguments) -> str:
+    """What a command says, in one line, when no file may grow beyond `size` bytes."""
+
     def small_disk() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    command = [*COMMAND, "init", tmp_path / "p", "--items", files.items, "--classes", files.classes]
-    done = subprocess.run(command, preexec_fn=small_disk, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, *arguments], preexec_fn=small_disk, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
-    assert "cannot be made" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_init_on_a_full_disk_is_one_line_and_leaves_nothing(files, tmp_path):
+    made = ("init", tmp_path / "p", "--items", files.items, "--classes", files.classes)
+    assert "cannot be made" in refused_by_a_full_disk(400_000, *made)
     assert not (tmp_path / "p").exists()
+
+
+def test_a_database_that_fails_is_one_line_with_its_project(make_project, files):
+    project = make_project(items=0)
+    line = refused_by_a_full_disk(400_000, "add", project.folder, "--items", files.items)
+    assert f"{project.folder}: the database: " in line
+    assert (project.status()["items"], project.check()) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "answers.jsonl", "answers.parquet"])
+def test_an_export_onto_a_full_disk_names_its_file_and_leaves_the_old_one(make_project, tmp_path, name):
+    project = make_project(items=300)
+    mark_known(project, {f"item {k}": "class 1" for k in range(300)})
+    (tmp_path / name).write_text("old")
+    command = ("export", project.folder, tmp_path / name, "--format", name.partition(".")[0])
+    line = refused_by_a_full_disk(2000, *command)
+    assert f"{tmp_path / name}: cannot be written: " in line
+    assert line.endswith("File too large")
+    assert (tmp_path / name).read_text() == "old"
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 @pytest.mark.slow
