@@ -300,6 +300,23 @@ def test_what_somebody_is_being_asked_is_not_taken_from_them(make_project, postg
     assert (Stats(project.store).progress(), project.check()) == ({"done": 2, "total": 2}, [])
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["by somebody new", "by somebody known"])
+def test_two_imports_of_a_file_at_the_same_moment_are_one(make_project, database, tmp_path, known):
+    """On PostgreSQL one of them failed, or what it found was stored twice."""
+    project = make_project(database, items=40)
+    tasks = tasks_of(project, tmp_path)
+    exports = [json.dumps([annotate(task, k, "__none__") for k, task in enumerate(tasks)]).encode()]
+    exports.append(json.dumps([*reversed(json.loads(exports[0]))]).encode())
+    if known:
+        people(project, "label-studio:7")
+    with ThreadPoolExecutor(2) as pool:
+        found = [
+            one.result(60) for one in [pool.submit(import_answers, project, data, is_csv=False) for data in exports]
+        ]
+    assert sorted((one.added, one.known, one.skipped) for one in found) == [(0, 40, []), (40, 0, [])]
+    assert (Stats(project.store).progress(), project.check()) == ({"done": 40, "total": 40}, [])
+
+
 def test_a_task_that_nobody_answered_yet_is_no_bad_answer(make_project, tmp_path):
     """JSON_MIN and CSV of all tasks have a row for each of these, without an annotation."""
     project = make_project(items=2)

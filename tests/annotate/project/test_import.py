@@ -3,6 +3,7 @@ import json
 import struct
 import time
 import wave
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -387,6 +388,32 @@ def test_class_names_are_kept_in_order(tmp_path, make_project):
     project = make_project(classes=0, items=0)
     assert add_classes(project, ["b", "a"]) == 2
     assert add_classes(project, ["c"]) == 3
+
+
+def test_two_imports_at_the_same_moment_are_each_whole_or_refused_in_one_line(make_project, database):
+    """On PostgreSQL they waited for each other until the database ended one of them."""
+    project = make_project(database, items=0, classes=0)
+    sources = [Source(str(k), f"item {k}", text="?") for k in range(300)]
+    names = [f"class {k}" for k in range(3)]
+
+    def refusal(call, *arguments, **options) -> str:
+        try:
+            call(project, *arguments, **options)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        said = [one.result(60) for one in [pool.submit(refusal, add_classes, names) for _ in range(2)]]
+    assert sorted(said) == ["", "the project has the class 'class 0' already: give new ones only"]
+    with ThreadPoolExecutor(2) as pool:
+        orders = (sources, sources[::-1])
+        said = [one.result(60) for one in [pool.submit(refusal, add_items, order, strict=True) for order in orders]]
+    assert "" in said
+    assert any("in the meantime" in one or "an item of this name" in one for one in said)
+    assert (counted(project, Item), counted(project, Slot)) == (300, 300)
+    with project.store.read() as connection:
+        assert len(set(connection.execute(select(Slot.rank)).scalars())) == 300
 
 
 def test_a_hundred_thousand_items_in_under_a_minute(make_project):

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     BindParameter,
+    Connection,
     Integer,
     Table,
     Update,
@@ -76,6 +77,18 @@ OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(No
 ASKABLE = ~OF_KNOWN
 """A slot of an item that may be asked about, as a condition on `slots`: its class is not known already."""
 _FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((OF_KNOWN, "closed"), else_="free"))
+
+
+_IMPORTS = 6_074_113  # any fixed number, of an advisory lock; the next to that of the migrations
+
+
+def take_turns(connection: Connection) -> None:
+    """Wait until no other transaction imports; others wait for this one. SQLite has one writer anyway.
+
+    Two imports of a file would add the same rows, or wait for each other's for ever.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_IMPORTS)))
 
 
 def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:

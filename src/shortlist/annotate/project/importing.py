@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.db.schema import Item, Slot
-from shortlist.annotate.db.statements import batches, class_ids, next_rank
+from shortlist.annotate.db.statements import batches, class_ids, next_rank, take_turns
 from shortlist.annotate.project.classes import Names, add_classes
 from shortlist.annotate.project.media import EXTENSIONS, clean_media, read_media
 from shortlist.annotate.project.project import Project
@@ -240,6 +240,7 @@ def _insert(project: Project, batch: Sequence[Ready]) -> None:
     overlap = project.settings.overlap
     try:
         with project.store.write() as connection:
+            take_turns(connection)
             ids_by_name = class_ids(connection) if any(item.gold is not None for item in batch) else {}
             rows = [
                 {
