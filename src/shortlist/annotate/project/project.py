@@ -98,10 +98,10 @@ class Project:
             store = _open_empty(_url(folder, settings))
             # the settings make it a project, so they come last; they may hold the database's password
             _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-        except BaseException:
+        except BaseException as error:
             remove_files(folder)
+            if isinstance(error, OSError):
+                raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
             raise
         return cls(folder, settings, store, _secret(folder))
 
@@ -273,6 +273,9 @@ def _check_none(folder: Path) -> None:
         raise InputError(
             f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
         )
+    for name in (SECRET, INSTRUCTIONS, SCORES):  # they would be replaced, or removed with a project that fails
+        if (folder / name).exists():
+            raise InputError(f"{folder} holds a file {name}, which is the name of a project's own: give another folder")
 
 
 def _secret(folder: Path) -> bytes:
@@ -314,8 +317,10 @@ def private_file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(handle)
         temporary.replace(path)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk
+            error.filename = str(path)
         raise
 
 
