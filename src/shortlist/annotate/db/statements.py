@@ -76,6 +76,12 @@ SET_SLOT = (
 OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(None))
 ASKABLE = ~OF_KNOWN
 """A slot of an item that may be asked about, as a condition on `slots`: its class is not known already."""
+_REOPEN = (
+    update(slots).where(slots.c.item_id == bindparam("item"), slots.c.state == "closed", ASKABLE).values(state="free"),
+    update(items)
+    .where(items.c.id == bindparam("item"), items.c.state == "closed", items.c.known.is_(None))
+    .values(state="open"),
+)
 _FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((OF_KNOWN, "closed"), else_="free"))
 
 
@@ -256,6 +262,12 @@ def free_slot(connection: Runs, slot: Row, turn: int) -> None:
         return
     values = {"slot": slot["slot_id"], "to_turn": turn, "holder": None, "until": None}
     connection.execute(_FREE_SLOT, values | {"to_rank": last})
+
+
+def reopen(connection: Runs, item_id: int) -> None:
+    """Open an item again that the policy had closed; one of known class stays closed."""
+    for statement in _REOPEN:
+        connection.execute(statement, {"item": item_id})
 
 
 def settle_item(connection: Runs, item_id: int, change: int) -> None:

@@ -27,6 +27,7 @@ from shortlist.annotate.db.statements import (
     expect_classes,
     free_slot,
     refused_classes,
+    reopen,
     set_slot,
     settle_item,
 )
@@ -317,7 +318,7 @@ class Queue:
         if held:
             self.leases.expire(connection, question)
         elif state == "closed" and not question["gold"]:
-            self.leases.reopen(connection, question["item_id"])
+            reopen(connection, question["item_id"])
         now = self.clock()
         stored = append(connection, question, Given("undo"), now, taken_back.id)
         set_question(connection, question["id"], "open", question["attempt"] + 1)
@@ -343,7 +344,7 @@ class Queue:
         free_slot(connection, question, question["turn"])
         if not question["gold"]:
             settle_item(connection, question["item_id"], +1)
-            self.leases.reopen(connection, question["item_id"])
+            reopen(connection, question["item_id"])
             self._count(connection, -1)
 
     def _count(self, connection: Quick, change: int) -> None:

@@ -21,6 +21,7 @@ from shortlist.annotate.project.review.class_changes import (
 )
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import UniformChooser
 from shortlist.annotate.queue.pinned import Pinned
 from shortlist.annotate.queue.stored import Given
@@ -127,6 +128,25 @@ def test_a_class_that_comes_back_has_its_known_items_again(make_project, databas
     queue.release(ben)
     assert {one.item_id for one in queue.next(ada, hold=6)} == {item(project, "item 5")["id"]}
     assert retire_class(project, 2) == 2, "two have their answers, and one is of another class"
+
+
+def test_an_item_that_a_policy_had_closed_is_open_again_when_its_class_is_retired(make_project, database):
+    """It went on counting as done, and nobody was asked in the second person's place."""
+    project = make_project(database, items=1, size=2, overlap=2)
+    ada, ben = people(project, "ada", "ben")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    with project.store.write() as connection:  # sure enough
+        connection.execute(update(Slot).where(Slot.state == "free").values(state="closed"))
+        connection.execute(update(Item).values(state="closed"))
+    assert project.status()["items_done"] == 1
+    retire_class(project, held.shortlist[0])
+    assert (Stats(project.store).status()["items_done"], project.check()) == (0, [])
+    for annotator in (ben, people(project, "cleo")[0]):
+        (held,) = queue.next(annotator)
+        queue.answer(annotator, held.id, 0, held.shortlist[0], 1.0)
+    assert Stats(project.store).status()["items_done"] == 1
 
 
 def test_an_answer_given_while_its_class_is_retired_settles_nothing(make_project, database):

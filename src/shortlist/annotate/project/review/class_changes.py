@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select, text, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
-from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, settle_item
+from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, reopen, settle_item
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.known_items import know
 from shortlist.annotate.project.project import Project
@@ -154,6 +154,7 @@ def _ask_again(project: Project, class_id: int) -> int:
             for row in rows:
                 free_slot(connection, row, row["turn"] + 1)
                 settle_item(connection, row["item_id"], +1)
+                reopen(connection, row["item_id"])
         count += sum(row["known"] is None for row in rows)
         if len(rows) < AT_ONCE:
             return count
