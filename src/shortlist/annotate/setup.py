@@ -140,10 +140,13 @@ def make_invitation(
     people = People(project)
     who = None if name is None or role != "annotator" else people.ensure(name)
     subject = f"annotator {who}" if who is not None else name or "owner"
+    if token:
+        secret = people.make_token(name or "command line", who)
+    else:
+        secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
     audit_alone(project.store, CommandLine(), "make token" if token else "make link", subject, role=role)
     if token:
-        return people.make_token(name or "command line", who), ""
-    secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
+        return secret, ""
     if url is not None:
         return join_link(url, secret), ""
     # one that others can open, too, if there is one

@@ -11,8 +11,8 @@ REVISION = "0007"  # the newest migration; to open a database at this revision, 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
 
-# SQLite would give the number of an erased row to the next one, for which browsers and files still use it
-NEVER_AGAIN = {"sqlite_autoincrement": True}
+# SQLite would give the id of an erased row to the next one; browsers and files may still hold it for the old one
+NO_ID_TWICE = {"sqlite_autoincrement": True}
 
 NO_CLASS = -1
 """As the known class of an item: it is of none of the classes, so it is neither asked about nor learned from."""
@@ -70,7 +70,7 @@ class Item(Base):
             )
             for name in ("gold", "known")
         ),
-        NEVER_AGAIN,
+        NO_ID_TWICE,
     )
 
 
@@ -86,8 +86,8 @@ class Annotator(Base):
     answers: Mapped[int] = mapped_column(Integer)
     nones: Mapped[int] = mapped_column(Integer)
     skips: Mapped[int] = mapped_column(Integer)
-    gold_seen: Mapped[int] = mapped_column(BigInteger)  # of no use any more: gold items came in the order of their ids
-    __table_args__ = (NEVER_AGAIN,)
+    gold_seen: Mapped[int] = mapped_column(BigInteger)  # unused: gold items once came in the order of their ids
+    __table_args__ = (NO_ID_TWICE,)
 
 
 class Slot(Base):
@@ -143,7 +143,7 @@ class Question(Base):
         Index("questions_of_annotator", "annotator_id", "item_id"),
         Index("questions_held", "annotator_id", "state", "id"),
         Index("questions_of_slot", "slot_id", "turn"),
-        NEVER_AGAIN,
+        NO_ID_TWICE,
     )
 
 
@@ -195,7 +195,7 @@ class Note(Base):
             sqlite_where=sql("kind = 'flag' AND closed_at IS NULL"),
             postgresql_where=sql("kind = 'flag' AND closed_at IS NULL"),
         ),
-        NEVER_AGAIN,
+        NO_ID_TWICE,
     )
 
 
@@ -231,7 +231,7 @@ class Credential(Base):
     label: Mapped[str] = mapped_column(String)  # of an owner or a reviewer, the name; of a token, what it is for
     created_at: Mapped[float] = mapped_column(Float)
     expires_at: Mapped[float | None] = mapped_column(Float)
-    __table_args__ = (NEVER_AGAIN,)
+    __table_args__ = (NO_ID_TWICE,)
 
 
 class Measure(Base):

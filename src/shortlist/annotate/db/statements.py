@@ -35,8 +35,8 @@ STANDING = (answers.c.kind.in_(("answer", "typed")), answers.c.attempt == questi
 """An answer, picked or typed, that was not taken back, as conditions on `answers` joined to `questions`: an undo begins
 a new attempt."""
 NO_UNDO = text("answers.kind <> 'undo'")
-"""In the words of the index `answers_once`, for statements that go from a question to its answers: without them SQLite
-does not use it, and reads all answers there are."""
+"""The condition of the index `answers_once`, word for word: without it SQLite does not use that index to go from a
+question to its answers, but reads all answers."""
 _REFUSED = (
     select(questions.c.shortlist, questions.c.probabilities, questions.c.served_at, answers.c.class_id, answers.c.kind)
     .join(answers, answers.c.question_id == questions.c.id)
@@ -85,7 +85,7 @@ _REOPEN = (
 _FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((OF_KNOWN, "closed"), else_="free"))
 
 
-_IMPORTS = 6_074_113  # any fixed number, of an advisory lock; the next to that of the migrations
+_IMPORTS = 6_074_113  # of an advisory lock: any fixed number that no other lock has
 
 
 def take_turns(connection: Connection) -> None:
@@ -104,7 +104,7 @@ def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
 
 
 def count_classes(connection: Runs) -> int:
-    """How many classes there are now; within a `Quick` transaction, at its first look."""
+    """How many classes there are. A `Quick` transaction reads this once."""
     memo: dict[str, Any] = getattr(connection, "memo", {})
     if "classes" not in memo:
         last = connection.execute(_LAST_CLASS).scalar()
@@ -132,7 +132,7 @@ def current_names(connection: Runs) -> list[str]:
 
 
 def class_ids(connection: Runs) -> dict[str, int]:
-    """The id of every class in use, by its name; by that of one that was merged, the class that it is a part of."""
+    """Name -> id of every class in use; the name of a merged class gives the class that it is a part of now."""
     classes = read_class_map(connection)
     found = {name: classes.now(k) for k, name in enumerate(class_names(connection))}
     return {name: k for name, k in found.items() if k is not None}
@@ -160,7 +160,7 @@ def next_rank(connection: Runs) -> int:
 
 
 Later = Callable[[], int]
-"""The id of a row that was sent to the database: to be asked for when all else is sent as well."""
+"""Returns the id of a row that was sent to the database: to be called once everything else was sent as well."""
 
 
 class Together:
@@ -186,7 +186,7 @@ class Together:
 
 
 class OwnSlot:
-    """A slot and the question in it, in the same way as `Together`."""
+    """A new slot and the question in it, inserted in the same way."""
 
     def __init__(self) -> None:
         self._slot = insert(slots).values(_new(slots, _SLOT, "slot_")).returning(slots.c.id)
@@ -253,9 +253,9 @@ def free_slot(connection: Runs, slot: Row, turn: int) -> None:
     """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
     A gold slot belongs to one annotator and is not passed on: it waits for them if its next turn has come, else it is
-    closed. So is one of an item whose class became known.
+    closed. A slot of an item whose class has become known is closed, too.
     """
-    last = next_rank(connection)  # looked up for both, as the time would tell
+    last = next_rank(connection)  # for gold slots as well, or the time would give them away
     if slot["gold"]:
         state = "free" if turn > slot["turn"] else "closed"
         set_slot(connection, slot["slot_id"], state, turn, slot["annotator_id"])

@@ -22,7 +22,6 @@ from shortlist.errors import InputError
 TRUSTED_SECONDS = 1.0  # a connection used that recently is taken to be alive
 BUSY_SECONDS = 30  # how long a writer waits for another process's write (`annotate add` while the server runs)
 
-
 Columns = TypeVarTuple("Columns")
 
 
@@ -83,7 +82,7 @@ class Store:
 
     @contextmanager
     def look(self) -> Iterator[Quick]:
-        """For one small statement that reads: it needs no transaction around it."""
+        """A connection for one small read, which needs no transaction."""
         engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             yield Quick(connection)

@@ -127,7 +127,7 @@ def add_to_project(
 
 
 def remark(additions: Additions, read: Read, classes: Sequence[str], outcome: ImportOutcome) -> str:
-    """On what looks like a slip: classes that are hardly two, labels of the new items that nobody asked for."""
+    """What looks like a slip: two classes of nearly the same name, or new items whose class in the file is not used."""
     found = [tell_alike(classes, read.classes)] if read.classes else []
     known, left_out = set(classes), {where for where, _ in outcome.skipped}
     count = sum(source.label in known and source.where not in left_out for source in read.items)
@@ -145,7 +145,7 @@ def _where(sources: Sequence[Source]) -> str:
 
 
 def _names(project: Project, read: Read) -> tuple[list[str], list[str], list[str | Path]]:
-    """Of the items and classes that there will be, and what the items are."""
+    """The names of the items and of the classes that there will be, and the text or file of each item."""
     with project.store.read() as connection:
         there = connection.execute(select(Item.name, Item.text, Item.file).order_by(Item.id)).all()
         classes = class_names(connection)

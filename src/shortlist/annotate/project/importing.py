@@ -33,8 +33,8 @@ ROW_NUMBER = " (rows without a column `item` are named by their number: give a s
 class ImportOutcome:
     """What an import did: how many items were added, which were left out and why, how many classes there are now.
 
-    `known` items have a class that nobody is asked about, `scored` ones a score of another model. `remark` is on what
-    was added nevertheless, though it looks like a slip.
+    `known` counts the items whose class is known, which nobody is asked about, `scored` those with a score of another
+    model. `remark` says what was added although it looks like a slip.
     """
 
     added: int = 0

@@ -37,12 +37,20 @@ UNFINISHED = ".unfinished"  # there while `init` fills the project
 
 @dataclass(frozen=True)
 class Settings:
-    """What `init` was told.
+    """What `init` was told, and what an owner has changed since.
 
-    `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
-    is not on the list, None: where a model chooses the lists; `compare`: a third of the questions each
-    by the full list, by a search and by a shortlist; `pinned`: the number of a class that is on every list;
-    `text_column` and `item_column`: those of the first table of items, which later ones have, too.
+    Attributes:
+        title: what people see above the questions.
+        size: classes on a shortlist; of a policy that chooses the size, at most.
+        overlap: how many people are asked about an item.
+        gold_every: about one question in so many is about a gold item.
+        database: a PostgreSQL URL; None: SQLite in the folder.
+        live: the settings of the model that chooses the lists (`live.plan`); None: uniform lists.
+        typing: whether classes may be typed that are not on the list; None: only where a model chooses the lists.
+        compare: ask a third of the questions each by the full list, by a search and by a shortlist.
+        pinned: the number of a class that is on every list.
+        text_column: that of the first table of items; later tables that have it are read by it, too.
+        item_column: that of the first table; later tables have it, too.
     """
 
     title: str
@@ -145,7 +153,7 @@ class Project:
         self.take_settings(settings)
 
     def take_settings(self, settings: Settings) -> None:
-        """Have these settings from now on: another process wrote them down."""
+        """Use these settings from now on: another process wrote them down."""
         object.__setattr__(self, "settings", settings)
 
     def status(self) -> dict[str, Any]:

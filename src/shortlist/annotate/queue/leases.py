@@ -1,4 +1,4 @@
-"""Who gets which question next. No step costs more where there are more items or answers."""
+"""Who gets which question next. No step takes longer where there are more items or answers."""
 
 import random
 import time
@@ -162,7 +162,7 @@ class Leases:
         self.chooser = chooser
         self.gold_every = gold_every
         self.lease_seconds = lease_seconds
-        # all rows that are read are locked: of one read before the wait for its lock, PostgreSQL would show the past
+        # every row that is read is locked: after a wait for a lock, PostgreSQL shows the others as they were before it
         self._held = store.locked(_HELD, of=[slots, questions])
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
@@ -277,7 +277,7 @@ class Leases:
         return found
 
     def _reclaim(self, ask: Ask) -> int:
-        """Take back some leases that have run out; returns how many. Those who are being served now keep theirs."""
+        """Take back some leases that have run out; returns how many. People who are being served now keep theirs."""
         memo = ask.connection.memo
         if memo.get("expired", RECLAIM_AT_ONCE) < RECLAIM_AT_ONCE:
             return 0  # in this transaction there are no more
@@ -297,7 +297,7 @@ class Leases:
         free_slot(connection, slot, slot["turn"])
 
     def _find_gold(self, ask: Ask, seed: int) -> Rows:
-        """A gold item for this annotator, drawn by the seed. Looked for at every question, as the time would tell."""
+        """A gold item for this annotator, drawn by the seed. Looked for at every question, or the time would tell."""
         dice = random.Random(seed)
         drawn = {"annotator": ask.annotator_id, "place": dice.random(), "factor": dice.randrange(1, PRIME)}
         return ask.connection.execute(_NEXT_GOLD, drawn)

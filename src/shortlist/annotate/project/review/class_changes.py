@@ -52,9 +52,10 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
 
 
 def ask_about_retired(project: Project) -> None:
-    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then.
+    """Ask again about whatever still has a retired class.
 
-    And for what a retirement has left that was ended in between.
+    Such answers come from Label Studio, where people could still pick it, or are left of a retirement that was
+    interrupted.
     """
     with project.store.read() as connection:
         retired = [class_id for class_id, into in read_class_map(connection).into.items() if into is None]
@@ -77,8 +78,8 @@ def restore_class(project: Project, class_id: int) -> None:
 
 def _may_end(project: Project, connection: Connection, class_id: int) -> None:
     if not project.store.is_sqlite:
-        # Whoever answers with a class, or makes one known, locks slots before they look which classes are in use. So
-        # this waits for them, and later ones see that it has ended.
+        # whoever answers, or makes a class known, locks slots before they look which classes are in use: those who
+        # have looked already are waited for, and the others will see that this one has ended
         connection.execute(text("LOCK TABLE slots IN EXCLUSIVE MODE"))
     row = _class(connection, class_id)
     if row.ended_at is not None:
@@ -98,7 +99,7 @@ def _class(connection: Connection, class_id: int) -> Any:
 
 
 def _ask_about(project: Project, class_id: int) -> int:
-    """Open items that were known to be of a class that has gone and that lack answers; returns how many."""
+    """Make the class of items unknown that were known to be of a retired one; returns how many of them lack answers."""
     count, of_class = 0, select(Item.id).where(Item.known == class_id)
     while True:
         with project.store.write() as connection:
