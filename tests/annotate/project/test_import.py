@@ -3,7 +3,6 @@ import json
 import struct
 import time
 import wave
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from PIL import Image
 from sqlalchemy import func, select
 
 from shortlist.annotate.db.schema import Item, Slot
-from shortlist.annotate.project.additions import Additions, add_to_project, preview
+from shortlist.annotate.project.additions import Additions, add_to_project
 from shortlist.annotate.project.classes import add_classes
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.media import audio_type, clean_media
@@ -199,34 +198,6 @@ def test_a_table_of_image_paths(make_project, tmp_path):
     assert (report.added, report.skipped) == (1, [("row 2 (y)", "cannot be read: No such file or directory")])
 
 
-def test_a_table_of_pictures_is_added_to_texts_of_a_stated_column(make_project, tmp_path):
-    """It was refused with the hint to state --text-column, by which paths would have become texts."""
-    Image.new("L", (8, 8)).save(tmp_path / "a.png")
-    project = make_project(items=0, text_column="message", item_column="key")
-    tables = {
-        "pictures": "key,image\nx,a.png\n",
-        "texts": "key,message,text,image\ny,as usual,not this,nor this\n",
-        "other": "key,text\nz,another column\n",
-    }
-    for name, content in tables.items():
-        path = tmp_path / f"{name}.csv"
-        path.write_text(content)
-        assert preview(project, Additions(path)).added == 1
-        assert add_to_project(project, Additions(path)).added == 1
-    with project.store.read() as connection:
-        found = connection.execute(select(Item.name, Item.kind, Item.text).order_by(Item.id)).all()
-    assert [tuple(row) for row in found] == [
-        ("x", "image", None),
-        ("y", "text", "as usual"),
-        ("z", "text", "another column"),
-    ]
-    (tmp_path / "neither.csv").write_text("key,body\nq,?\n")
-    with pytest.raises(InputError, match=r"no column 'message' \(its columns: key, body\): give --text-column"):
-        add_to_project(project, Additions(tmp_path / "neither.csv"))
-    with pytest.raises(InputError, match="no column 'msg'"):
-        add_to_project(project, Additions(tmp_path / "pictures.csv", text_column="msg"))
-
-
 def test_hidden_files_are_no_items(make_project, tmp_path):
     folder = tmp_path / "images"
     (folder / ".thumbs").mkdir(parents=True)
@@ -388,32 +359,6 @@ def test_class_names_are_kept_in_order(tmp_path, make_project):
     project = make_project(classes=0, items=0)
     assert add_classes(project, ["b", "a"]) == 2
     assert add_classes(project, ["c"]) == 3
-
-
-def test_two_imports_at_the_same_moment_are_each_whole_or_refused_in_one_line(make_project, database):
-    """On PostgreSQL they waited for each other until the database ended one of them."""
-    project = make_project(database, items=0, classes=0)
-    sources = [Source(str(k), f"item {k}", text="?") for k in range(300)]
-    names = [f"class {k}" for k in range(3)]
-
-    def refusal(call, *arguments, **options) -> str:
-        try:
-            call(project, *arguments, **options)
-        except InputError as error:
-            return str(error)
-        return ""
-
-    with ThreadPoolExecutor(2) as pool:
-        said = [one.result(60) for one in [pool.submit(refusal, add_classes, names) for _ in range(2)]]
-    assert sorted(said) == ["", "the project has the class 'class 0' already: give new ones only"]
-    with ThreadPoolExecutor(2) as pool:
-        orders = (sources, sources[::-1])
-        said = [one.result(60) for one in [pool.submit(refusal, add_items, order, strict=True) for order in orders]]
-    assert "" in said
-    assert any("in the meantime" in one or "an item of this name" in one for one in said)
-    assert (counted(project, Item), counted(project, Slot)) == (300, 300)
-    with project.store.read() as connection:
-        assert len(set(connection.execute(select(Slot.rank)).scalars())) == 300
 
 
 def test_a_hundred_thousand_items_in_under_a_minute(make_project):

@@ -16,7 +16,14 @@ from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.scores import set_scores
-from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
+from shortlist.annotate.project.sources import (
+    Source,
+    find_sources,
+    is_name,
+    read_classes,
+    read_gold,
+    read_instructions,
+)
 from shortlist.errors import InputError
 from shortlist.internal.names import tell_alike
 from shortlist.policies import read_known, read_scores
@@ -176,7 +183,7 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
             there: dict[str, int | None] = {}
-            for batch in batches(list(read.gold), 500):
+            for batch in batches(list(filter(is_name, read.gold)), 500):
                 found = select(Item.name, Item.gold).where(Item.name.in_(batch))
                 there |= {name: gold for name, gold in connection.execute(found)}  # noqa: C416 - no pairs to mypy
             for name, label in read.gold.items():

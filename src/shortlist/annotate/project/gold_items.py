@@ -9,6 +9,7 @@ from shortlist.annotate.db.statements import batches, class_ids
 from shortlist.annotate.project.classes import Names, insert_classes
 from shortlist.annotate.project.importing import ImportOutcome
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import is_name
 from shortlist.errors import InputError
 
 AT_ONCE = 500  # items per statement
@@ -26,8 +27,8 @@ def mark_gold(
     with project.store.write() as connection:
         outcome.classes = insert_classes(connection, classes)
         for batch in batches(list(known), AT_ONCE):
-            names = [name for name in batch if "\x00" not in name]  # PostgreSQL cannot store it
-            items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(names)))}
+            found = connection.execute(_ITEMS.where(Item.name.in_(filter(is_name, batch))))
+            items = {row.name: row for row in found}
             ids = [row.id for row in items.values()]
             # locked first, so that nobody is asked about them from here on
             connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()

@@ -18,7 +18,7 @@ from shortlist.annotate.db.statements import batches, class_ids, next_rank, take
 from shortlist.annotate.project.classes import Names, add_classes
 from shortlist.annotate.project.media import EXTENSIONS, clean_media, read_media
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.project.sources import Source, check_name, check_text
+from shortlist.annotate.project.sources import Source, check_name, check_text, is_name
 from shortlist.errors import InputError
 
 BATCH = 2000  # items per transaction: annotators of a running server wait for one batch, not for the import
@@ -133,7 +133,7 @@ def check_items(
     """The good ones, as far as can be told without opening files; a bad gold answer alone costs no item."""
     stored: set[str] = set()
     for batch in batches(found, 500):
-        names = [source.name for source in batch if "\x00" not in source.name and source.name.isprintable()]
+        names = [source.name for source in batch if is_name(source.name)]
         stored |= set(connection.execute(select(Item.name).where(Item.name.in_(names))).scalars())
     unknown = set(gold) - {source.name for source in found}
     outcome.skipped += [(name, "a gold answer for an item that does not exist") for name in sorted(unknown)]

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from shortlist.annotate.db.schema import Item, Slot, items, slots
 from shortlist.annotate.db.statements import batches, class_ids
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import is_name
 
 AT_ONCE = 500  # items per transaction: annotators of a running server wait for one batch
 _KNOW = update(items).where(items.c.id == bindparam("item")).values(known=bindparam("class"), state="closed")
@@ -19,7 +20,7 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
     they are: people are measured on them, so a model must not learn them.
     """
     count, skipped = 0, list[tuple[str, str]]()
-    for batch in batches([name for name in known if "\x00" not in name], AT_ONCE):  # PostgreSQL cannot store it
+    for batch in batches(list(filter(is_name, known)), AT_ONCE):
         with project.store.write() as connection:
             found = connection.execute(select(Item.id, Item.name, Item.gold).where(Item.name.in_(batch))).all()
             ids = [row.id for row in found if row.gold is None]

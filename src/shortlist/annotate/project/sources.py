@@ -45,9 +45,14 @@ class Source:
         return "audio" if self.path.suffix.lower() in AUDIO_ENDINGS else "image"
 
 
+def is_name(name: str) -> bool:
+    """Whether it can be a name: some characters, one line, not too long. Databases cannot be asked for all others."""
+    return bool(name.strip()) and len(name) <= MAX_NAME and not _BAD.search(name) and not {"\n", "\r"} & {*name}
+
+
 def check_name(name: str, what: str = "name") -> str:
-    """`name` if it can be a name: some characters, one line, not too long."""
-    if not name.strip() or len(name) > MAX_NAME or _BAD.search(name) or "\n" in name or "\r" in name:
+    """`name` if it can be a name."""
+    if not is_name(name):
         raise InputError(f"{what} {name[:40]!r}: expected one line of 1 to {MAX_NAME} printable characters")
     return name
 
