@@ -66,6 +66,14 @@ def test_tasks_are_as_label_studio_wants_them(make_project, tmp_path):
     )
 
 
+def test_a_class_on_every_list_is_on_those_of_the_tasks(make_project, tmp_path):
+    project = make_project(items=3, classes=9, pinned=4)
+    tasks = tasks_of(project, tmp_path)
+    for asked in (task["data"]["stochastic"] for task in tasks):
+        assert (len(asked["classes"]), asked["classes"][-1], asked["inclusion_prob"][-1]) == (4, 4, 1.0)
+    assert import_answers(project, json.dumps([annotate(tasks[0], 1, "4")]).encode(), is_csv=False).added == 1
+
+
 def test_answers_come_back_from_json(make_project, database, tmp_path):
     project = make_project(database, items=4)
     tasks = tasks_of(project, tmp_path)

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.backup import restore_backup, write_backup
@@ -57,6 +58,15 @@ def test_a_database_that_fails_is_one_line_with_its_project(make_project, files)
     line = refused_by_a_full_disk(400_000, "add", project.folder, "--items", files.items)
     assert f"{project.folder}: the database: " in line
     assert (project.status()["items"], project.check()) == (0, [])
+
+
+def test_pictures_for_which_there_is_no_room_are_one_line_and_leave_nothing(make_project, tmp_path):
+    project, folder = make_project(items=0), tmp_path / "pictures"
+    folder.mkdir()
+    Image.frombytes("RGB", (300, 300), os.urandom(270_000)).save(folder / "a.png")
+    line = refused_by_a_full_disk(200_000, "add", project.folder, "--items", folder)
+    assert f"{project.media}: File too large" in line
+    assert (project.status()["items"], list(project.media.iterdir())) == (0, [])
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "answers.jsonl", "answers.parquet"])

@@ -230,6 +230,9 @@ def _media_batch(root: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
     kept: list[bool] = []
     try:
         yield folder, lambda: kept.append(True)
+    except OSError as error:
+        error.filename = error.filename or str(root)  # a full disk
+        raise
     finally:
         if not kept:
             shutil.rmtree(folder, ignore_errors=True)
