@@ -97,6 +97,17 @@ def take_turns(connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_IMPORTS)))
 
 
+def stop_asking(connection: Connection) -> None:
+    """Wait for those who are asking or answering; others wait until this transaction ends. SQLite does so anyway.
+
+    For changes of many items or of the classes. Whoever asks or answers locks slots first, before they look which
+    classes and items there are, and in an order of their own: to lock the slots of many items could end in a deadlock.
+    """
+    take_turns(connection)
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE slots IN EXCLUSIVE MODE"))
+
+
 def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
     """`rows` cut into pieces of at most `size`."""
     for start in range(0, len(rows), size):

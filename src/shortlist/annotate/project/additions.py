@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
-from shortlist.annotate.db.statements import batches, class_ids, class_names
-from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.db.statements import class_ids, class_names
+from shortlist.annotate.project.gold_items import check_gold, mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.known_items import mark_known
@@ -19,7 +19,6 @@ from shortlist.annotate.project.scores import set_scores
 from shortlist.annotate.project.sources import (
     Source,
     find_sources,
-    is_name,
     read_classes,
     read_gold,
     read_instructions,
@@ -182,19 +181,7 @@ def preview(project: Project, additions: Additions) -> ImportOutcome:
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
-            there: dict[str, int | None] = {}
-            for batch in batches(list(filter(is_name, read.gold)), 500):
-                found = select(Item.name, Item.gold).where(Item.name.in_(batch))
-                there |= {name: gold for name, gold in connection.execute(found)}  # noqa: C416 - no pairs to mypy
-            for name, label in read.gold.items():
-                if name not in there:
-                    outcome.skipped.append((name, "a gold answer for an item that does not exist"))
-                elif label not in known:
-                    outcome.skipped.append((name, f"the gold answer {label!r} is not a class"))
-                elif there[name] is not None:
-                    outcome.skipped.append((name, "is a gold item already"))
-                else:
-                    outcome.added += 1
+            outcome.added = len(check_gold(connection, read.gold, {*known, *read.classes}, outcome))
     outcome.remark = remark(additions, read, list(dict.fromkeys([*classes, *read.classes])), outcome)
     if additions.known is not None or additions.scores is not None:
         given = additions.read_given(*_names(project, read))

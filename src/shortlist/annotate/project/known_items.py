@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from shortlist.annotate.db.schema import Item, Slot, items, slots
-from shortlist.annotate.db.statements import batches, class_ids
+from shortlist.annotate.db.schema import Item, items, slots
+from shortlist.annotate.db.statements import batches, class_ids, stop_asking
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import is_name
 
@@ -22,10 +22,8 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
     count, skipped = 0, list[tuple[str, str]]()
     for batch in batches(list(filter(is_name, known)), AT_ONCE):
         with project.store.write() as connection:
+            stop_asking(connection)
             found = connection.execute(select(Item.id, Item.name, Item.gold).where(Item.name.in_(batch))).all()
-            ids = [row.id for row in found if row.gold is None]
-            # locked first, so that nobody is asked about them from here on
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
             ids_by_name, told = class_ids(connection), []
             for row in found:
                 if row.gold is not None:

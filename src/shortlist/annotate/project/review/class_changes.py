@@ -12,11 +12,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, func, select, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
-from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, reopen, settle_item
+from shortlist.annotate.db.statements import (
+    STANDING,
+    class_names,
+    free_slot,
+    next_rank,
+    reopen,
+    settle_item,
+    stop_asking,
+)
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
 from shortlist.annotate.project.known_items import know
 from shortlist.annotate.project.project import Project
@@ -77,10 +85,7 @@ def restore_class(project: Project, class_id: int) -> None:
 
 
 def _may_end(project: Project, connection: Connection, class_id: int) -> None:
-    if not project.store.is_sqlite:
-        # whoever answers, or makes a class known, locks slots before they look which classes are in use: those who
-        # have looked already are waited for, and the others will see that this one has ended
-        connection.execute(text("LOCK TABLE slots IN EXCLUSIVE MODE"))
+    stop_asking(connection)  # or who has just seen that the class is in use would answer with it later
     row = _class(connection, class_id)
     if row.ended_at is not None:
         raise Conflict("class_ended", f"class {row.name!r} was merged or retired already")
@@ -103,17 +108,15 @@ def _ask_about(project: Project, class_id: int) -> int:
     count, of_class = 0, select(Item.id).where(Item.known == class_id)
     while True:
         with project.store.write() as connection:
-            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
-            # locked first, and looked at again: a reviewer may have given one of them another class
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
-            known = list(connection.execute(of_class.where(Item.id.in_(found))).scalars())
+            stop_asking(connection)
+            known = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
             waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
             free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
             connection.execute(update(slots).where(*waiting).values(free))
             unknown = update(items).where(items.c.id.in_(known)).values(known=None, was_known=class_id)
             count += int(connection.execute(unknown.where(items.c.pending > 0).values(state="open")).rowcount)
             connection.execute(unknown.where(items.c.pending == 0).values(state="done"))
-        if len(found) < AT_ONCE:
+        if len(known) < AT_ONCE:
             return count
 
 
@@ -122,9 +125,8 @@ def _know_again(project: Project, class_id: int) -> None:
     of_class = select(Item.id).where(Item.was_known == class_id)
     while True:
         with project.store.write() as connection:
+            stop_asking(connection)
             found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
-            # locked first: nobody is asked about them from here on, and no reviewer gives them another class
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
             unknown = select(Item.id).where(Item.id.in_(found), Item.known.is_(None), Item.gold.is_(None))
             know(connection, [{"item": one, "class": class_id} for one in connection.execute(unknown).scalars()])
             connection.execute(update(items).where(items.c.id.in_(found)).values(was_known=None))
@@ -141,6 +143,7 @@ def _ask_again(project: Project, class_id: int) -> int:
     count = 0
     while True:
         with project.store.write() as connection:
+            stop_asking(connection)
             parts = list(_parts(connection, class_id))
             found = (
                 select(Slot.id.label("slot_id"), Slot.gold, Slot.turn, Slot.item_id, Slot.annotator_id, Item.known)
@@ -151,7 +154,7 @@ def _ask_again(project: Project, class_id: int) -> int:
                 .where(Question.turn == Slot.turn)  # no earlier answer, after which it was asked again
                 .limit(AT_ONCE)
             )
-            rows = connection.execute(project.store.locked(found, of=Slot)).mappings().all()
+            rows = connection.execute(found).mappings().all()
             for row in rows:
                 free_slot(connection, row, row["turn"] + 1)
                 settle_item(connection, row["item_id"], +1)
