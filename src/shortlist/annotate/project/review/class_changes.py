@@ -18,6 +18,7 @@ from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
 from shortlist.annotate.db.statements import (
     STANDING,
+    batches,
     class_names,
     free_slot,
     next_rank,
@@ -75,13 +76,14 @@ def ask_about_retired(project: Project) -> None:
 def restore_class(project: Project, class_id: int) -> None:
     """Take a retired class back into use: answers that picked it count again, and items known to be of it are again."""
     with project.store.write() as connection:
+        stop_asking(connection)
         row = _class(connection, class_id)
         if row.ended_at is None:
             raise Conflict("in_use", f"class {row.name!r} is in use")
         if row.merged_into is not None:
             raise Conflict("merged", f"class {row.name!r} is a part of another one by now, which cannot be undone")
         connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=None))
-    _know_again(project, class_id)
+        _know_again(connection, class_id)
 
 
 def _may_end(project: Project, connection: Connection, class_id: int) -> None:
@@ -120,18 +122,12 @@ def _ask_about(project: Project, class_id: int) -> int:
             return count
 
 
-def _know_again(project: Project, class_id: int) -> None:
+def _know_again(connection: Connection, class_id: int) -> None:
     """Give the class back to the items that were known to be of it, unless they are known to be of another by now."""
-    of_class = select(Item.id).where(Item.was_known == class_id)
-    while True:
-        with project.store.write() as connection:
-            stop_asking(connection)
-            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
-            unknown = select(Item.id).where(Item.id.in_(found), Item.known.is_(None), Item.gold.is_(None))
-            know(connection, [{"item": one, "class": class_id} for one in connection.execute(unknown).scalars()])
-            connection.execute(update(items).where(items.c.id.in_(found)).values(was_known=None))
-        if len(found) < AT_ONCE:
-            return
+    unknown = select(Item.id).where(Item.was_known == class_id, Item.known.is_(None), Item.gold.is_(None))
+    for batch in batches(list(connection.execute(unknown).scalars()), AT_ONCE):
+        know(connection, [{"item": one, "class": class_id} for one in batch])
+    connection.execute(update(items).where(items.c.was_known == class_id).values(was_known=None))
 
 
 def _ask_again(project: Project, class_id: int) -> int:
