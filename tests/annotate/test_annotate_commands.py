@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from shortlist.annotate import Additions, init_project
 from shortlist.annotate.db.schema import Item
 from shortlist.annotate.formats import EXPORTS
+from shortlist.annotate.project.audit import read_audit
+from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.score import write_score
 from shortlist.cli import app
@@ -28,6 +30,16 @@ def refused(*words: object) -> str:
     done = CliRunner().invoke(app, ["annotate", *map(str, words)])
     assert isinstance(done.exception, InputError), done.output
     return str(done.exception)
+
+
+def test_a_token_that_was_refused_is_not_in_the_log(make_project):
+    project = make_project(items=1)
+    (ada,) = people(project, "ada")
+    People(project).remove(ada)
+    assert "no active annotator" in refused("invite", project.folder, "ada", "--token")
+    assert read_audit(project.store) == []
+    run("invite", project.folder, "ben", "--token")
+    assert [one["action"] for one in read_audit(project.store)] == ["make token"]
 
 
 def test_an_unknown_format_is_told_every_one(make_project, tmp_path):

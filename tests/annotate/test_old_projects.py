@@ -5,7 +5,12 @@ its backup, its exports, and the links and the token that were given out.
 """
 
 import json
+import signal
+import sqlite3
+import subprocess
+import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,6 +57,42 @@ def test_the_exports_are_those_of_the_version_that_made_it(old):
     labels = read_table(old / "now-labels.csv")
     assert all(labels.pop("text"))
     assert labels == read_table(old / "labels.csv")
+
+
+@pytest.mark.parametrize("reached", ["DROP TABLE items", "RENAME TO questions", "INDEX questions_held", "='0007'"])
+def test_it_survives_being_killed_while_its_tables_are_copied(old, reached):
+    script = (
+        "import os, sys, pathlib\n"
+        "from sqlalchemy import Engine, event\n"
+        "from shortlist.annotate.project.project import Project\n"
+        "@event.listens_for(Engine, 'before_cursor_execute')\n"
+        "def look(connection, cursor, statement, *others):\n"
+        "    if sys.argv[2] in statement.replace(chr(34), ''): os.kill(os.getpid(), 9)\n"
+        "Project.open(pathlib.Path(sys.argv[1]))\n"
+    )
+    before = rows_of(old / "project")
+    killed = subprocess.run([sys.executable, "-c", script, old / "project", reached])
+    assert killed.returncode == -signal.SIGKILL
+    with Project.open(old / "project") as project:
+        assert project.check() == []
+        (ada,) = project.status()["annotators"][:1]
+        (question,) = project.queue().next(ada["id"])
+        assert question.id > before["questions"][-1]["id"]
+        project.queue().release(ada["id"])
+    after = rows_of(old / "project")
+    for table, rows in before.items():
+        changed = [{name: row[name] for name in rows[0]} for row in after[table]]
+        assert changed[: len(rows)] == rows, table
+
+
+def rows_of(folder: Path) -> dict[str, list[dict]]:
+    """The rows of the tables that are copied and of those that refer to them."""
+    with closing(sqlite3.connect(folder / "annotations.db")) as connection:
+        connection.row_factory = sqlite3.Row
+        tables = ("items", "annotators", "questions", "answers", "classes")
+        return {
+            table: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY id")] for table in tables
+        }
 
 
 def test_nothing_was_said_yet_about_its_items_beside_the_answers(old):

@@ -81,8 +81,8 @@ def _look_at_folder(folder: Path, wishes: Wishes) -> FirstLook:
     if label not in (("", FOLDER) if several else ("",)):
         raise InputError(f"there is no column {label!r}: pictures and sounds have their folders at the most")
     labels = folders if label else [""] * len(folders)
-    classes, left = _classes(wishes, labels), _unknown(labels, _classes(wishes, labels))
-    kinds = {source.kind for source in sources}
+    classes, kinds = _classes(wishes, labels), {source.kind for source in sources}
+    left = _unknown(labels, classes)
     return FirstLook(
         kind="both" if len(kinds) > 1 else kinds.pop(),  # type: ignore[arg-type]
         rows=len(sources),

@@ -140,10 +140,13 @@ def make_invitation(
     people = People(project)
     who = None if name is None or role != "annotator" else people.ensure(name)
     subject = f"annotator {who}" if who is not None else name or "owner"
+    if token:
+        secret = people.make_token(name or "command line", who)
+    else:
+        secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
     audit_alone(project.store, CommandLine(), "make token" if token else "make link", subject, role=role)
     if token:
-        return people.make_token(name or "command line", who), ""
-    secret = people.admin_link(name or "owner", role) if who is None else people.renew_invite(who)
+        return secret, ""
     if url is not None:
         return join_link(url, secret), ""
     # one that others can open, too, if there is one
@@ -170,5 +173,7 @@ def export_file(project: Project, out: Path, format_name: str | None = None, *, 
     try:
         with atomic_path(out) as temporary:
             return EXPORTS[name](project, temporary)
+    except OSError as error:  # a full disk has no file's name in it
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         PSEUDONYMS.reset(before)

@@ -66,6 +66,14 @@ def test_tasks_are_as_label_studio_wants_them(make_project, tmp_path):
     )
 
 
+def test_a_class_on_every_list_is_on_those_of_the_tasks(make_project, tmp_path):
+    project = make_project(items=3, classes=9, pinned=4)
+    tasks = tasks_of(project, tmp_path)
+    for asked in (task["data"]["stochastic"] for task in tasks):
+        assert (len(asked["classes"]), asked["classes"][-1], asked["inclusion_prob"][-1]) == (4, 4, 1.0)
+    assert import_answers(project, json.dumps([annotate(tasks[0], 1, "4")]).encode(), is_csv=False).added == 1
+
+
 def test_answers_come_back_from_json(make_project, database, tmp_path):
     project = make_project(database, items=4)
     tasks = tasks_of(project, tmp_path)
@@ -298,6 +306,23 @@ def test_what_somebody_is_being_asked_is_not_taken_from_them(make_project, postg
         assert pool.submit(import_answers, project, data, is_csv=False).result(20).added == 1
     queue.answer(ada, held.id, 0, None, 1.0)
     assert (Stats(project.store).progress(), project.check()) == ({"done": 2, "total": 2}, [])
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["by somebody new", "by somebody known"])
+def test_two_imports_of_a_file_at_the_same_moment_are_one(make_project, database, tmp_path, known):
+    """On PostgreSQL one of them failed, or what it found was stored twice."""
+    project = make_project(database, items=40)
+    tasks = tasks_of(project, tmp_path)
+    exports = [json.dumps([annotate(task, k, "__none__") for k, task in enumerate(tasks)]).encode()]
+    exports.append(json.dumps([*reversed(json.loads(exports[0]))]).encode())
+    if known:
+        people(project, "label-studio:7")
+    with ThreadPoolExecutor(2) as pool:
+        found = [
+            one.result(60) for one in [pool.submit(import_answers, project, data, is_csv=False) for data in exports]
+        ]
+    assert sorted((one.added, one.known, one.skipped) for one in found) == [(0, 40, []), (40, 0, [])]
+    assert (Stats(project.store).progress(), project.check()) == ({"done": 40, "total": 40}, [])
 
 
 def test_a_task_that_nobody_answered_yet_is_no_bad_answer(make_project, tmp_path):

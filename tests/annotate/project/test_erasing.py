@@ -7,8 +7,10 @@ from shortlist.annotate.db.schema import Annotator, Answer, Item, Note, Question
 from shortlist.annotate.problems import NotFound, Unauthorized
 from shortlist.annotate.project.audit import CommandLine, read_audit
 from shortlist.annotate.project.erasing import erase_item, erase_person
+from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import DATABASE
+from shortlist.annotate.project.sources import Source
 from shortlist.annotate.queue.notes import Notes
 from shortlist.annotate.setup import export_file
 
@@ -126,9 +128,34 @@ def test_notes_go_with_their_person_or_item(make_project, database):
     check_sums(project)
 
 
+def test_an_answer_to_an_erased_question_is_never_stored_for_another(make_project, database):
+    """SQLite gave the number of the last question to the next one: an answer that came late was stored for that."""
+    project = make_project(database, items=1, classes=3)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (erased,) = queue.next(ada)
+    erase_item(project, erased.item_id, CommandLine())
+    add_items(project, [Source("new", "new", text="Something else")])
+    (other,) = queue.next(ada)
+    assert other.item_id > erased.item_id
+    with pytest.raises(NotFound):
+        queue.answer(ada, erased.id, erased.attempt, erased.shortlist[0], 1.0)
+    with pytest.raises(NotFound):
+        Notes(project.store).add(ada, erased.id, "flag", "blurred")
+    assert queue.next(ada)[0].id == other.id
+
+
+def test_the_log_does_not_call_who_was_erased_by_the_name_of_the_next(make_project, database):
+    project = make_project(database, items=1)
+    (ada,) = people(project, "ada")
+    erase_person(project, ada, CommandLine())
+    people(project, "ben")
+    assert read_audit(project.store)[0]["called"] is None
+
+
 @pytest.mark.parametrize("renewed", [False, True])
 def test_the_link_of_who_was_erased_lets_nobody_in(make_project, database, renewed):
-    """SQLite gives their id to the next one, whose account it opened."""
+    """Nor into the account of the next one."""
     project = make_project(database, items=1)
     here = People(project)
     annotator, link = here.invite("ada")

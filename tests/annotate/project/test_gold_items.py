@@ -10,7 +10,9 @@ from sqlalchemy import func, select
 from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.db.statements import class_names
 from shortlist.annotate.live.items import shape
+from shortlist.annotate.project.additions import Additions, add_to_project, preview
 from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.setup import export_file
 
@@ -148,3 +150,18 @@ def test_what_strict_refuses_adds_no_class_either(make_project, tmp_path, with_i
 def count_gold(project) -> int:
     with project.store.read() as connection:
         return int(connection.execute(select(func.count()).where(Item.gold.is_not(None))).scalar_one())
+
+
+def test_the_preview_says_what_will_be_left_out_and_why(make_project, database, tmp_path):
+    """It counted items that had been asked about, or whose class was known."""
+    project = make_project(database, items=5, gold=1, gold_every=1_000_000)
+    (ada,) = people(project, "ada")
+    project.queue().next(ada)
+    mark_known(project, {"item 1": "class 2"})
+    names = ["gold 0", "item 0", "item 1", "item 2", "item 3", "ghost"]
+    path = tmp_path / "gold.csv"
+    path.write_text("item,gold\n" + "".join(f"{name},class {9 if name == 'item 2' else 1}\n" for name in names))
+    told = preview(project, Additions(gold=path))
+    done = add_to_project(project, Additions(gold=path))
+    assert (told.added, told.skipped) == (done.added, done.skipped)
+    assert (done.added, [name for name, _ in done.skipped]) == (1, ["gold 0", "item 0", "item 1", "item 2", "ghost"])

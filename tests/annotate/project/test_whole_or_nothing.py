@@ -1,5 +1,6 @@
 """A project is there whole or not at all: full disks, kills, modes of files, strangers' backups."""
 
+import json
 import os
 import resource
 import signal
@@ -11,11 +12,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from shortlist.annotate.project.additions import Additions
 from shortlist.annotate.project.backup import restore_backup, write_backup
+from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import DATABASE, UNFINISHED, Project, Settings
-from shortlist.annotate.project.sources import find_sources
+from shortlist.annotate.project.sources import Source, find_sources
 from shortlist.annotate.setup import init_project
 from shortlist.errors import InputError
 
@@ -30,17 +34,90 @@ def files(tmp_path):
     return Additions(tmp_path / "items.csv", tmp_path / "classes.txt")
 
 
-def test_init_on_a_full_disk_is_one_line_and_leaves_nothing(files, tmp_path):
+def refused_by_a_full_disk(size, *arguments) -> str:
+    """What a command says, in one line, when no file may grow beyond `size` bytes."""
+
     def small_disk() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    command = [*COMMAND, "init", tmp_path / "p", "--items", files.items, "--classes", files.classes]
-    done = subprocess.run(command, preexec_fn=small_disk, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, *arguments], preexec_fn=small_disk, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
-    assert "cannot be made" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_init_on_a_full_disk_is_one_line_and_leaves_nothing(files, tmp_path):
+    made = ("init", tmp_path / "p", "--items", files.items, "--classes", files.classes)
+    assert "cannot be made" in refused_by_a_full_disk(400_000, *made)
     assert not (tmp_path / "p").exists()
+
+
+def test_a_database_that_fails_is_one_line_with_its_project(make_project, files):
+    project = make_project(items=0)
+    line = refused_by_a_full_disk(400_000, "add", project.folder, "--items", files.items)
+    assert f"{project.folder}: the database: " in line
+    assert (project.status()["items"], project.check()) == (0, [])
+
+
+def test_pictures_for_which_there_is_no_room_are_one_line_and_leave_nothing(make_project, tmp_path):
+    project, folder = make_project(items=0), tmp_path / "pictures"
+    folder.mkdir()
+    Image.frombytes("RGB", (300, 300), os.urandom(270_000)).save(folder / "a.png")
+    line = refused_by_a_full_disk(200_000, "add", project.folder, "--items", folder)
+    assert f"{project.media}: File too large" in line
+    assert (project.status()["items"], list(project.media.iterdir())) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "answers.jsonl", "answers.parquet"])
+def test_an_export_onto_a_full_disk_names_its_file_and_leaves_the_old_one(make_project, tmp_path, name):
+    project = make_project(items=300)
+    mark_known(project, {f"item {k}": "class 1" for k in range(300)})
+    (tmp_path / name).write_text("old")
+    command = ("export", project.folder, tmp_path / name, "--format", name.partition(".")[0])
+    line = refused_by_a_full_disk(2000, *command)
+    assert f"{tmp_path / name}: cannot be written: " in line
+    assert line.endswith("File too large")
+    assert (tmp_path / name).read_text() == "old"
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_backup_or_a_restore_onto_a_full_disk_is_one_line_with_its_path(make_project, tmp_path):
+    project = make_project(items=0)
+    add_items(project, [Source(str(k), str(k), text=os.urandom(500).hex()) for k in range(500)])
+    line = refused_by_a_full_disk(100_000, "backup", project.folder, tmp_path / "b.zip")
+    assert f"{tmp_path / 'b.zip'}: File too large" in line
+    write_backup(project, tmp_path / "b.zip")
+    line = refused_by_a_full_disk(400_000, "restore", tmp_path / "b.zip", tmp_path / "again")
+    assert f"{tmp_path / 'again'}: cannot be made: " in line
+    assert {path.name for path in tmp_path.iterdir()} == {"project0", "b.zip"}
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("items", {"id": 1, "colour": "red"}), ("classes", {"id": 0, "name": "class 1"}), ("answers", {"id": "x"})],
+)
+def test_a_backup_with_rows_of_another_kind_is_one_line(make_project, tmp_path, name, row):
+    project = make_project(items=3)
+    write_backup(project, tmp_path / "good.zip")
+    with zipfile.ZipFile(tmp_path / "good.zip") as good, zipfile.ZipFile(tmp_path / "bad.zip", "w") as bad:
+        for one in good.namelist():
+            more = json.dumps(row).encode() + b"\n" if one == f"tables/{name}.jsonl" else b""
+            bad.writestr(one, more + good.read(one))
+    with pytest.raises(InputError, match="a damaged backup") as refused:
+        restore_backup(tmp_path / "bad.zip", tmp_path / "again")
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("name", ["instructions.txt", "scores.npz", "secret.key"])
+def test_what_lies_in_the_folder_is_not_taken_for_a_projects_own(files, tmp_path, name):
+    """`init .` beside one's own instructions removed them, also where it failed."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"holds a file {name}"):
+        init_project(tmp_path, files)
+    assert (tmp_path / name).read_text() == "mine"
+    assert not (tmp_path / UNFINISHED).exists()
 
 
 @pytest.mark.slow

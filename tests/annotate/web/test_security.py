@@ -72,7 +72,7 @@ def test_images_are_decoded_and_written_anew(make_project, tmp_path):
 
 
 def test_a_picture_that_was_erased_is_not_shown_in_the_place_of_another(make_site):
-    """SQLite gives its question's number to the next one, and browsers keep pictures by their addresses for a day."""
+    """Browsers keep pictures by their addresses for a day."""
     site = make_site(items=0)
     admin, ada = site.admin(), site.annotator("ada")
     raw = {"content-type": "application/octet-stream"}
@@ -82,13 +82,12 @@ def test_a_picture_that_was_erased_is_not_shown_in_the_place_of_another(make_sit
     assert held[0]["item"] == held[1]["item"], "kept while it is the same question"
     assert admin.delete("/api/v1/items/1").status_code == 200
     (other,) = ada.post("/api/v1/next", json={}).json()["questions"]
-    assert other["id"] == held[0]["id"]
     assert other["item"]["media"] != held[0]["item"]["media"]
     assert ada.get(other["item"]["media"]).status_code == 200
 
 
 def test_reviewers_see_the_picture_that_an_item_has_now(make_site):
-    """SQLite gives the number of an erased item to the next one; a browser asks whether what it has is still it."""
+    """A browser asks whether what it has is still it."""
     site = make_site(items=0)
     admin, raw = site.admin(), {"content-type": "application/octet-stream"}
     admin.post("/api/v1/items/media?name=p", content=png(), headers=raw)
@@ -100,7 +99,7 @@ def test_reviewers_see_the_picture_that_an_item_has_now(make_site):
     admin.delete("/api/v1/items/1")
     assert admin.get("/api/v1/items/1/media", headers=mine).status_code == 404
     admin.post("/api/v1/items/media?name=q", content=png(), headers=raw)
-    assert admin.get("/api/v1/items/1/media", headers=mine).status_code == 200
+    assert admin.get("/api/v1/items/2/media", headers=mine).status_code == 200
 
 
 def test_media_comes_with_its_type_and_no_sniffing(make_site):

@@ -1,4 +1,4 @@
-"""What only one of several servers on a database does: it is done by whoever has the claim, and ends with it."""
+"""Of several servers on one database, one at a time holds a claim: it does what must be done only once."""
 
 import time
 
@@ -9,13 +9,13 @@ from sqlalchemy.sql import func
 from shortlist.annotate.db.store import Store
 
 LOOK_SECONDS = 2.0
-KEY = 0x73686F72746C69  # of the advisory lock; those of other databases are others
+KEY = 0x73686F72746C69  # of the advisory lock; each database has its own
 
 
 class Claim:
-    """A lock of PostgreSQL's that belongs to a connection, so that it ends with the process, however that ends.
+    """A lock of PostgreSQL's that belongs to a connection: it is released when the process ends, however that happens.
 
-    On SQLite there is one server, and it has the claim.
+    On SQLite there is only one server, so it has the claim.
     """
 
     def __init__(self, store: Store) -> None:
@@ -24,7 +24,7 @@ class Claim:
         self._ours, self._look_at = store.is_sqlite, 0.0
 
     def ours(self) -> bool:
-        """Whether we have it; looked for, or held against a lost connection, every two seconds."""
+        """Whether we hold it. Every two seconds this tries to get it, or checks that the connection lives."""
         if self._store.is_sqlite or time.monotonic() < self._look_at:
             return self._ours
         self._look_at = time.monotonic() + LOOK_SECONDS

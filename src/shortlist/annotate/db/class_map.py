@@ -1,8 +1,8 @@
 """What earlier lists and answers mean once classes were merged or retired. The rows themselves are never changed.
 
-A merged class is whole on a list only if every part that there was at that time was shown: None to a list that showed
-one of two parts leaves the merged class possible. Whoever picked a part picked the merged class, and the chance of
-that was the part's. A retired class is of no item: an answer that picked it says None to the rest of its list.
+A merged class counts as shown only if every part that existed at that time was on the list: None to a list with one of
+two parts leaves the merged class possible. Whoever picked a part picked the merged class, which was shown with the
+part's probability. No item is of a retired class: an answer that picked it says None to the rest of its list.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class ClassMap:
         return Seen(list(chances), list(chances.values()), today, None if wrote is None else self.now(wrote))
 
     def _whole(self, class_id: int, shortlist: Sequence[int], served_at: float) -> bool:
-        """Whether every part that there was at that time is on the list."""
+        """Whether every part that existed at that time is on the list."""
         needed = (
             part for part in self._parts.get(class_id, [class_id]) if self.ended.get(part, served_at) >= served_at
         )
@@ -93,7 +93,7 @@ def read_class_map(connection: Runs) -> ClassMap:
 
 
 def ended_classes(connection: Runs) -> list[int]:
-    """The ids that are on no list any more; within a `Quick` transaction, at its first look."""
+    """The ids of merged and retired classes, which are on no list any more. A `Quick` transaction reads them once."""
     memo: dict[str, Any] = getattr(connection, "memo", {})
     if "ended" not in memo:
         memo["ended"] = sorted(connection.execute(ENDED_IDS).scalars())

@@ -91,12 +91,15 @@ class Quick:
 
     @property
     def unsure(self) -> bool:
-        """After an error: whether all may have been committed. PostgreSQL's own errors come instead of a commit."""
+        """After an error: whether everything may have been committed all the same.
+
+        An error that PostgreSQL reports means that nothing was; if the connection is lost, nobody knows.
+        """
         return self._committing and (self.lost or not self.folds)
 
     @property
     def lost(self) -> bool:
-        """Whether the connection to PostgreSQL is."""
+        """Whether the connection to PostgreSQL is gone."""
         return self.folds and bool(self._raw.closed)
 
     def hurry(self) -> None:
@@ -129,7 +132,7 @@ class Quick:
         return plan
 
 
-# by the database's dialect and the statement; one that is made anew each time is forgotten with it
+# by dialect and statement; the plans of a statement that was made for one use are forgotten with it
 _PLANS: WeakKeyDictionary[Dialect, WeakKeyDictionary[Any, dict[tuple[int, ...], "_Plan"]]] = WeakKeyDictionary()
 
 
@@ -226,7 +229,7 @@ class Rows:
         return [self._plan.read(row)[0] for row in self._cursor.fetchall()]
 
     def mappings(self) -> "Rows":
-        """The rows by the names of their columns, which they are anyway."""
+        """Itself: its rows have the names of their columns anyway."""
         return self
 
     def first(self) -> Row | None:

@@ -6,10 +6,13 @@ from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Inte
 from sqlalchemy import text as sql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-REVISION = "0006"  # the newest migration; to open a database at this revision, alembic is not imported
+REVISION = "0007"  # the newest migration; to open a database at this revision, alembic is not imported
 
 # SQLite counts rows up by itself only where the key is plain INTEGER
 ID = BigInteger().with_variant(Integer, "sqlite")
+
+# SQLite would give the id of an erased row to the next one; browsers and files may still hold it for the old one
+NO_ID_TWICE = {"sqlite_autoincrement": True}
 
 NO_CLASS = -1
 """As the known class of an item: it is of none of the classes, so it is neither asked about nor learned from."""
@@ -56,14 +59,18 @@ class Item(Base):
     pending: Mapped[int] = mapped_column(Integer)
     # a class known without asking: learned from, not asked about; or NO_CLASS
     known: Mapped[int | None] = mapped_column(Integer)
-    __table_args__ = tuple(
-        Index(
-            f"items_{name}",
-            "id",
-            sqlite_where=sql(f"{name} IS NOT NULL"),
-            postgresql_where=sql(f"{name} IS NOT NULL"),
-        )
-        for name in ("gold", "known")
+    was_known: Mapped[int | None] = mapped_column(Integer)  # the class known until it was retired
+    __table_args__ = (
+        *(
+            Index(
+                f"items_{name}",
+                "id",
+                sqlite_where=sql(f"{name} IS NOT NULL"),
+                postgresql_where=sql(f"{name} IS NOT NULL"),
+            )
+            for name in ("gold", "known")
+        ),
+        NO_ID_TWICE,
     )
 
 
@@ -79,7 +86,8 @@ class Annotator(Base):
     answers: Mapped[int] = mapped_column(Integer)
     nones: Mapped[int] = mapped_column(Integer)
     skips: Mapped[int] = mapped_column(Integer)
-    gold_seen: Mapped[int] = mapped_column(BigInteger)  # of no use any more: gold items came in the order of their ids
+    gold_seen: Mapped[int] = mapped_column(BigInteger)  # unused: gold items once came in the order of their ids
+    __table_args__ = (NO_ID_TWICE,)
 
 
 class Slot(Base):
@@ -135,6 +143,7 @@ class Question(Base):
         Index("questions_of_annotator", "annotator_id", "item_id"),
         Index("questions_held", "annotator_id", "state", "id"),
         Index("questions_of_slot", "slot_id", "turn"),
+        NO_ID_TWICE,
     )
 
 
@@ -186,6 +195,7 @@ class Note(Base):
             sqlite_where=sql("kind = 'flag' AND closed_at IS NULL"),
             postgresql_where=sql("kind = 'flag' AND closed_at IS NULL"),
         ),
+        NO_ID_TWICE,
     )
 
 
@@ -221,6 +231,7 @@ class Credential(Base):
     label: Mapped[str] = mapped_column(String)  # of an owner or a reviewer, the name; of a token, what it is for
     created_at: Mapped[float] = mapped_column(Float)
     expires_at: Mapped[float | None] = mapped_column(Float)
+    __table_args__ = (NO_ID_TWICE,)
 
 
 class Measure(Base):

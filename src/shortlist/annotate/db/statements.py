@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     BindParameter,
+    Connection,
     Integer,
     Table,
     Update,
@@ -34,8 +35,8 @@ STANDING = (answers.c.kind.in_(("answer", "typed")), answers.c.attempt == questi
 """An answer, picked or typed, that was not taken back, as conditions on `answers` joined to `questions`: an undo begins
 a new attempt."""
 NO_UNDO = text("answers.kind <> 'undo'")
-"""In the words of the index `answers_once`, for statements that go from a question to its answers: without them SQLite
-does not use it, and reads all answers there are."""
+"""The condition of the index `answers_once`, word for word: without it SQLite does not use that index to go from a
+question to its answers, but reads all answers."""
 _REFUSED = (
     select(questions.c.shortlist, questions.c.probabilities, questions.c.served_at, answers.c.class_id, answers.c.kind)
     .join(answers, answers.c.question_id == questions.c.id)
@@ -75,7 +76,36 @@ SET_SLOT = (
 OF_KNOWN = exists().where(items.c.id == slots.c.item_id, items.c.known.is_not(None))
 ASKABLE = ~OF_KNOWN
 """A slot of an item that may be asked about, as a condition on `slots`: its class is not known already."""
+_REOPEN = (
+    update(slots).where(slots.c.item_id == bindparam("item"), slots.c.state == "closed", ASKABLE).values(state="free"),
+    update(items)
+    .where(items.c.id == bindparam("item"), items.c.state == "closed", items.c.known.is_(None))
+    .values(state="open"),
+)
 _FREE_SLOT = SET_SLOT.values(rank=bindparam("to_rank"), state=case((OF_KNOWN, "closed"), else_="free"))
+
+
+_IMPORTS = 6_074_113  # of an advisory lock: any fixed number that no other lock has
+
+
+def take_turns(connection: Connection) -> None:
+    """Wait until no other transaction imports; others wait for this one. SQLite has one writer anyway.
+
+    Two imports of a file would add the same rows, or wait for each other's for ever.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_IMPORTS)))
+
+
+def stop_asking(connection: Connection) -> None:
+    """Wait for those who are asking or answering; others wait until this transaction ends. SQLite does so anyway.
+
+    For changes of many items or of the classes. Whoever asks or answers locks slots first, before they look which
+    classes and items there are, and in an order of their own: to lock the slots of many items could end in a deadlock.
+    """
+    take_turns(connection)
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE slots IN EXCLUSIVE MODE"))
 
 
 def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
@@ -85,7 +115,7 @@ def batches(rows: Sequence[Member], size: int) -> Iterator[Sequence[Member]]:
 
 
 def count_classes(connection: Runs) -> int:
-    """How many classes there are now; within a `Quick` transaction, at its first look."""
+    """How many classes there are. A `Quick` transaction reads this once."""
     memo: dict[str, Any] = getattr(connection, "memo", {})
     if "classes" not in memo:
         last = connection.execute(_LAST_CLASS).scalar()
@@ -113,7 +143,7 @@ def current_names(connection: Runs) -> list[str]:
 
 
 def class_ids(connection: Runs) -> dict[str, int]:
-    """The id of every class in use, by its name; by that of one that was merged, the class that it is a part of."""
+    """Name -> id of every class in use; the name of a merged class gives the class that it is a part of now."""
     classes = read_class_map(connection)
     found = {name: classes.now(k) for k, name in enumerate(class_names(connection))}
     return {name: k for name, k in found.items() if k is not None}
@@ -141,7 +171,7 @@ def next_rank(connection: Runs) -> int:
 
 
 Later = Callable[[], int]
-"""The id of a row that was sent to the database: to be asked for when all else is sent as well."""
+"""Returns the id of a row that was sent to the database: to be called once everything else was sent as well."""
 
 
 class Together:
@@ -167,7 +197,7 @@ class Together:
 
 
 class OwnSlot:
-    """A slot and the question in it, in the same way as `Together`."""
+    """A new slot and the question in it, inserted in the same way."""
 
     def __init__(self) -> None:
         self._slot = insert(slots).values(_new(slots, _SLOT, "slot_")).returning(slots.c.id)
@@ -234,15 +264,21 @@ def free_slot(connection: Runs, slot: Row, turn: int) -> None:
     """Put a slot back: at the end of the queue, so that nobody has to look again at what they passed over.
 
     A gold slot belongs to one annotator and is not passed on: it waits for them if its next turn has come, else it is
-    closed. So is one of an item whose class became known.
+    closed. A slot of an item whose class has become known is closed, too.
     """
-    last = next_rank(connection)  # looked up for both, as the time would tell
+    last = next_rank(connection)  # for gold slots as well, or the time would give them away
     if slot["gold"]:
         state = "free" if turn > slot["turn"] else "closed"
         set_slot(connection, slot["slot_id"], state, turn, slot["annotator_id"])
         return
     values = {"slot": slot["slot_id"], "to_turn": turn, "holder": None, "until": None}
     connection.execute(_FREE_SLOT, values | {"to_rank": last})
+
+
+def reopen(connection: Runs, item_id: int) -> None:
+    """Open an item again that the policy had closed; one of known class stays closed."""
+    for statement in _REOPEN:
+        connection.execute(statement, {"item": item_id})
 
 
 def settle_item(connection: Runs, item_id: int, change: int) -> None:

@@ -11,7 +11,7 @@ Steps = Generator[None, None, Value]
 
 
 def finish(steps: Steps[Value]) -> Value:
-    """All steps without a stop."""
+    """Run all steps without a stop."""
     while True:
         try:
             next(steps)

@@ -22,7 +22,6 @@ from shortlist.errors import InputError
 TRUSTED_SECONDS = 1.0  # a connection used that recently is taken to be alive
 BUSY_SECONDS = 30  # how long a writer waits for another process's write (`annotate add` while the server runs)
 
-
 Columns = TypeVarTuple("Columns")
 
 
@@ -83,7 +82,7 @@ class Store:
 
     @contextmanager
     def look(self) -> Iterator[Quick]:
-        """For one small statement that reads: it needs no transaction around it."""
+        """A connection for one small read, which needs no transaction."""
         engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             yield Quick(connection)
@@ -122,8 +121,13 @@ class Store:
         if at != REVISION:
             from shortlist.annotate.db.migrations import upgrade  # alembic is slow to import and seldom needed
 
-            with self.write() as connection:
-                upgrade(connection)
+            with self._writing.connect() as connection:
+                if self.is_sqlite:  # a table that is copied is away for a moment, and others refer to it
+                    raw: Any = connection.connection.driver_connection
+                    raw.execute("PRAGMA foreign_keys = OFF")
+                connection.detach()  # from the pool: nobody else may use it like that
+                with connection.begin():
+                    upgrade(connection)
 
 
 def _engine(url: str, share: int) -> Engine:

@@ -36,7 +36,7 @@ class _Part:
         self.steps: Steps[Any] | None = None
 
     def begin(self, quick: Quick) -> None:
-        """From the start, also after a batch that failed."""
+        """Start, or start again after a batch that failed."""
         self.error, self.steps = None, self.call(quick)
 
     def step(self, quick: Quick) -> None:
@@ -72,7 +72,7 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
     def ask(self, key: int, call: Call[Value]) -> "asyncio.Future[Value]":
-        """What `call` returns, once it is on the disk. `key`: whoever asks; of these, one is served at a time."""
+        """What `call` returns, once it is on the disk. `key`: who asks; of one person, one request at a time."""
         part = _Part(key, call)
         with self._lock:
             self._waiting.append(part)

@@ -110,12 +110,12 @@ def _trainable(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def corrections_by_name(connection: Connection) -> dict[str, Any]:
-    """Item -> the standing correction of its class; gold items have another class instead."""
+    """Item -> the standing correction of its class. Not of gold items: there it has changed the gold class."""
     return {row.name: row for row in standing_corrections(connection).values() if row.gold is None}
 
 
 def reviewer_name(author: str) -> str:
-    """As the export calls them."""
+    """What the export calls them."""
     return "reviewer" if PSEUDONYMS.get() else author
 
 

@@ -17,6 +17,7 @@ from shortlist.annotate.db.schema import Item, Slot
 from shortlist.annotate.db.statements import all_descriptions, class_names
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.queue.chooser import Choice, UniformChooser
+from shortlist.annotate.queue.pinned import Pinned
 from shortlist.annotate.queue.queue import SEED_BITS
 from shortlist.errors import InputError
 
@@ -34,7 +35,8 @@ _NAMES = {"image": "img", "text": "txt", "audio": "snd"}
 
 def write_tasks(project: Project, path: Path) -> int:
     """A JSON list of tasks, one for every slot that still waits for an answer."""
-    chooser = UniformChooser(project.settings.size)
+    pinned, chooser = project.settings.pinned, UniformChooser(project.settings.size)
+    lists = chooser if pinned is None else Pinned(chooser, pinned)
     with project.store.read() as connection, path.open("w", encoding="utf-8") as file:
         names, descriptions = class_names(connection), all_descriptions(connection)
         ended = ended_classes(connection)
@@ -47,7 +49,7 @@ def write_tasks(project: Project, path: Path) -> int:
         count = 0
         for row in connection.execution_options(yield_per=1000).execute(waiting).mappings():
             seed = secrets.randbits(SEED_BITS)
-            choice = chooser.choose(row["id"], len(names), ended, seed)
+            choice = lists.choose(row["id"], len(names), ended, seed)
             if choice is not None:
                 file.write("[\n" if not count else ",\n")
                 json.dump({"data": _data(dict(row), choice, seed, names, descriptions)}, file, ensure_ascii=False)

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Question, Slot, questions, slots
-from shortlist.annotate.db.statements import class_names, count_answer, insert_id, set_slot, settle_item
+from shortlist.annotate.db.statements import class_names, count_answer, insert_id, set_slot, settle_item, take_turns
 from shortlist.annotate.formats.label_studio import NONE_ALIAS, NONE_NAME
 from shortlist.annotate.project.people import find_annotator, insert_annotator
 from shortlist.annotate.project.project import Project
@@ -73,6 +73,7 @@ def import_answers(project: Project, data: bytes, *, is_csv: bool, strict: bool 
         )
     outcome = AnswersOutcome()
     with project.store.write() as connection:
+        take_turns(connection)
         names = class_names(connection)
         for one in found:
             try:

@@ -95,7 +95,7 @@ def read_project(
 
 
 def read_gold_classes(connection: Connection, items: LiveItems) -> LiveItems:
-    """The same items with the gold classes of now: a reviewer may have corrected one."""
+    """The same items with today's gold classes: a reviewer may have corrected one."""
     gold = connection.execute(select(Item.gold).where(Item.gold.is_not(None)).order_by(Item.id)).scalars()
     return replace(items, y_score=np.array(list(gold), np.int64))
 

@@ -1,4 +1,4 @@
-"""What the trainer knows beside the answers: names of the classes, known classes, scores of another model."""
+"""What the trainer knows besides the answers: names of the classes, known classes, scores of another model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from shortlist.policies import Expert, experts_from_scores, names_expert
 
 @dataclass(frozen=True)
 class Start:
-    """All of it; when it differs from what it was, the trainer learns everything anew."""
+    """All of it. When any of it has changed, the trainer learns everything anew."""
 
     class_names: tuple[str, ...]
     descriptions: tuple[str, ...]
@@ -33,7 +33,7 @@ class Start:
 
 
 def read_start(connection: Connection, project: Project) -> Start:
-    """As it is now."""
+    """What is known now."""
     names, described = class_names(connection), all_descriptions(connection)
     known = connection.execute(select(Item.id, Item.known).where(Item.known.is_not(None)))
     asked = select(Correction.item_id).where(Correction.version == 1, Correction.before.is_(None))
@@ -52,9 +52,9 @@ Added = tuple[int, int, int, tuple[int, int] | None]
 
 
 def added(connection: Connection, project: Project) -> Added:
-    """What of it is looked at all the time: known classes, corrections, ended classes, scores.
+    """What starts a training when it changes: known classes, corrections, ended classes, scores.
 
-    The rest waits for a training.
+    Changes of the rest wait for the next training.
     """
     count = connection.execute(select(func.count()).where(Item.known.is_not(None))).scalar_one()
     return int(count), _latest(connection), len(ended_classes(connection)), scores_stamp(project)

@@ -114,7 +114,7 @@ class Supervisor:
             _end(self.trainer)
 
     def _supervise(self, plan: LivePlan) -> None:
-        """Start the trainer, and again when it has died: at first soon, then ever later."""
+        """Start the trainer, and restart it when it has died, each time after a longer wait."""
         if self.trainer is not None and self.trainer.poll() is None:
             return
         if time.monotonic() < self._again_at or self._stop.is_set():

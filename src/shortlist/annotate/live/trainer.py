@@ -114,7 +114,7 @@ class Trainer:
         write_ids(self.folder, self.items.ids)
 
     def _news(self, connection: Connection, changed: bool) -> tuple[list[Given], bool]:
-        """The answers since the last training; or all, and True, if one was taken back or more is known beside them."""
+        """The answers since the last training; or all, and True, if one was taken back or other input has changed."""
         start = read_start(connection, self.project)
         if not changed and start == self.start:
             return self.log.read(connection)
@@ -178,7 +178,7 @@ class Trainer:
         return np.array([self.rows[asked[place]] for place in drawn] if len(drawn) >= FEW else [], np.int64)
 
     def _record_sampled(self, sample: NDArray[np.int64], labels: Mapping[int, int]) -> None:
-        """Of the sample, what reviewers said: as if somebody had typed it; it is scored by, not learned from."""
+        """What reviewers said about the sample, as if somebody had typed it: it is scored by, not learned from."""
         said = [Given(self.items.ids[row], (), NONE, None, labels[row]) for row in sample.tolist() if row in labels]
         for part in rounds(said, self.rows, self.items.num_classes):
             self.loop.record(*part, held_out=False)

@@ -9,14 +9,20 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from shortlist.annotate.db.schema import Item
-from shortlist.annotate.db.statements import batches, class_ids, class_names
-from shortlist.annotate.project.gold_items import mark_gold
+from shortlist.annotate.db.statements import class_ids, class_names
+from shortlist.annotate.project.gold_items import check_gold, mark_gold
 from shortlist.annotate.project.importing import ImportOutcome, Progress, add_items, check_items, check_kinds, kinds
 from shortlist.annotate.project.instructions import set_instructions
 from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.project import Project, Settings
 from shortlist.annotate.project.scores import set_scores
-from shortlist.annotate.project.sources import Source, find_sources, read_classes, read_gold, read_instructions
+from shortlist.annotate.project.sources import (
+    Source,
+    find_sources,
+    read_classes,
+    read_gold,
+    read_instructions,
+)
 from shortlist.errors import InputError
 from shortlist.internal.names import tell_alike
 from shortlist.policies import read_known, read_scores
@@ -36,20 +42,19 @@ class Additions:
     item_column: str | None = None
     strict: bool = False
 
-    def columns_as(self, settings: Settings) -> "Additions":
-        """With the columns of the project's first table, where no others are stated."""
-        text, item = self.text_column or settings.text_column, self.item_column or settings.item_column
-        return replace(self, text_column=text, item_column=item)
+    def named_as(self, settings: Settings) -> "Additions":
+        """With the item column of the project's first table, unless another is stated."""
+        return replace(self, item_column=self.item_column or settings.item_column)
 
-    def read(self, there: Collection[str] = ()) -> "Read":
+    def read(self, there: Collection[str] = (), usual_text: str | None = None) -> "Read":
         """What the files hold; one that cannot be read is refused before anything is changed.
 
-        `there` are the classes of the project, if it is there already.
+        If there is a project already, `there` are its classes and `usual_text` is the text column of its first table.
         """
         classes = {} if self.classes is None else read_classes(self.classes)
-        columns = (self.text_column, self.item_column)
+        columns = (self.text_column, self.item_column, usual_text)
         return Read(
-            [] if self.items is None else list(find_sources(self.items, *columns, {*there, *classes})),
+            [] if self.items is None else list(find_sources(self.items, *columns, classes={*there, *classes})),
             classes,
             {} if self.gold is None else read_gold(self.gold, self.item_column),
             None if self.instructions is None else read_instructions(self.instructions),
@@ -103,13 +108,13 @@ def add_to_project(
 
     Gold answers are for the items that come in, or for existing ones if none do.
     """
-    additions = additions.columns_as(project.settings)
+    additions = additions.named_as(project.settings)
     wanted = ("items", "classes", "gold", "instructions", "known", "scores")
     if all(getattr(additions, name) is None for name in wanted):
         raise InputError("nothing to add: give --items, --classes, --gold, --instructions, --known or --scores")
     with project.store.read() as connection:
         there = class_names(connection)
-    read = additions.read(there)
+    read = additions.read(there, project.settings.text_column)
     if additions.classes is not None and not read.classes:
         raise InputError(f"{additions.classes}: no classes found")
     check_kinds(project, kinds(read.items))
@@ -128,7 +133,7 @@ def add_to_project(
 
 
 def remark(additions: Additions, read: Read, classes: Sequence[str], outcome: ImportOutcome) -> str:
-    """On what looks like a slip: classes that are hardly two, labels of the new items that nobody asked for."""
+    """What looks like a slip: two classes of nearly the same name, or new items whose class in the file is not used."""
     found = [tell_alike(classes, read.classes)] if read.classes else []
     known, left_out = set(classes), {where for where, _ in outcome.skipped}
     count = sum(source.label in known and source.where not in left_out for source in read.items)
@@ -146,7 +151,7 @@ def _where(sources: Sequence[Source]) -> str:
 
 
 def _names(project: Project, read: Read) -> tuple[list[str], list[str], list[str | Path]]:
-    """Of the items and classes that there will be, and what the items are."""
+    """The names of the items and of the classes that there will be, and the text or file of each item."""
     with project.store.read() as connection:
         there = connection.execute(select(Item.name, Item.text, Item.file).order_by(Item.id)).all()
         classes = class_names(connection)
@@ -165,30 +170,18 @@ def add_read(project: Project, read: Read, strict: bool, progress: Progress) -> 
 
 def preview(project: Project, additions: Additions) -> ImportOutcome:
     """What `add_to_project` would do, without doing it; files of pictures are not opened."""
-    additions = additions.columns_as(project.settings)
+    additions = additions.named_as(project.settings)
     outcome = ImportOutcome()
     with project.store.read() as connection:
         classes, known = class_names(connection), class_ids(connection)
-    read = additions.read(classes)
+    read = additions.read(classes, project.settings.text_column)
     check_kinds(project, kinds(read.items))
     with project.store.read() as connection:
         outcome.classes = len({*classes, *read.classes})
         if additions.items is not None:
             outcome.added = len(check_items(connection, read.items, read.gold, {*known, *read.classes}, outcome))
         elif read.gold:
-            there: dict[str, int | None] = {}
-            for batch in batches(list(read.gold), 500):
-                found = select(Item.name, Item.gold).where(Item.name.in_(batch))
-                there |= {name: gold for name, gold in connection.execute(found)}  # noqa: C416 - no pairs to mypy
-            for name, label in read.gold.items():
-                if name not in there:
-                    outcome.skipped.append((name, "a gold answer for an item that does not exist"))
-                elif label not in known:
-                    outcome.skipped.append((name, f"the gold answer {label!r} is not a class"))
-                elif there[name] is not None:
-                    outcome.skipped.append((name, "is a gold item already"))
-                else:
-                    outcome.added += 1
+            outcome.added = len(check_gold(connection, read.gold, {*known, *read.classes}, outcome))
     outcome.remark = remark(additions, read, list(dict.fromkeys([*classes, *read.classes])), outcome)
     if additions.known is not None or additions.scores is not None:
         given = additions.read_given(*_names(project, read))

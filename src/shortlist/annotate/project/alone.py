@@ -26,7 +26,7 @@ def alone(path: Path, otherwise: str) -> Iterator[None]:
 
 @contextmanager
 def announcing(path: Path, words: str) -> Iterator[None]:
-    """Leave `words` for `announced`: in the file `path`, or beside it where other processes have left theirs there."""
+    """Leave `words` for `announced`: in the file `path`, or in one beside it if another process has that."""
     for number in count(1):
         place = path if number == 1 else path.with_name(f"{path.name}.{number}")
         with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
@@ -39,7 +39,7 @@ def announcing(path: Path, words: str) -> Iterator[None]:
 
 
 def announced(path: Path) -> list[str]:
-    """What processes that still run have left there; what one has left that was killed is not among it."""
+    """What the processes that still run have left there, without what a killed one has left."""
     found = []
     for place in sorted(path.parent.glob(f"{path.name}*")):
         with suppress(OSError), place.open("r+") as file:

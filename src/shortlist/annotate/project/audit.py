@@ -44,9 +44,10 @@ def audit_alone(store: Store, who: Actor, action: str, subject: str = "", **deta
 
 
 def read_audit(store: Store, before: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
-    """The latest entries first, those older than entry `before`; `called`: the name of whom or what they are about.
+    """The latest entries first, those older than entry `before`.
 
-    That is its name today: what is erased has none, and no subject but annotators, items and classes has one.
+    `called` is today's name of the annotator, item or class that an entry is about; None if that was erased, and for
+    other subjects.
     """
     statement = select(AuditEntry.__table__).order_by(AuditEntry.id.desc()).limit(limit)
     if before is not None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from shortlist.annotate.db.schema import REVISION, Item, credentials, tables
 from shortlist.annotate.db.store import first_line
@@ -127,8 +128,9 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
             count = _load(project, archive)
         except BaseException as error:
             project.discard()
-            if isinstance(error, (KeyError, ValueError, TypeError, zipfile.BadZipFile)):
-                raise InputError(f"{source}: a damaged backup: {error}") from error
+            why = _why_not(error, source, folder)
+            if why is not None:
+                raise InputError(why) from error
             raise
         project.close()
     try:
@@ -138,6 +140,15 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         Project.open(made).discard()  # the backup is still there, and the next attempt would remove it anyway
         raise InputError(f"{folder}: cannot be made: {error.strerror}; nothing was restored") from error
     return count
+
+
+def _why_not(error: BaseException, source: Path, folder: Path) -> str | None:
+    """Whether the backup is to blame, or the database or disk that should hold it; None: neither."""
+    damaged = (KeyError, ValueError, TypeError, zipfile.BadZipFile, SQLAlchemyError)
+    if isinstance(error, OSError | OperationalError):
+        why = getattr(error, "strerror", None) or first_line(error)
+        return f"{folder}: cannot be made: {why}; nothing was restored"
+    return f"{source}: a damaged backup: {first_line(error)}" if isinstance(error, damaged) else None
 
 
 def _refuse_bombs(archive: zipfile.ZipFile, source: Path) -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.db.schema import LabelClass
-from shortlist.annotate.db.statements import class_names
+from shortlist.annotate.db.statements import class_names, take_turns
 from shortlist.annotate.problems import Conflict, NotFound
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.sources import check_name
@@ -38,6 +38,7 @@ def insert_classes(connection: Connection, names: Names) -> int:
     for name, words in described.items():
         if words:
             check_name(words, f"the description of {name!r}")
+    take_turns(connection)
     known = class_names(connection)
     there, seen = set(known), set(known)
     for name in clean:

@@ -1,14 +1,15 @@
 """Gold answers for items that are in the project already."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import Connection, delete, select, update
 
 from shortlist.annotate.db.schema import Item, Question, Slot
-from shortlist.annotate.db.statements import batches, class_ids
+from shortlist.annotate.db.statements import batches, class_ids, stop_asking
 from shortlist.annotate.project.classes import Names, insert_classes
 from shortlist.annotate.project.importing import ImportOutcome
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import is_name
 from shortlist.errors import InputError
 
 AT_ONCE = 500  # items per statement
@@ -25,33 +26,42 @@ def mark_gold(
     outcome = ImportOutcome()
     with project.store.write() as connection:
         outcome.classes = insert_classes(connection, classes)
+        stop_asking(connection)
         ids_by_name = class_ids(connection)
-        for batch in batches(list(known), AT_ONCE):
-            names = [name for name in batch if "\x00" not in name]  # PostgreSQL cannot store it
-            items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(names)))}
-            ids = [row.id for row in items.values()]
-            # locked first, so that nobody is asked about them from here on
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
-            asked = set(connection.execute(_ASKED.where(Slot.item_id.in_(ids))).scalars())
-            for name in batch:
-                item, gold = items.get(name), ids_by_name.get(known[name])
-                if item is None:
-                    outcome.skipped.append((name, "a gold answer for an item that does not exist"))
-                elif gold is None:
-                    outcome.skipped.append((name, f"the gold answer {known[name]!r} is not a class"))
-                elif item.gold is not None:
-                    outcome.skipped.append((name, "is a gold item already"))
-                elif item.known is not None:
-                    outcome.skipped.append((name, "its class is known already, and learned from"))
-                elif item.id in asked:
-                    outcome.skipped.append((name, "somebody was asked about it already"))
-                else:
-                    _mark(connection, item.id, gold)
-                    outcome.added += 1
+        good = check_gold(connection, known, ids_by_name, outcome)
+        for item_id, label in good.items():
+            _mark(connection, item_id, ids_by_name[label])
+        outcome.added = len(good)
         if strict and outcome.skipped:
             name, reason = outcome.skipped[0]
             raise InputError(f"nothing changed: {name}: {reason}")
     return outcome
+
+
+def check_gold(
+    connection: Connection, known: Mapping[str, str], classes: Collection[str], outcome: ImportOutcome
+) -> dict[int, str]:
+    """Item id -> class, of those that can be gold; `outcome` is told about the others."""
+    good: dict[int, str] = {}
+    for batch in batches(list(known), AT_ONCE):
+        items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(filter(is_name, batch))))}
+        ids = [row.id for row in items.values()]
+        asked = set(connection.execute(_ASKED.where(Slot.item_id.in_(ids))).scalars())
+        for name in batch:
+            item = items.get(name)
+            if item is None:
+                outcome.skipped.append((name, "a gold answer for an item that does not exist"))
+            elif known[name] not in classes:
+                outcome.skipped.append((name, f"the gold answer {known[name]!r} is not a class"))
+            elif item.gold is not None:
+                outcome.skipped.append((name, "is a gold item already"))
+            elif item.known is not None:
+                outcome.skipped.append((name, "its class is known already, and learned from"))
+            elif item.id in asked:
+                outcome.skipped.append((name, "somebody was asked about it already"))
+            else:
+                good[item.id] = known[name]
+    return good
 
 
 _ITEMS = select(Item.id, Item.name, Item.gold, Item.known)

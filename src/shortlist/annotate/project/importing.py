@@ -14,11 +14,11 @@ from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from shortlist.annotate.db.schema import Item, Slot
-from shortlist.annotate.db.statements import batches, class_ids, next_rank
+from shortlist.annotate.db.statements import batches, class_ids, next_rank, take_turns
 from shortlist.annotate.project.classes import Names, add_classes
 from shortlist.annotate.project.media import EXTENSIONS, clean_media, read_media
 from shortlist.annotate.project.project import Project
-from shortlist.annotate.project.sources import Source, check_name, check_text
+from shortlist.annotate.project.sources import Source, check_name, check_text, is_name
 from shortlist.errors import InputError
 
 BATCH = 2000  # items per transaction: annotators of a running server wait for one batch, not for the import
@@ -33,8 +33,8 @@ ROW_NUMBER = " (rows without a column `item` are named by their number: give a s
 class ImportOutcome:
     """What an import did: how many items were added, which were left out and why, how many classes there are now.
 
-    `known` items have a class that nobody is asked about, `scored` ones a score of another model. `remark` is on what
-    was added nevertheless, though it looks like a slip.
+    `known` counts the items whose class is known, which nobody is asked about, `scored` those with a score of another
+    model. `remark` says what was added although it looks like a slip.
     """
 
     added: int = 0
@@ -133,7 +133,7 @@ def check_items(
     """The good ones, as far as can be told without opening files; a bad gold answer alone costs no item."""
     stored: set[str] = set()
     for batch in batches(found, 500):
-        names = [source.name for source in batch if "\x00" not in source.name and source.name.isprintable()]
+        names = [source.name for source in batch if is_name(source.name)]
         stored |= set(connection.execute(select(Item.name).where(Item.name.in_(names))).scalars())
     unknown = set(gold) - {source.name for source in found}
     outcome.skipped += [(name, "a gold answer for an item that does not exist") for name in sorted(unknown)]
@@ -230,6 +230,9 @@ def _media_batch(root: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
     kept: list[bool] = []
     try:
         yield folder, lambda: kept.append(True)
+    except OSError as error:
+        error.filename = error.filename or str(root)  # a full disk
+        raise
     finally:
         if not kept:
             shutil.rmtree(folder, ignore_errors=True)
@@ -240,6 +243,7 @@ def _insert(project: Project, batch: Sequence[Ready]) -> None:
     overlap = project.settings.overlap
     try:
         with project.store.write() as connection:
+            take_turns(connection)
             ids_by_name = class_ids(connection) if any(item.gold is not None for item in batch) else {}
             rows = [
                 {

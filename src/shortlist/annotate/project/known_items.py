@@ -1,12 +1,13 @@
 """Items whose class the owner knows: a model learns from them, and nobody is asked about them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
-from shortlist.annotate.db.schema import Item, Slot, items, slots
-from shortlist.annotate.db.statements import batches, class_ids
+from shortlist.annotate.db.schema import Item, items, slots
+from shortlist.annotate.db.statements import batches, class_ids, stop_asking
 from shortlist.annotate.project.project import Project
+from shortlist.annotate.project.sources import is_name
 
 AT_ONCE = 500  # items per transaction: annotators of a running server wait for one batch
 _KNOW = update(items).where(items.c.id == bindparam("item")).values(known=bindparam("class"), state="closed")
@@ -19,14 +20,11 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
     they are: people are measured on them, so a model must not learn them.
     """
     count, skipped = 0, list[tuple[str, str]]()
-    for batch in batches([name for name in known if "\x00" not in name], AT_ONCE):  # PostgreSQL cannot store it
+    for batch in batches(list(filter(is_name, known)), AT_ONCE):
         with project.store.write() as connection:
-            ids_by_name = class_ids(connection)
+            stop_asking(connection)
             found = connection.execute(select(Item.id, Item.name, Item.gold).where(Item.name.in_(batch))).all()
-            ids = [row.id for row in found if row.gold is None]
-            # locked first, so that nobody is asked about them from here on
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(ids)), of=Slot)).all()
-            told = []
+            ids_by_name, told = class_ids(connection), []
             for row in found:
                 if row.gold is not None:
                     skipped.append((row.name, "a gold item: it is not learned from"))
@@ -34,9 +32,14 @@ def mark_known(project: Project, known: Mapping[str, str]) -> tuple[int, list[tu
                     skipped.append((row.name, f"its class {known[row.name]!r} was retired"))
                 else:
                     told.append({"item": row.id, "class": ids_by_name[known[row.name]]})
-            if told:
-                connection.execute(_KNOW, told)
-            free = (slots.c.item_id.in_([one["item"] for one in told]), slots.c.state == "free")
-            connection.execute(update(slots).where(*free).values(state="closed"))
+            know(connection, told)
         count += len(told)
     return count, skipped
+
+
+def know(connection: Connection, told: Sequence[Mapping[str, int]]) -> None:
+    """Store the `class` of each `item`, by their ids, and ask nobody about them any more."""
+    if told:
+        connection.execute(_KNOW, told)
+    free = (slots.c.item_id.in_([one["item"] for one in told]), slots.c.state == "free")
+    connection.execute(update(slots).where(*free).values(state="closed"))

@@ -1,7 +1,7 @@
 """Annotators, and the secrets that let people and programs in: invite links, the admin's one-time link, tokens.
 
-Secrets are random and long, so a plain digest of each is all that the database needs to keep. What a session is, is for
-the web server to say (`web.auth`).
+Secrets are random and long, so the database needs to keep no more than a plain digest of each. What a session lets
+somebody do is decided by the web server (`web.auth`).
 """
 
 import hashlib
@@ -88,7 +88,7 @@ class People:
         """The annotator whose invite link has this secret."""
         try:
             (annotator_id, serial), made = self._signer.loads(secret, return_timestamp=True)
-            # of an age below zero, too: it is our own link, made before the clock was set back
+            # an age below zero is fine: it is our own link, made before the clock was set back
             if self.clock() - made.timestamp() > INVITE_SECONDS:
                 raise BadData("too old")
         except (BadData, ValueError, TypeError) as error:
@@ -208,7 +208,7 @@ class People:
 
 
 def _same_person(credential: int) -> ColumnElement[bool]:
-    """Of the annotator, or of the owner or reviewer by name, who came with this credential."""
+    """Belonging to the annotator, or the owner or reviewer of that name, who came with this credential."""
     mine = aliased(Credential)
     named = and_(mine.annotator_id.is_(None), Credential.annotator_id.is_(None), mine.label == Credential.label)
     same = or_(mine.annotator_id == Credential.annotator_id, named)
@@ -236,7 +236,7 @@ def find_annotator(connection: Connection, name: str) -> int | None:
 def insert_annotator(connection: Connection, name: str, now: float, active: bool = True) -> int:
     """Store a new annotator who has done nothing yet."""
     zero = {"answers": 0, "nones": 0, "skips": 0, "gold_seen": 0}
-    # by chance: SQLite gives the id of whoever was erased to the next one, and their link must not
+    # by chance: in a restored backup the id of whoever was erased may be given again, and their link must not work then
     serial = {"invite_serial": secrets.randbits(30)}
     return insert_id(connection, annotators, {"name": name, "active": active, "created_at": now, **zero, **serial})
 

@@ -37,12 +37,20 @@ UNFINISHED = ".unfinished"  # there while `init` fills the project
 
 @dataclass(frozen=True)
 class Settings:
-    """What `init` was told.
+    """What `init` was told, and what an owner has changed since.
 
-    `database` None: SQLite in the folder; `live` None: uniform shortlists; `typing`, whether a class may be typed that
-    is not on the list, None: where a model chooses the lists; `compare`: a third of the questions each
-    by the full list, by a search and by a shortlist; `pinned`: the number of a class that is on every list;
-    `text_column` and `item_column`: those of the first table of items, which later ones have, too.
+    Attributes:
+        title: what people see above the questions.
+        size: classes on a shortlist; of a policy that chooses the size, at most.
+        overlap: how many people are asked about an item.
+        gold_every: about one question in so many is about a gold item.
+        database: a PostgreSQL URL; None: SQLite in the folder.
+        live: the settings of the model that chooses the lists (`live.plan`); None: uniform lists.
+        typing: whether classes may be typed that are not on the list; None: only where a model chooses the lists.
+        compare: ask a third of the questions each by the full list, by a search and by a shortlist.
+        pinned: the number of a class that is on every list.
+        text_column: that of the first table of items; later tables that have it are read by it, too.
+        item_column: that of the first table; later tables have it, too.
     """
 
     title: str
@@ -98,10 +106,10 @@ class Project:
             store = _open_empty(_url(folder, settings))
             # the settings make it a project, so they come last; they may hold the database's password
             _write_private(folder / SETTINGS, (json.dumps(asdict(settings), indent=2) + "\n").encode())
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-        except BaseException:
+        except BaseException as error:
             remove_files(folder)
+            if isinstance(error, OSError):
+                raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
             raise
         return cls(folder, settings, store, _secret(folder))
 
@@ -145,7 +153,7 @@ class Project:
         self.take_settings(settings)
 
     def take_settings(self, settings: Settings) -> None:
-        """Have these settings from now on: another process wrote them down."""
+        """Use these settings from now on: another process wrote them down."""
         object.__setattr__(self, "settings", settings)
 
     def status(self) -> dict[str, Any]:
@@ -273,6 +281,9 @@ def _check_none(folder: Path) -> None:
         raise InputError(
             f"{folder} already holds a project: add items with `shortlist annotate add`, or remove it to begin anew"
         )
+    for name in (SECRET, INSTRUCTIONS, SCORES):  # they would be replaced, or removed with a project that fails
+        if (folder / name).exists():
+            raise InputError(f"{folder} holds a file {name}, which is the name of a project's own: give another folder")
 
 
 def _secret(folder: Path) -> bytes:
@@ -314,8 +325,10 @@ def private_file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(handle)
         temporary.replace(path)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk
+            error.filename = str(path)
         raise
 
 

@@ -23,7 +23,7 @@ def write_score(live: Path, score: dict[str, Any] | None) -> None:
 
 
 def read_score(live: Path) -> dict[str, Any] | None:
-    """The accuracy of the model with its interval, on what it rests and what a point more takes; None: not known.
+    """The model's accuracy with its interval, what it rests on, and what another point takes; None: not known.
 
     `early`: it rests on too few items to be shown.
     """

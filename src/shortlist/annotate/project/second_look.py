@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from shortlist.annotate.db.class_map import read_class_map
 from shortlist.annotate.db.schema import Answer, Item, Question, Slot
-from shortlist.annotate.db.statements import NO_UNDO, STANDING, class_names
+from shortlist.annotate.db.statements import NO_UNDO, STANDING, batches, class_names
 from shortlist.annotate.project.project import Project
 from shortlist.annotate.project.review.corrections import standing_corrections
 
@@ -142,8 +142,8 @@ def _group(people_differ: bool, model_differs: bool) -> int:
 
 def _item_names(connection: Connection, ids: list[int]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for start in range(0, len(ids), 500):
-        rows = connection.execute(select(Item.id, Item.name).where(Item.id.in_(ids[start : start + 500])))
+    for batch in batches(ids, 500):
+        rows = connection.execute(select(Item.id, Item.name).where(Item.id.in_(batch)))
         found |= {row.id: row.name for row in rows}
     return found
 

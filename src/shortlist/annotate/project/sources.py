@@ -45,9 +45,14 @@ class Source:
         return "audio" if self.path.suffix.lower() in AUDIO_ENDINGS else "image"
 
 
+def is_name(name: str) -> bool:
+    """Whether it can be a name: some characters, one line, not too long. Databases cannot be asked for all others."""
+    return bool(name.strip()) and len(name) <= MAX_NAME and not _BAD.search(name) and not {"\n", "\r"} & {*name}
+
+
 def check_name(name: str, what: str = "name") -> str:
-    """`name` if it can be a name: some characters, one line, not too long."""
-    if not name.strip() or len(name) > MAX_NAME or _BAD.search(name) or "\n" in name or "\r" in name:
+    """`name` if it can be a name."""
+    if not is_name(name):
         raise InputError(f"{what} {name[:40]!r}: expected one line of 1 to {MAX_NAME} printable characters")
     return name
 
@@ -82,16 +87,21 @@ def read_instructions(path: Path) -> str:
 
 
 def find_sources(
-    path: Path, text_column: str | None = None, item_column: str | None = None, classes: Collection[str] = ()
+    path: Path,
+    text_column: str | None = None,
+    item_column: str | None = None,
+    usual_text: str | None = None,
+    classes: Collection[str] = (),
 ) -> Iterator[Source]:
     """Every item below a folder or in a table, named as `shortlist train` names them.
 
+    A table must have the columns stated; `usual_text` is the column of its texts where it has that and none is stated.
     With `classes`, labels are found in a column of any name that holds these.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if is_table(path):
-        return _from_table(path, text_column, item_column, classes)
+        return _from_table(path, text_column, item_column, usual_text, classes)
     if path.is_dir():
         return _from_folder(path)
     raise InputError(f"{path}: expected a folder of images or sounds, or a table ({', '.join(TABLE_SUFFIXES)})")
@@ -116,14 +126,15 @@ def _from_folder(folder: Path) -> Iterator[Source]:
 
 
 def _from_table(
-    path: Path, text_column: str | None, item_column: str | None, classes: Collection[str]
+    path: Path, text_column: str | None, item_column: str | None, usual_text: str | None, classes: Collection[str]
 ) -> Iterator[Source]:
     """One item per row: the text, or the image at the path in the column `image`."""
     table = read_table(path)
-    column = text_column or ("image" if "image" in table and "text" not in table else "text")
+    usual = next((name for name in (usual_text, "text", "image") if name in table), usual_text or "text")
+    column = text_column or usual
     if column not in table:
         raise InputError(f"{path} has no column {column!r} (its columns: {', '.join(table)}): give --text-column")
-    as_path = text_column is None and column == "image"
+    as_path = column == "image" and "image" not in (text_column, usual_text)
     values = table[column]
     names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
     nothing = [None] * len(values)

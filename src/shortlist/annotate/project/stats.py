@@ -68,7 +68,7 @@ class Stats:
         return self._keep("status", _status)
 
     def forget(self) -> None:
-        """Somebody has changed something and wants to see it: the next status is a new one."""
+        """Compute the next status anew: somebody has changed something and wants to see it."""
         self._kept.pop("status", None)
 
     def class_counts(self) -> dict[int | None, int]:
@@ -225,8 +225,9 @@ def gold_quality(latest: list[dict[str, Any]]) -> Mapping[int, dict[str, int]]:
     """Per annotator: gold answers, how many of their lists showed the right class, and the mistakes on each kind.
 
     Where it was shown, slips (a wrong class picked) and misses (None); where it was not, strays (a class picked). Gold
-    lists show it more often than others do (`gold.choose_gold`), so mistakes of the two kinds must not be added up. Who
-    typed a class that is not on the list has said None to it; whether what they typed is right is counted beside that.
+    lists show it more often than others do (`gold.choose_gold`), so mistakes of the two kinds must not be added up.
+    Whoever typed a class that is not on the list said None to the list; whether they typed the right one is counted
+    separately.
     """
     found: dict[int, dict[str, int]] = defaultdict(_NO_GOLD.copy)
     for row in latest:

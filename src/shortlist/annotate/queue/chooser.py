@@ -68,8 +68,8 @@ class Chooser(Protocol):
     def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
         """(K,) how likely each class is for the item, to rank what somebody searches for; None: nothing is known.
 
-        Of an item that the policy does not know, such as a gold one, the beliefs of one drawn by `seed`: an order
-        unlike that of other items would give it away.
+        For an item that the policy does not know, such as a gold one, the beliefs about another item, drawn by `seed`:
+        an order unlike that of other items would give it away.
         """
 
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
@@ -109,33 +109,33 @@ class UniformChooser:
 
 
 class Around:
-    """Leaves to another chooser what it does not do itself."""
+    """Wraps a chooser: `choose` is for subclasses, the rest is left to the wrapped one."""
 
     def __init__(self, chooser: Chooser) -> None:
         self.chooser = chooser
 
     @property
     def front(self) -> Front:
-        """As the other's."""
+        """The wrapped chooser's."""
         return self.chooser.front
 
     @property
     def most_held(self) -> int:
-        """As the other's."""
+        """The wrapped chooser's."""
         return self.chooser.most_held
 
     def beliefs(self, item: int, num_classes: int, seed: int) -> NDArray[np.floating] | None:
-        """As the other's."""
+        """The wrapped chooser's."""
         return self.chooser.beliefs(item, num_classes, seed)
 
     def asks_again(self, num_classes: int, refused: Sequence[int]) -> bool:
-        """As the other does."""
+        """As the wrapped chooser does."""
         return self.chooser.asks_again(num_classes, refused)
 
 
 class Current(Around):
-    """The chooser of now: another takes its place when the settings change, even while questions are asked."""
+    """The chooser in use. Another one is put in its place when the settings change, even while questions are asked."""
 
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
-        """As the other's."""
+        """The list of the chooser in use."""
         return self.chooser.choose(item, num_classes, refused, seed)

@@ -12,7 +12,7 @@ HOLDS = 0.5
 
 
 def gold_like(choice: Choice, truth: int, num_classes: int, ended: Sequence[int], seed: int) -> Choice:
-    """A gold question in place of another one, from which nobody can tell it: of the same length and way."""
+    """A gold question in place of another: of the same length and way, so that nobody can tell them apart."""
     if choice.way not in (None, SHORTLIST):
         return replace(choice, policy="gold")  # all classes or none, whatever the item is
     if choice.pinned is None:

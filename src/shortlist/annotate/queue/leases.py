@@ -1,4 +1,4 @@
-"""Who gets which question next. No step costs more where there are more items or answers."""
+"""Who gets which question next. No step takes longer where there are more items or answers."""
 
 import random
 import time
@@ -20,6 +20,7 @@ from shortlist.annotate.db.statements import (
     free_slot,
     next_rank,
     refused_classes,
+    reopen,
     set_slot,
     shown_classes,
 )
@@ -73,10 +74,6 @@ _TAKE = (
     select(_S.id.label("slot_id"), _S.item_id, _S.turn, _S.state, _S.gold, *_SHOWN)
     .join(items, _I.id == _S.item_id)
     .where(_S.id == bindparam("slot"), *_WAITING)
-)
-_REOPEN = (
-    update(slots).where(_S.item_id == bindparam("item"), _S.state == "closed", ASKABLE).values(state="free"),
-    update(items).where(_I.id == bindparam("item"), _I.state == "closed", _I.known.is_(None)).values(state="open"),
 )
 _CLOSE = (
     update(items).where(_I.id == bindparam("item")).values(state="closed"),
@@ -165,7 +162,7 @@ class Leases:
         self.chooser = chooser
         self.gold_every = gold_every
         self.lease_seconds = lease_seconds
-        # all rows that are read are locked: of one read before the wait for its lock, PostgreSQL would show the past
+        # every row that is read is locked: after a wait for a lock, PostgreSQL shows the others as they were before it
         self._held = store.locked(_HELD, of=[slots, questions])
         self._find_slot = store.locked(_FIND, of=slots, skip=True)
         self._take_slot = store.locked(_TAKE, of=slots, skip=True)
@@ -252,9 +249,8 @@ class Leases:
             if not head:
                 return None
             rows = ask.connection.execute(_WANTED, {"annotator": ask.annotator_id, "wanted": head}).mappings().all()
-            mine = {
-                row["item_id"]: row["id"] for row in rows if not row["spoken"]
-            }  # the last row of an item is its first slot
+            # the last row of an item is its first slot
+            mine = {row["item_id"]: row["id"] for row in rows if not row["spoken"]}
             gone = set(head) - {row["item_id"] for row in rows}
             found = next(filter(None, (self._take(ask, mine[item]) for item in head if item in mine)), None)
             front.drop(gone if found is None else {*gone, found["item_id"]}, start + len(head))
@@ -267,7 +263,7 @@ class Leases:
         """The slot, unless somebody else has it by now."""
         found = ask.connection.execute(self._take_slot, {"slot": slot_id}).mappings().first()
         if found is not None and found["state"] == "closed":
-            self.reopen(ask.connection, found["item_id"])
+            reopen(ask.connection, found["item_id"])
         return found
 
     def _find(self, ask: Ask) -> Row | None:
@@ -281,7 +277,7 @@ class Leases:
         return found
 
     def _reclaim(self, ask: Ask) -> int:
-        """Take back some leases that have run out; returns how many. Those who are being served now keep theirs."""
+        """Take back some leases that have run out; returns how many. People who are being served now keep theirs."""
         memo = ask.connection.memo
         if memo.get("expired", RECLAIM_AT_ONCE) < RECLAIM_AT_ONCE:
             return 0  # in this transaction there are no more
@@ -300,13 +296,8 @@ class Leases:
         self._hints.pop(slot["annotator_id"], None)
         free_slot(connection, slot, slot["turn"])
 
-    def reopen(self, connection: Runs, item_id: int) -> None:
-        """Open an item again that the policy had closed; one of known class stays closed."""
-        for statement in _REOPEN:
-            connection.execute(statement, {"item": item_id})
-
     def _find_gold(self, ask: Ask, seed: int) -> Rows:
-        """A gold item for this annotator, drawn by the seed. Looked for at every question, as the time would tell."""
+        """A gold item for this annotator, drawn by the seed. Looked for at every question, or the time would tell."""
         dice = random.Random(seed)
         drawn = {"annotator": ask.annotator_id, "place": dice.random(), "factor": dice.randrange(1, PRIME)}
         return ask.connection.execute(_NEXT_GOLD, drawn)

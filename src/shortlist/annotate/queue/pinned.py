@@ -7,14 +7,14 @@ from shortlist.annotate.queue.chooser import Around, Choice, Chooser
 
 
 class Pinned(Around):
-    """Lists of another chooser, with one class more at their end, until it was refused: then it is not asked again."""
+    """The lists of another chooser with one more class at their end, until that class was refused."""
 
     def __init__(self, chooser: Chooser, pinned: int) -> None:
         super().__init__(chooser)
         self.pinned = pinned
 
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
-        """The other's list of the other classes, which it draws as if this one did not exist, then this one."""
+        """The wrapped chooser's list, drawn as if the pinned class did not exist, then the pinned class."""
         own = self.pinned
         if own in refused:
             return self.chooser.choose(item, num_classes, refused, seed)

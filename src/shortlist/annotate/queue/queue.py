@@ -4,8 +4,8 @@ An answer belongs to one attempt at a question. Sent again, it returns the store
 different one is refused. An undo begins the next attempt. A class that was typed, because it was not on the list or
 faster to type than to find there, is an answer of its own kind: None to a list that does not hold it, and the class.
 
-`asking`, `submitting` and `undoing` are the same in steps (`db.steps`), for a writer that runs several at once. Between
-the steps of one annotator others are served: what was read before a stop must be something that only they can change.
+`asking`, `submitting` and `undoing` are the same in steps (`db.steps`), for a writer that runs several at once. Others
+are served between the steps of one annotator: what is read before a stop must be something that only they can change.
 """
 
 import secrets
@@ -27,6 +27,7 @@ from shortlist.annotate.db.statements import (
     expect_classes,
     free_slot,
     refused_classes,
+    reopen,
     set_slot,
     settle_item,
 )
@@ -88,8 +89,8 @@ class Queue:
         self.seeds = seeds
         self.typing = typing
         self.settled = 0  # slots that this queue saw done, less those taken back, without gold
-        # Locking the annotator makes two tabs of theirs take turns, so that both see the same open questions. All rows
-        # that are read are locked: of a row read before the wait for its lock, PostgreSQL would show the past.
+        # Locking the annotator makes two tabs of theirs take turns, so that both see the same open questions. Every row
+        # that is read is locked: after a wait for a lock, PostgreSQL shows the others as they were before it.
         self._annotator = store.locked(_ANNOTATOR, of=annotators)
         self._question = store.locked(_QUESTION, of=[annotators, slots, questions])
 
@@ -155,7 +156,7 @@ class Queue:
     # -- the same in steps -------------------------------------------------------------------------------------------
 
     def asking(self, connection: Quick, annotator_id: int, hold: int) -> Steps[list[Served]]:
-        """`next`."""
+        """`next`, in steps."""
         found = connection.execute(self._annotator, {"annotator": annotator_id})
         ask = self.leases.look(connection, annotator_id, self.clock(), self.seeds)
         yield
@@ -165,7 +166,7 @@ class Queue:
     def submitting(
         self, connection: Quick, annotator_id: int, question_id: int, attempt: int, given: Given, hold: int
     ) -> Steps[tuple[Stored, list[Served]]]:
-        """`answer` and `skip`."""
+        """`answer` and `skip`, in steps."""
         sent = connection.execute(self._question, {"question": question_id, "annotator": annotator_id})
         expect_classes(connection)
         yield
@@ -188,7 +189,7 @@ class Queue:
     def undoing(
         self, connection: Quick, annotator_id: int, question_id: int | None, attempt: int | None, hold: int
     ) -> Steps[tuple[Stored, list[Served]]]:
-        """`undo`."""
+        """`undo`, in steps."""
         _check(connection.execute(self._annotator, {"annotator": annotator_id}).scalar())
         chosen = self._latest(connection, annotator_id) if question_id is None else question_id
         question = self._find(connection, annotator_id, chosen)
@@ -283,9 +284,9 @@ class Queue:
         return gone and not question["gold"]
 
     def _may_ask_again(self, connection: Runs, question: Row) -> bool:
-        """Whether the item is asked again with other classes, now that these are refused as well.
+        """Whether the item is asked about again with other classes, now that these are refused as well.
 
-        Gold items as well: whoever is not asked again would know that it was one, and could take their None back.
+        So are gold items: whoever is not asked again would know that it was one, and could take their None back.
         """
         before = refused_classes(connection, question["slot_id"]) if question["turn"] else []
         refused = {*before, *question["shortlist"], *ended_classes(connection)}
@@ -317,7 +318,7 @@ class Queue:
         if held:
             self.leases.expire(connection, question)
         elif state == "closed" and not question["gold"]:
-            self.leases.reopen(connection, question["item_id"])
+            reopen(connection, question["item_id"])
         now = self.clock()
         stored = append(connection, question, Given("undo"), now, taken_back.id)
         set_question(connection, question["id"], "open", question["attempt"] + 1)
@@ -343,7 +344,7 @@ class Queue:
         free_slot(connection, question, question["turn"])
         if not question["gold"]:
             settle_item(connection, question["item_id"], +1)
-            self.leases.reopen(connection, question["item_id"])
+            reopen(connection, question["item_id"])
             self._count(connection, -1)
 
     def _count(self, connection: Quick, change: int) -> None:

@@ -53,7 +53,8 @@ class ClassSearch:
     def find(self, annotator_id: int, question_id: int, typed: str, limit: int) -> list[Match]:
         """The best matches first; among equals the likelier ones.
 
-        Nothing typed: the likeliest classes, those on the list or refused before last: they were read already.
+        If nothing was typed, all classes, the likeliest first; those that were read already, because they are on the
+        list or were refused before, come last.
         """
         with self.store.read() as connection:
             row = connection.execute(_MINE, {"question": question_id, "annotator": annotator_id}).first()

@@ -19,7 +19,7 @@ class Comparing(Around):
     """Asks in one of the three ways, a third each; shortlists, and when to stop, are those of another chooser."""
 
     def choose(self, item: int, num_classes: int, refused: Sequence[int], seed: int) -> Choice | None:
-        """All classes in their order, none at all, or the other's shortlist; after a None it stays at shortlists."""
+        """All classes in their order, none at all, or the wrapped chooser's shortlist; after a None, always that."""
         choice = self.chooser.choose(item, num_classes, refused, seed)
         if choice is None:
             return None

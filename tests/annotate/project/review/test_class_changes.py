@@ -1,20 +1,30 @@
 """Merged and retired classes: what people are asked from then on, and what the exports make of what was."""
 
-import pytest
-from sqlalchemy import update
+import threading
 
-from shortlist.annotate.db.schema import LabelClass
+import pytest
+from sqlalchemy import select, update
+
+from shortlist.annotate.db.schema import Item, LabelClass, Slot
 from shortlist.annotate.db.statements import class_names
+from shortlist.annotate.db.steps import finish
 from shortlist.annotate.problems import Conflict, Invalid
 from shortlist.annotate.project.gold_items import mark_gold
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.review import class_changes
-from shortlist.annotate.project.review.class_changes import merge_classes, restore_class, retire_class
+from shortlist.annotate.project.review.class_changes import (
+    ask_about_retired,
+    merge_classes,
+    restore_class,
+    retire_class,
+)
 from shortlist.annotate.project.review.corrections import correct, undo_correction
 from shortlist.annotate.project.sources import Source
+from shortlist.annotate.project.stats import Stats
 from shortlist.annotate.queue.chooser import UniformChooser
 from shortlist.annotate.queue.pinned import Pinned
+from shortlist.annotate.queue.stored import Given
 from shortlist.annotate.setup import rename_by_name
 from shortlist.labels import StochasticLabels
 
@@ -88,10 +98,92 @@ def test_a_retired_class_is_asked_about_again_and_can_come_back(make_project, da
         queue.answer(ben, held[0].id, held[0].attempt, held[0].shortlist[0], 1.0)
     assert asked == {item(project, name)["id"] for name in (*picked, "more 0")}
     restore_class(project, 2)
-    restored = [row for row in rows(project, "answers.csv", tmp_path) if row["annotator"] == "ada"]
-    assert [(row["item"], row["shortlist"], row["answer"]) for row in restored] == [
-        (row["item"], row["shortlist"], row["answer"]) for row in before
-    ]
+    exported = rows(project, "answers.csv", tmp_path)
+    restored = [(row["item"], row["shortlist"], row["answer"]) for row in exported if row["annotator"] == "ada"]
+    assert restored == [(row["item"], row["shortlist"], row["answer"]) for row in before if row["item"] != "item 5"]
+    assert {row["item"]: row["answer"] for row in exported if row["policy"] == "known/1"} == {
+        "item 5": "class 2",
+        "more 0": "class 2",
+    }
+
+
+def test_a_class_that_comes_back_has_its_known_items_again(make_project, database, monkeypatch):
+    """People were asked about them for good."""
+    project = make_project(database, items=6, overlap=2)
+    ada, ben = people(project, "ada", "ben")
+    known = {f"item {k}": "class 2" for k in range(5)}
+    mark_known(project, known)
+    monkeypatch.setattr(class_changes, "AT_ONCE", 2)
+    retire_class(project, 2)
+    queue = project.queue()
+    for annotator in (ada, ben):
+        for question in queue.next(annotator, hold=6):
+            if question.item_id in (1, 2):
+                queue.answer(annotator, question.id, 0, question.shortlist[0], 1.0)
+    correct(project.store, item(project, "item 2")["id"], 0, 3, "rev", "")
+    restore_class(project, 2)
+    assert [item(project, f"item {k}")["known"] for k in range(6)] == [2, 2, 3, 2, 2, None]
+    assert project.check() == []
+    queue.release(ada)
+    queue.release(ben)
+    assert {one.item_id for one in queue.next(ada, hold=6)} == {item(project, "item 5")["id"]}
+    assert retire_class(project, 2) == 2, "two have their answers, and one is of another class"
+
+
+def test_an_item_that_a_policy_had_closed_is_open_again_when_its_class_is_retired(make_project, database):
+    """It went on counting as done, and nobody was asked in the second person's place."""
+    project = make_project(database, items=1, size=2, overlap=2)
+    ada, ben = people(project, "ada", "ben")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    with project.store.write() as connection:  # sure enough
+        connection.execute(update(Slot).where(Slot.state == "free").values(state="closed"))
+        connection.execute(update(Item).values(state="closed"))
+    assert project.status()["items_done"] == 1
+    retire_class(project, held.shortlist[0])
+    assert (Stats(project.store).status()["items_done"], project.check()) == (0, [])
+    for annotator in (ben, people(project, "cleo")[0]):
+        (held,) = queue.next(annotator)
+        queue.answer(annotator, held.id, 0, held.shortlist[0], 1.0)
+    assert Stats(project.store).status()["items_done"] == 1
+
+
+def test_an_answer_given_while_its_class_is_retired_settles_nothing(make_project, database):
+    """On PostgreSQL neither saw the other: the item was done, with no class, until the next start."""
+    project = make_project(database, items=1, size=6)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    (held,) = queue.next(ada)
+    retiring = threading.Thread(target=retire_class, args=(project, 2))
+    with project.store.quick() as connection:
+        steps = queue.submitting(connection, ada, held.id, 0, Given("answer", 2, 1.0), 0)
+        next(steps)
+        assert connection.execute(select(LabelClass.ended_at).where(LabelClass.id == 2)).scalar() is None
+        retiring.start()
+        retiring.join(0.5)
+        finish(steps)
+    retiring.join()
+    assert (project.status()["progress"]["done"], project.check()) == (0, [])
+
+
+def test_a_class_given_by_a_reviewer_meanwhile_stays(make_project, database):
+    """Many items are opened a batch after another: one of them may have got another class since they were found."""
+    project = make_project(database, items=3)
+    mark_known(project, {f"item {k}": "class 2" for k in range(3)})
+    one = item(project, "item 1")["id"]
+    with project.store.write() as connection:
+        connection.execute(update(LabelClass).where(LabelClass.id == 2).values(ended_at=1.0))
+    opening = threading.Thread(target=ask_about_retired, args=(project,))
+    with project.store.write() as connection:  # as `correct` does
+        connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id == one), of=Slot)).all()
+        connection.execute(update(Item).where(Item.id == one).values(known=3))
+        opening.start()
+        opening.join(0.5)
+    opening.join()
+    assert [item(project, f"item {k}")["known"] for k in range(3)] == [None, 3, None]
+    assert [item(project, f"item {k}")["state"] for k in range(3)] == ["open", "closed", "open"]
+    assert project.check() == []
 
 
 def test_who_picks_a_class_that_was_just_retired_settles_nothing(make_project, database):

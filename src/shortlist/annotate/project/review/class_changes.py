@@ -16,8 +16,18 @@ from sqlalchemy import Connection, func, select, update
 
 from shortlist.annotate.db.class_map import ended_classes, read_class_map
 from shortlist.annotate.db.schema import Answer, Item, LabelClass, Question, Slot, items, slots
-from shortlist.annotate.db.statements import STANDING, class_names, free_slot, next_rank, settle_item
+from shortlist.annotate.db.statements import (
+    STANDING,
+    batches,
+    class_names,
+    free_slot,
+    next_rank,
+    reopen,
+    settle_item,
+    stop_asking,
+)
 from shortlist.annotate.problems import Conflict, Invalid, NotFound
+from shortlist.annotate.project.known_items import know
 from shortlist.annotate.project.project import Project
 
 AT_ONCE = 500  # slots per transaction: annotators of a running server wait for one batch
@@ -51,9 +61,10 @@ def retire_class(project: Project, class_id: int, clock: Callable[[], float] = t
 
 
 def ask_about_retired(project: Project) -> None:
-    """Do the same for answers that came in from elsewhere, by people who could still pick a class of then.
+    """Ask again about whatever still has a retired class.
 
-    And for what a retirement has left that was ended in between.
+    Such answers come from Label Studio, where people could still pick it, or are left of a retirement that was
+    interrupted.
     """
     with project.store.read() as connection:
         retired = [class_id for class_id, into in read_class_map(connection).into.items() if into is None]
@@ -63,17 +74,20 @@ def ask_about_retired(project: Project) -> None:
 
 
 def restore_class(project: Project, class_id: int) -> None:
-    """Take a retired class back into use; answers that picked it count again."""
+    """Take a retired class back into use: answers that picked it count again, and items known to be of it are again."""
     with project.store.write() as connection:
+        stop_asking(connection)
         row = _class(connection, class_id)
         if row.ended_at is None:
             raise Conflict("in_use", f"class {row.name!r} is in use")
         if row.merged_into is not None:
             raise Conflict("merged", f"class {row.name!r} is a part of another one by now, which cannot be undone")
         connection.execute(update(LabelClass).where(LabelClass.id == class_id).values(ended_at=None))
+        _know_again(connection, class_id)
 
 
 def _may_end(project: Project, connection: Connection, class_id: int) -> None:
+    stop_asking(connection)  # or who has just seen that the class is in use would answer with it later
     row = _class(connection, class_id)
     if row.ended_at is not None:
         raise Conflict("class_ended", f"class {row.name!r} was merged or retired already")
@@ -92,24 +106,28 @@ def _class(connection: Connection, class_id: int) -> Any:
 
 
 def _ask_about(project: Project, class_id: int) -> int:
-    """Open items that were known to be of a class that has gone and that lack answers; returns how many."""
+    """Make the class of items unknown that were known to be of a retired one; returns how many of them lack answers."""
     count, of_class = 0, select(Item.id).where(Item.known == class_id)
     while True:
         with project.store.write() as connection:
-            found = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
-            # locked first, and looked at again: a reviewer may have given one of them another class
-            connection.execute(project.store.locked(select(Slot.id).where(Slot.item_id.in_(found)), of=Slot)).all()
-            known = list(connection.execute(of_class.where(Item.id.in_(found))).scalars())
+            stop_asking(connection)
+            known = list(connection.execute(of_class.limit(AT_ONCE)).scalars())
             waiting = (slots.c.item_id.in_(known), slots.c.state == "closed")
             free = {"state": "free", "rank": next_rank(connection) + slots.c.id}
             connection.execute(update(slots).where(*waiting).values(free))
-            opened = {"known": None, "state": "open"}
-            lacking = update(items).where(items.c.id.in_(known), items.c.pending > 0).values(opened)
-            count += int(connection.execute(lacking).rowcount)
-            done = {"known": None, "state": "done"}
-            connection.execute(update(items).where(items.c.id.in_(known), items.c.known.is_not(None)).values(done))
-        if len(found) < AT_ONCE:
+            unknown = update(items).where(items.c.id.in_(known)).values(known=None, was_known=class_id)
+            count += int(connection.execute(unknown.where(items.c.pending > 0).values(state="open")).rowcount)
+            connection.execute(unknown.where(items.c.pending == 0).values(state="done"))
+        if len(known) < AT_ONCE:
             return count
+
+
+def _know_again(connection: Connection, class_id: int) -> None:
+    """Give the class back to the items that were known to be of it, unless they are known to be of another by now."""
+    unknown = select(Item.id).where(Item.was_known == class_id, Item.known.is_(None), Item.gold.is_(None))
+    for batch in batches(list(connection.execute(unknown).scalars()), AT_ONCE):
+        know(connection, [{"item": one, "class": class_id} for one in batch])
+    connection.execute(update(items).where(items.c.was_known == class_id).values(was_known=None))
 
 
 def _ask_again(project: Project, class_id: int) -> int:
@@ -121,6 +139,7 @@ def _ask_again(project: Project, class_id: int) -> int:
     count = 0
     while True:
         with project.store.write() as connection:
+            stop_asking(connection)
             parts = list(_parts(connection, class_id))
             found = (
                 select(Slot.id.label("slot_id"), Slot.gold, Slot.turn, Slot.item_id, Slot.annotator_id, Item.known)
@@ -131,10 +150,11 @@ def _ask_again(project: Project, class_id: int) -> int:
                 .where(Question.turn == Slot.turn)  # no earlier answer, after which it was asked again
                 .limit(AT_ONCE)
             )
-            rows = connection.execute(project.store.locked(found, of=Slot)).mappings().all()
+            rows = connection.execute(found).mappings().all()
             for row in rows:
                 free_slot(connection, row, row["turn"] + 1)
                 settle_item(connection, row["item_id"], +1)
+                reopen(connection, row["item_id"])
         count += sum(row["known"] is None for row in rows)
         if len(rows) < AT_ONCE:
             return count
