@@ -17,7 +17,7 @@ export async function start() {
       fill();
     });
     return element("th", { scope: "col", "data-key": title }, button);
-  }), element("th", { scope: "col" }, "Change"));
+  }), element("th", { scope: "col", class: "owners" }, "Change"));
   at("class-search").addEventListener("input", fill);
   at("add-class").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -66,12 +66,12 @@ function fill() {
 
 function row(one, all) {
   const label = element("th", { scope: "row", dir: "auto" }, ...breakable(one.name));
-  if (one.description) label.append(element("p", { class: "soft" }, one.description));
   const cells = [count(one.answers), percent(all ? one.answers / all : null), one.alpha === null ? "–" : one.alpha.toFixed(2), count(one.gold), count(one.known)];
   const ended = one.ended_at !== null;
-  const state = ended ? [element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`), " "] : [];
+  if (ended) label.append(" ", element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`));
+  if (one.description) label.append(element("p", { class: "soft" }, one.description));
   const menu = ended ? (one.merged_into === null ? [button("Restore", one, restore)] : []) : [button("Rename", one, rename), button("Describe", one, describe), button("Merge", one, merge), button("Retire", one, retire)];
-  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", {}, ...state, ...menu.flatMap((made) => [made, " "])));
+  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", { class: "owners" }, ...menu.flatMap((made) => [made, " "])));
 }
 
 function button(words, one, act) {

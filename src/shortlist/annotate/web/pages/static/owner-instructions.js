@@ -2,8 +2,9 @@
 import { ApiError, call } from "./api.js";
 import { at } from "./dom.js";
 
-export async function start() {
+export async function start({ owner }) {
   at("instructions").value = (await call("GET", "/session?role=admin")).instructions;
+  at("instructions").readOnly = !owner;
   at("instructions").disabled = false;
   at("instruct").addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -15,7 +15,7 @@ const figure = (name, value, more = "") => element("div", {}, element("dt", {}, 
 const lately = (over) => (over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600).replace(/^1 min$/u, "minute") : "hour");
 const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
-export function start() {
+export function start({ owner }) {
   return async (status, entered) => {
     const { done, total } = status.progress;
     at("bar").max = Math.max(total, 1);
@@ -42,7 +42,7 @@ export function start() {
     at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
     if (entered || Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
       [looked, counted] = [Date.now(), status.answers];
-      await showWork(total - done);
+      await showWork(total - done, owner);
     }
   };
 }
@@ -56,7 +56,7 @@ function showCurve(status) {
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
-async function showWork(left) {
+async function showWork(left, owner) {
   const [{ days, last_hour: answers, over, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
@@ -64,7 +64,7 @@ async function showWork(left) {
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(answers)} in the last ${lately(over)}${eta}` : "Nobody has answered yet.";
-  const links = perDay.size ? [] : [element("a", { href: "/admin#people" }, "Invite people"), element("a", { href: "/admin#instructions" }, "Tell them what to do")];
+  const links = perDay.size || !owner ? [] : [element("a", { href: "/admin#people" }, "Invite people"), element("a", { href: "/admin#instructions" }, "Tell them what to do")];
   if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
   if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
   at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));

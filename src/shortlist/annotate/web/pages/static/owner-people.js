@@ -10,7 +10,8 @@ const SLOW_MS = 30_000;
 let agreed = new Map();
 let looked = 0;
 
-export function start({ refresh }) {
+export function start({ refresh, owner }) {
+  if (!owner) at("staff-heading").textContent = "Where you are signed in";
   watchPeople(refresh);
   at("invite").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -28,14 +29,14 @@ export function start({ refresh }) {
       if (body.role === "program") token(await call("POST", "/tokens", { label: body.name }));
       else link("staff-link", body.name, await call("POST", "/admin-links", body));
       at("staff-name").value = "";
-      await showSessions();
+      await showSessions(owner);
     });
   });
   return async (status, entered) => {
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
     if (!entered && Date.now() - looked < SLOW_MS) return;
     looked = Date.now();
-    await Promise.all([showAgreement(status.annotators), showSessions()]);
+    await Promise.all([showAgreement(status.annotators), showSessions(owner)]);
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
   };
 }
@@ -86,25 +87,21 @@ async function showAgreement(people) {
   at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of pairs" }, element("table", {}, head, element("tbody", {}, ...rows))))] : []));
 }
 
-async function showSessions() {
-  let [sessions, tokens] = [[], []];
-  try {
-    [sessions, tokens] = await Promise.all([call("GET", "/people/sessions"), call("GET", "/tokens")]);
-  } catch (error) {
-    if (error.status !== 403) throw error; // a reviewer sees only their own
-    sessions = await call("GET", "/sessions");
-  }
-  const rows = [...sessions.map((one) => row(one, one.name ?? one.label, one.role, `/people/sessions/${one.id}`)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`))];
+// An owner sees everybody's, a reviewer their own.
+async function showSessions(owner) {
+  const place = owner ? "/people/sessions" : "/sessions";
+  const [sessions, tokens] = await Promise.all([call("GET", place), owner ? call("GET", "/tokens") : []]);
+  const rows = [...sessions.map((one) => row(one, one.name, one.role, `${place}/${one.id}`, owner)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`, owner))];
   const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
   at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", { class: "cards" }, head, element("tbody", {}, ...rows))));
 }
 
-function row(one, name, role, path) {
+function row(one, name, role, path, owner) {
   const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, one.this ? "This browser" : "End");
   end.disabled = one.this ?? false;
   end.addEventListener("click", () => make("staff-link", async () => {
     await call("DELETE", path);
-    await showSessions();
+    await showSessions(owner);
   }));
   const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
   return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, end));

@@ -66,21 +66,15 @@ function reveal() {
 }
 
 async function backups() {
-  const rows = await owners(call("GET", "/backups"));
+  const rows = await call("GET", "/backups");
   at("backups").replaceChildren(...rows.slice(0, 10).map((one) => element("li", {}, `${one.name}, ${when(one.at)}, ${count(Math.ceil(one.bytes / 1000))} kB`)));
 }
 
 async function log() {
-  const rows = await owners(call("GET", "/audit?limit=100"));
+  const rows = await call("GET", "/audit?limit=100");
   at("audit").replaceChildren(...rows.map((one) => element("tr", {}, element("td", {}, when(one.at)),
     element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${subject(one)}`))));
 }
 
 // As the other pages name it; what was erased since has no name but its number.
 const subject = (one) => (one.called === null ? one.subject : `${one.subject.split(" ")[0]} ${one.called}`);
-
-// A reviewer does not see these.
-const owners = (request) => request.catch((error) => {
-  if (error.status !== 403) throw error;
-  return [];
-});

@@ -104,7 +104,7 @@ function makeRow(who, link) {
     act(() => call("DELETE", `/people/${who.id}/data`), () => (at("link").textContent = `${who.name} is erased.`));
   });
   const label = element("span", { class: "name", title: who.name }, who.name);
-  const actions = element("td", {}, button, " ", remove, " ", undo, " ", erase);
+  const actions = element("td", { class: "owners actions" }, button, " ", remove, " ", undo, " ", erase);
   const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, label), ...cells, actions);
   return { row, cells, button, remove, undo, erase };
 }
