@@ -134,6 +134,32 @@ def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, pe
     assert reasons == ["unlisted", "broken"]
 
 
+def test_a_note_pasted_with_control_characters_is_kept(run_project, person):
+    site = run_project(items=2)
+    ada = come(site, person)
+    ada.press("!")
+    ada.page.evaluate("document.getElementById('note-text').value = 'two\\x0bbirds\\n\\ttwo lines\\ud800'")
+    ada.page.locator("#note-save").click()
+    ada.page.locator("#toast", has_text="Noted").wait_for()
+    ada.wait_saved()
+    assert ada.page.locator("#notice").is_hidden()
+    with site.project.store.read() as connection:
+        assert connection.execute(select(Note.text)).scalars().all() == ["two birds\n\ttwo lines"]
+
+
+def test_an_item_that_stood_open_for_longer_than_a_day_is_answered(run_project, person):
+    site = run_project(items=3)
+    ada = person()
+    ada.context.clock.install()
+    ada.go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    before = ada.ready()
+    ada.context.clock.fast_forward("25:00:00")
+    ada.press("1")
+    ada.ready(before)
+    ada.wait_saved()
+    assert [row["seconds"] for row in stored(site.project)] == [86_400]
+
+
 def test_the_question_why_does_not_lie_over_the_items_after_the_next(run_project, person):
     ada = come(run_project(items=6, typing=True), person)
     ada.decide("s")

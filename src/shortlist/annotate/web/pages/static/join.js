@@ -16,7 +16,7 @@ async function join(instead = false) {
       at("status").textContent = say("retry");
       setTimeout(() => join(instead), 2000);
     } else if (error.code === "somebody_else") {
-      ask(error.message);
+      ask((await call("GET", "/session")).name);
     } else {
       title(say("bad_link"));
       at("status").textContent = `${reason(error)}. ${say("bad_link_next")}`;
@@ -28,13 +28,13 @@ async function join(instead = false) {
 }
 
 // A page elsewhere may have led here: whoever is signed in says whether to become somebody else.
-function ask(question) {
+function ask(name) {
   title(say("other_link"));
   const yes = element("button", { id: "swap", type: "button" }, say("go_on"));
   const no = element("button", { id: "stay", type: "button", class: "primary" }, say("stay"));
   yes.addEventListener("click", () => join(true));
   no.addEventListener("click", () => location.replace("/"));
-  at("status").replaceChildren(question);
+  at("status").textContent = say("other_link_text", { name });
   at("status").after(element("div", { class: "row" }, no, yes));
   no.focus();
 }

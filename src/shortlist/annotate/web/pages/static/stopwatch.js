@@ -1,5 +1,6 @@
 // Seconds from the first paint of an item to the decision, not counting the time while it is out of sight.
 
+const DAY_MS = 86_400_000; // the server takes no more: the page stood open
 const SEEN_MS = 200; // nobody decides in less: it was the second half of a double click, or a key that bounced
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
@@ -53,7 +54,7 @@ export class Stopwatch {
 
   stop() {
     this.#pause();
-    const seconds = Math.round(this.#total) / 1000;
+    const seconds = Math.round(Math.min(this.#total, DAY_MS)) / 1000;
     this.reset();
     return seconds;
   }
