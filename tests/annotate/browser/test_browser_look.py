@@ -117,7 +117,7 @@ def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, pe
     after = ada.decide("s")
     ada.press("Shift+S")
     check(ada)
-    ada.page.get_by_role("button", name="Not in the list").focus()
+    ada.page.get_by_role("button", name="Not listed").focus()
     ada.press("Enter")
     assert ada.ready() == after, "the reason is about the one before"
     assert ada.page.locator("#why").is_hidden()

@@ -44,7 +44,7 @@ def test_a_reviewer_is_offered_what_they_may_do(site, person):
     for tab in TABS:
         rita.tab(tab)
         check(rita)
-        assert tab == "items" or pressed(rita, "main") <= {"This browser"}, tab
+        assert tab == "items" or pressed(rita, "main") == set(), tab
     assert not rita.page.locator("#instructions").is_editable()
     rita.tab("classes")
     assert rita.page.locator("#class-head th:visible").all_inner_texts()[-1] == "Known"
@@ -78,7 +78,7 @@ def test_a_reviewer_ends_their_own_sessions(site, person):
     rita.page.get_by_role("heading", name="Where you are signed in").wait_for()
     rows = rita.page.locator("#sessions tbody tr")
     assert rows.count() == 2, "not that of the owner"
-    rita.page.get_by_role("button", name="End: Rita").and_(rita.page.locator(":enabled")).click()
+    rita.page.get_by_role("button", name="End: Rita").click()
     rita.page.wait_for_function("() => document.querySelectorAll('#sessions tbody tr').length === 1")
     elsewhere.page.reload()
     elsewhere.page.get_by_role("heading", name="You are signed out").wait_for()

@@ -1,5 +1,5 @@
 // Classes: how often each was picked and how well people agree on it; rename, describe, add, merge, retire.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { ask } from "./ask.js";
 import { at, breakable, element } from "./dom.js";
 import { count, percent } from "./figures.js";
@@ -16,7 +16,7 @@ export async function start() {
       [by, down] = [key, by === key ? !down : key !== "name"];
       fill();
     });
-    return element("th", { scope: "col", "data-key": title }, button);
+    return element("th", { scope: "col", "data-key": title, class: key === "name" ? "" : "number" }, button);
   }), element("th", { scope: "col", class: "owners" }, "Change"));
   at("class-search").addEventListener("input", fill);
   at("add-class").addEventListener("submit", (event) => {
@@ -43,7 +43,7 @@ async function load() {
   const called = (k) => (k === -1 ? "None" : rows[k]?.name ?? k);
   const apart = agreement.confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
   const most = apart[0]?.pairs ?? 1;
-  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "No such pairs so far.")]));
+  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, ...breakable(`${called(one)} and ${called(other)}`)), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "No such pairs so far.")]));
 }
 
 function fill() {
@@ -60,9 +60,11 @@ function fill() {
     else head.removeAttribute("aria-sort");
   }
   const made = sorted.map((one) => row(one, all));
-  if (!wanted) made.unshift(element("tr", {}, element("th", { scope: "row" }, "None"), element("td", {}, count(none)), element("td", {}, percent(all ? none / all : null)), ...Array.from({ length: 4 }, () => element("td"))));
+  if (!wanted) made.unshift(element("tr", {}, element("th", { scope: "row" }, "None"), ...[count(none), percent(all ? none / all : null), "", "", ""].map(figure), element("td", { class: "owners" })));
   at("classes").replaceChildren(...made);
 }
+
+const figure = (text) => element("td", { class: "number" }, text);
 
 function row(one, all) {
   const label = element("th", { scope: "row", dir: "auto" }, ...breakable(one.name));
@@ -71,7 +73,7 @@ function row(one, all) {
   if (ended) label.append(" ", element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`));
   if (one.description) label.append(element("p", { class: "soft" }, one.description));
   const menu = ended ? (one.merged_into === null ? [button("Restore", one, restore)] : []) : [button("Rename", one, rename), button("Describe", one, describe), button("Merge", one, merge), button("Retire", one, retire)];
-  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", { class: "owners" }, ...menu.flatMap((made) => [made, " "])));
+  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map(figure), element("td", { class: "owners" }, element("div", { class: "actions" }, ...menu)));
 }
 
 function button(words, one, act) {
@@ -88,7 +90,7 @@ async function change(one, act, said) {
     // the row was made anew; who has moved on meanwhile stays there
     if (one && document.activeElement === document.body) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus();
   } catch (error) {
-    at("class-said").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
+    at("class-said").textContent = failure(error, "nothing was changed");
   }
 }
 

@@ -1,5 +1,5 @@
 // People: what each did, links and sessions, how far they agree. Nobody but owners and reviewers sees it.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
@@ -22,6 +22,7 @@ export function start({ refresh, owner }) {
       await refresh();
     });
   });
+  at("staff-role").addEventListener("change", ({ target }) => (at("staff-make").textContent = target.value === "program" ? "Make a token" : "Make a link"));
   at("staff").addEventListener("submit", (event) => {
     event.preventDefault();
     const body = { name: at("staff-name").value.trim(), role: at("staff-role").value };
@@ -45,7 +46,7 @@ async function make(place, act) {
   try {
     await act();
   } catch (error) {
-    at(place).textContent = error instanceof ApiError ? error.message : "No connection: no link was made.";
+    at(place).textContent = failure(error, "nothing was changed");
   }
 }
 
@@ -97,12 +98,11 @@ async function showSessions(owner) {
 }
 
 function row(one, name, role, path, owner) {
-  const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, one.this ? "This browser" : "End");
-  end.disabled = one.this ?? false;
+  const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, "End");
   end.addEventListener("click", () => make("staff-link", async () => {
     await call("DELETE", path);
     await showSessions(owner);
   }));
   const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
-  return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, end));
+  return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, one.this ? element("span", { class: "badge" }, "This browser") : end));
 }

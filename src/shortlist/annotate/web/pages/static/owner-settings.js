@@ -1,5 +1,5 @@
 // Settings, backups, and the log of what owners and reviewers did.
-import { ApiError, call, send } from "./api.js";
+import { call, failure, send } from "./api.js";
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
 
@@ -43,12 +43,12 @@ async function settings() {
   fill(now);
 }
 
-async function saying(place, failed, act) {
+async function saying(place, otherwise, act) {
   at(place).textContent = "…";
   try {
     at(place).textContent = await act();
   } catch (error) {
-    at(place).textContent = error instanceof ApiError ? error.message : `No connection: ${failed}.`;
+    at(place).textContent = failure(error, otherwise);
   }
 }
 
@@ -72,6 +72,7 @@ async function backups() {
 
 async function log() {
   const rows = await call("GET", "/audit?limit=100");
+  at("audit-table").hidden = !rows.length;
   at("audit").replaceChildren(...rows.map((one) => element("tr", {}, element("td", {}, when(one.at)),
     element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${subject(one)}`))));
 }
