@@ -93,6 +93,13 @@ def test_what_the_server_refuses_is_said_in_the_language_of_the_page(run_project
     ada.ready()
     ada.page.locator("#undo").tap()
     ada.page.locator("#notice", has_text="Nicht angenommen: es gibt keine Antwort").wait_for()
+    ada.context.set_offline(True)
+    ada.page.locator("#undo").tap()
+    ada.page.locator("#notice", has_text="Keine Verbindung. Es wurde nichts zurückgenommen.").wait_for()
+    ada.context.set_offline(False)
+    ada.context.clear_cookies()
+    ada.page.locator("#undo").tap()
+    ada.page.locator("#item", has_text="Sie sind abgemeldet").wait_for()
 
 
 def test_an_owner_reads_charts_and_ends_sessions_on_a_phone(run_project, person):
