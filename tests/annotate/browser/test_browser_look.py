@@ -218,11 +218,13 @@ def test_at_the_end_nothing_dead_is_offered(run_project, person):
     ada.decide("1")
     ada.press("1")
     ada.page.get_by_role("heading", name="Nothing left to answer for now.").wait_for()
+    assert ada.page.locator("#item").bounding_box()["width"] > 1200, "no room kept for answers"
     tools = ada.page.locator("#tools button:visible")
     assert [words.split()[-1] for words in tools.all_inner_texts()] == ["Undo", "Help"]
     ada.press("z")
     ada.page.locator("#skip").wait_for()
     assert ada.page.locator("#note").is_visible()
+    assert ada.page.locator("#item").bounding_box()["width"] < 900
 
 
 def test_only_what_does_not_fit_fades_from_its_first_frame_on(run_project, person):

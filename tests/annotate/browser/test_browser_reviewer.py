@@ -64,6 +64,11 @@ def test_an_owner_is_offered_the_rest(site, person):
     olga = come(site, person, "Olga", "owner")
     olga.tab("people")
     assert {"New link", "Remove", "Invite again", "Erase", "Make a link"} <= pressed(olga, "#tab-people")
+    olga.page.set_viewport_size({"width": 1280, "height": 800})
+    table = olga.page.locator("#people-table")
+    assert table.evaluate("table => table.scrollWidth <= table.clientWidth"), "no button is out of sight"
+    left = {olga.page.locator(one).first.bounding_box()["x"] for one in ("header img", ".card:visible")}
+    assert len(left) == 1, "bar and cards begin at one line"
     olga.tab("classes")
     assert {"Rename", "Retire", "Restore", "Add"} <= pressed(olga, "#tab-classes")
     for tab in ("data", "settings"):
