@@ -111,7 +111,8 @@ function report(words, found) {
   const some = what === "classes" ? `${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.` : `${count(total(found))} ${WORDS[what]} ${words}.`;
   const left = found.skipped.length + found.more_skipped;
   const reasons = byReason(found.skipped).slice(0, 10);
-  const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
+  const few = (items) => items.slice(0, 3).join(", ") + (items.length > 3 ? ` and ${count(items.length - 3)} more` : "");
+  const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${few(items)}: ${reason}`)));
   const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
   if (others) list.append(element("li", {}, `and ${count(others)} more`));
   const slips = found.remark ? [element("p", {}, `Probably slips: ${found.remark}.`)] : [];

@@ -174,7 +174,8 @@ function show(item) {
   at("item-name").textContent = item.name;
   at("item-name").classList.toggle("soft", Boolean(item.text)); // of a text, the text is what one looks for
   at("item-doubt").hidden = !item.believed;
-  at("item-doubt").textContent = item.believed ? `A model that was not told this answer holds it for ${item.believed}; it gives the answer a chance of ${item.chance < 0.001 ? "less than 0.1 %" : percent(item.chance)}.` : "";
+  const chance = item.chance < 0.001 ? "less than 0.1 %" : percent(item.chance);
+  at("item-doubt").textContent = item.believed ? `A model that was not told this answer holds it for ${item.believed}; it gives the answer a chance of ${chance}.` : "";
   const source = `/api/v1/items/${item.id}/media`;
   const parts = [];
   if (item.kind === "image") parts.push(element("img", { src: source, alt: item.name, class: "shown" }));

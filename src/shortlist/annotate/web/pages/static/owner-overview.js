@@ -3,6 +3,7 @@ import { call } from "./api.js";
 import { bars, curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
+import { bar } from "./parts.js";
 
 const SLOW_MS = 30_000;
 const MANY = 5000; // answers: fewer are counted anew whenever there is another one
@@ -63,18 +64,18 @@ function scored({ early, items, accuracy, low, high, questions_for_a_point: ques
 function showSizes(sizes) {
   at("sizes").hidden = !sizes.length;
   const most = Math.max(...sizes.map((one) => one.median_seconds));
-  at("seconds").replaceChildren(...sizes.map(({ size, median_seconds: median }) => {
-    const meter = element("meter", { min: 0, max: most, value: median, "aria-label": classes(size) });
-    return element("div", { class: "bar" }, element("span", {}, classes(size)), meter, element("span", {}, `${seconds(median)} s`));
-  }));
+  at("seconds").replaceChildren(...sizes.map(({ size, median_seconds: median }) => bar(classes(size), median, most, `${seconds(median)} s`)));
 }
 
-function showCurve(status) {
-  const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
-  const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
-  at("accuracy-now").textContent = points.length
-    ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. It takes answers, a model that chooses the lists and is scored (Settings), and at least 100 items to ask about.";
+const NO_SCORE = "No figure yet. It takes answers, a model that chooses the lists and is scored (Settings), and at least 100 items to ask about.";
+const EARLY = "No figure yet: too few of the sampled items are answered.";
+
+function showCurve({ measures, score }) {
+  const named = ["score", "accuracy"].find((name) => measures.some((one) => one.name === name));
+  const points = score?.early ? [] : measures.filter(({ name }) => name === named);
+  const by = named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports";
+  const now = points.length ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${by}` : null;
+  at("accuracy-now").textContent = now ?? (score?.early ? EARLY : NO_SCORE);
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
@@ -86,8 +87,9 @@ async function showWork(left, owner) {
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(answers)} in the last ${lately(over)}${eta}` : "Nobody has answered yet.";
-  const links = perDay.size || !owner ? [] : [element("a", { href: "/admin#people", class: "primary" }, "Invite people"), element("a", { href: "/admin#instructions" }, "Tell them what to do")];
-  if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
-  if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
+  const link = (place, words, kind = "") => element("a", { href: `/admin#${place}`, class: kind }, words);
+  const links = perDay.size || !owner ? [] : [link("people", "Invite people", "primary"), link("instructions", "Tell them what to do")];
+  if (todo.flagged) links.push(link("items?flagged", `${count(todo.flagged)} flagged`));
+  if (todo.doubtful) links.push(link("items?doubtful", `${count(todo.doubtful)} suspicious`));
   at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));
 }

@@ -3,10 +3,12 @@ import { call, failure } from "./api.js";
 import { curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
+import { table } from "./parts.js";
 import { showPeople, watchPeople } from "./people.js";
 
 const HERE = /^https?:\/\/(127\.|localhost[:/]|\[::1\])/u;
 const SLOW_MS = 30_000;
+const MOST_PAIRS = 100;
 let agreed = new Map();
 let looked = 0;
 
@@ -67,42 +69,50 @@ function token(made) {
 
 async function showAgreement(people) {
   const found = await call("GET", "/agreement");
-  const names = new Map(people.map((one) => [one.id, one.name]));
-  const { alpha } = found;
+  const { alpha, times } = found;
   at("alpha").textContent = alpha
     ? `Krippendorff's alpha ${alpha.value.toFixed(2)} (${alpha.low.toFixed(2)} to ${alpha.high.toFixed(2)}), ${count(alpha.items)} items`
     : "Nobody answered the same items yet: let several people answer each item (Settings).";
-  at("alpha-curve").replaceChildren(...(found.times.length > 1 ? [curve(found.times.map((one, place) => [place + 1, one.value]), "Alpha", "parts of the work")] : []));
+  at("alpha-curve").replaceChildren(...(times.length > 1 ? [curve(times.map((one, place) => [place + 1, one.value]), "Alpha", "parts of the work")] : []));
+  agreed = shares(found.pairs);
+  showPairs(found.pairs, new Map(people.map((one) => [one.id, one.name])));
+}
+
+// How often each person agrees with others.
+function shares(pairs) {
   const sums = new Map();
-  for (const { one, other, items, same } of found.pairs) {
+  for (const { one, other, items, same } of pairs) {
     for (const who of [one, other]) {
       const [all, agree] = sums.get(who) ?? [0, 0];
       sums.set(who, [all + items, agree + same]);
     }
   }
-  agreed = new Map([...sums].map(([who, [all, agree]]) => [who, agree / all]));
-  const rows = found.pairs.slice(0, 100).map(({ one, other, items, same }) =>
-    element("tr", {}, element("th", { scope: "row", dir: "auto" }, `${names.get(one) ?? one} and ${names.get(other) ?? other}`), element("td", {}, count(items)), element("td", {}, percent(same / items))),
-  );
-  const head = element("thead", {}, element("tr", {}, ...["Two people", "Items", "Agree"].map((text) => element("th", { scope: "col" }, text))));
-  at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of pairs" }, element("table", {}, head, element("tbody", {}, ...rows))))] : []));
+  return new Map([...sums].map(([who, [all, agree]]) => [who, agree / all]));
+}
+
+function showPairs(pairs, names) {
+  const called = (id) => names.get(id) ?? id;
+  const rows = pairs.slice(0, MOST_PAIRS).map(({ one, other, items, same }) => [`${called(one)} and ${called(other)}`, count(items), percent(same / items)]);
+  const made = table("Table of pairs", ["Two people", "Items", "Agree"], rows);
+  at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), made)] : []));
 }
 
 // An owner sees everybody's, a reviewer their own.
 async function showSessions(owner) {
   const place = owner ? "/people/sessions" : "/sessions";
   const [sessions, tokens] = await Promise.all([call("GET", place), owner ? call("GET", "/tokens") : []]);
-  const rows = [...sessions.map((one) => row(one, one.name, one.role, `${place}/${one.id}`, owner)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`, owner))];
-  const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
-  at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", { class: "cards" }, head, element("tbody", {}, ...rows))));
+  const since = (one) => new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
+  const row = (one, name, role, path) => [name, role, since(one), one.this ? element("span", { class: "badge" }, "This browser") : endButton(name, path, owner)];
+  const rows = sessions.map((one) => row(one, one.name, one.role, `${place}/${one.id}`));
+  rows.push(...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`)));
+  at("sessions").replaceChildren(table("Table of sessions", ["Signed in", "Role", "Since", ""], rows, { frame: "tall", table: "cards" }));
 }
 
-function row(one, name, role, path, owner) {
+function endButton(name, path, owner) {
   const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, "End");
   end.addEventListener("click", () => make("staff-link", async () => {
     await call("DELETE", path);
     await showSessions(owner);
   }));
-  const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
-  return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, one.this ? element("span", { class: "badge" }, "This browser") : end));
+  return end;
 }
