@@ -11,8 +11,6 @@ def test_every_hole_names_a_test_that_exists():
     table = (ROOT / "docs" / "annotate-operations.md").read_text().split("| hole | test |")[1]
     rows = [line for line in table.splitlines() if line.startswith("| ") and not line.startswith("|---")]
     assert len(rows) >= 40
-    for number in ("H1", *(f"M{k}" for k in range(1, 10))):
-        assert sum(row.startswith(f"| {number}: ") for row in rows) == 1, number
     for row in rows:
         named = NAMED.findall(row)
         assert named, row

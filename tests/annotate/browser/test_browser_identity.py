@@ -15,7 +15,8 @@ def test_a_page_elsewhere_cannot_make_somebody_another_person(run_project, perso
     victim.page.goto("about:blank")
     victim.page.evaluate("address => location.assign(address)", mallory)
     victim.page.wait_for_selector("#swap")
-    assert "You are Vic. Go on as Mallory?" in victim.page.locator("#status").inner_text()
+    said = "You are signed in as Vic. This link signs somebody else in here."
+    victim.page.locator("#status", has_text=said).wait_for()
     assert victim.page.evaluate("document.activeElement.id") == "stay", "what a hasty Enter does"
     victim.press("Enter")
     victim.page.wait_for_url(site.url + "/")

@@ -117,7 +117,7 @@ def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, pe
     after = ada.decide("s")
     ada.press("Shift+S")
     check(ada)
-    ada.page.get_by_role("button", name="Not in the list").focus()
+    ada.page.get_by_role("button", name="Not listed").focus()
     ada.press("Enter")
     assert ada.ready() == after, "the reason is about the one before"
     assert ada.page.locator("#why").is_hidden()
@@ -132,6 +132,32 @@ def test_a_note_a_flag_and_the_reason_for_a_skip_reach_the_owner(run_project, pe
         reasons = connection.execute(select(Answer.reason).order_by(Answer.id)).scalars().all()
     assert notes == [("flag", "Two animals, 1 of them asleep.", "ada", "item 0")]
     assert reasons == ["unlisted", "broken"]
+
+
+def test_a_note_pasted_with_control_characters_is_kept(run_project, person):
+    site = run_project(items=2)
+    ada = come(site, person)
+    ada.press("!")
+    ada.page.evaluate("document.getElementById('note-text').value = 'two\\x0bbirds\\n\\ttwo lines\\ud800'")
+    ada.page.locator("#note-save").click()
+    ada.page.locator("#toast", has_text="Noted").wait_for()
+    ada.wait_saved()
+    assert ada.page.locator("#notice").is_hidden()
+    with site.project.store.read() as connection:
+        assert connection.execute(select(Note.text)).scalars().all() == ["two birds\n\ttwo lines"]
+
+
+def test_an_item_that_stood_open_for_longer_than_a_day_is_answered(run_project, person):
+    site = run_project(items=3)
+    ada = person()
+    ada.context.clock.install()
+    ada.go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    before = ada.ready()
+    ada.context.clock.fast_forward("25:00:00")
+    ada.press("1")
+    ada.ready(before)
+    ada.wait_saved()
+    assert [row["seconds"] for row in stored(site.project)] == [86_400]
 
 
 def test_the_question_why_does_not_lie_over_the_items_after_the_next(run_project, person):
@@ -192,11 +218,13 @@ def test_at_the_end_nothing_dead_is_offered(run_project, person):
     ada.decide("1")
     ada.press("1")
     ada.page.get_by_role("heading", name="Nothing left to answer for now.").wait_for()
+    assert ada.page.locator("#item").bounding_box()["width"] > 1200, "no room kept for answers"
     tools = ada.page.locator("#tools button:visible")
     assert [words.split()[-1] for words in tools.all_inner_texts()] == ["Undo", "Help"]
     ada.press("z")
     ada.page.locator("#skip").wait_for()
     assert ada.page.locator("#note").is_visible()
+    assert ada.page.locator("#item").bounding_box()["width"] < 900
 
 
 def test_only_what_does_not_fit_fades_from_its_first_frame_on(run_project, person):

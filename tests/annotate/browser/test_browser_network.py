@@ -136,6 +136,28 @@ def test_saved_is_said_only_after_the_reply(run_project, person):
     assert len(answered(site)) == 1
 
 
+def test_an_answer_given_while_an_older_one_is_taken_back_is_saved_at_once(run_project, person):
+    site = run_project(items=6)
+    link = invite(site, "ada")
+    earlier = person().go(link)
+    earlier.decide("1")
+    earlier.wait_saved()
+    ada = person().go(link)  # another browser: it has nothing to take back by itself
+    ada.ready()
+    ada.wait_saved()
+    held = []
+    ada.page.route("**/api/v1/undos", lambda route: held.append(route))
+    ada.press("z")
+    while not held:
+        ada.settle()
+    ada.press("2")
+    ada.page.wait_for_selector("#saved[data-state=saving]")
+    held[0].continue_()
+    ada.page.wait_for_selector("#saved[data-state=saved]", timeout=10_000)
+    ada.page.locator("#progress", has_text="1 of 6 done").wait_for()
+    assert [row["kind"] for row in stored(site.project)] == ["answer", "undo", "answer"]
+
+
 def test_an_answer_that_came_too_late_is_said_to_be_refused(run_project, person):
     site = run_project(items=6)
     ada = person().go(invite(site, "ada"))

@@ -1,5 +1,7 @@
 """What the annotator's page does beside answering: time, keys, prefetching, text only, sound, a phone."""
 
+import time
+
 import pytest
 from sqlalchemy import update
 
@@ -125,9 +127,14 @@ def test_what_does_not_come_is_tried_again_and_can_be_skipped(run_project, perso
     site = run_project(kinds=kind, items=4)
     ada = person()
     ada.hurry(3000)
-    ada.page.route("**/media/*", lambda route: route.abort("connectionreset"))
+
+    def lose(route) -> None:
+        time.sleep(0.5)  # longer than an item takes to count as seen
+        route.abort("connectionreset")
+
+    ada.page.route("**/media/*", lose)
     ada.go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
-    ada.page.wait_for_selector(f"text={words}")
+    ada.page.wait_for_selector(f"text={words}", timeout=20_000)
     ada.press("1")  # what was not seen is not answered
     ada.press("s")
     ada.page.wait_for_selector(f"text={words}")

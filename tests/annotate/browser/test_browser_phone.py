@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from shortlist.annotate.project.people import People
+
 from .test_browser_page import come
 
 pytestmark = pytest.mark.browser
@@ -85,8 +87,19 @@ def test_what_the_server_refuses_is_said_in_the_language_of_the_page(run_project
     ada.page.locator("#status", has_text="Er ist ungültig oder abgelaufen. Bitten Sie um einen neuen").wait_for()
     come(site, person)  # nobody's answers are hers
     ada = come(site, person, name="bo", **SMALL)
+    ada.go("about:blank").go(f"{site.url}/join#{People(site.project).invite('cy')[1]}")
+    ada.page.locator("#status", has_text="Sie sind als bo angemeldet.").wait_for()
+    ada.page.locator("#stay").tap()
+    ada.ready()
     ada.page.locator("#undo").tap()
     ada.page.locator("#notice", has_text="Nicht angenommen: es gibt keine Antwort").wait_for()
+    ada.context.set_offline(True)
+    ada.page.locator("#undo").tap()
+    ada.page.locator("#notice", has_text="Keine Verbindung. Es wurde nichts zurückgenommen.").wait_for()
+    ada.context.set_offline(False)
+    ada.context.clear_cookies()
+    ada.page.locator("#undo").tap()
+    ada.page.locator("#item", has_text="Sie sind abgemeldet").wait_for()
 
 
 def test_an_owner_reads_charts_and_ends_sessions_on_a_phone(run_project, person):

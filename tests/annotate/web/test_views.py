@@ -1,7 +1,11 @@
 """Pages in the language of whoever reads them; one file a language."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from shortlist.annotate import queue
 from shortlist.annotate.web.views import languages
 
 
@@ -13,6 +17,14 @@ def test_every_language_has_the_words_of_every_page(name):
         assert text.strip(), key
         wanted = {part.split("}")[0] for part in english[key].split("{")[1:]}
         assert {part.split("}")[0] for part in text.split("{")[1:]} == wanted, key
+
+
+def test_what_the_server_refuses_annotators_has_words_in_every_language():
+    sources = "".join(path.read_text("utf-8") for path in Path(queue.__path__[0]).glob("*.py"))
+    codes = set(re.findall(r'(?:Conflict|Invalid|NotFound)\("(\w+)"', sources)) - {"no_annotator"}  # an owner's request
+    assert {"lease_lost", "no_skip"} <= codes
+    for name in ("en", "de"):
+        assert {f"js_error_{code}" for code in codes} <= languages()[name].keys()
 
 
 @pytest.mark.parametrize(

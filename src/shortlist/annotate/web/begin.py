@@ -79,7 +79,7 @@ class Beginning:
                 found = await act(request)
                 return JSONResponse(found.model_dump() if isinstance(found, BaseModel) else found)
             except InputError as error:
-                # nobody who chose a file in the browser knows where it lies here, or by which name
+                # whoever chose a file in the browser knows neither where it lies here nor by which name
                 where = re.compile(rf"{re.escape(self._folder.name)}/[^/\s]+/(items/)?(\S+?)(: | |$)")
                 error.args = (where.sub(lambda found: f"{self._name or found[2]}{found[3]}", str(error)),)
                 return refusal(error)
@@ -142,7 +142,7 @@ class Beginning:
 
 
 def _number(request: Request, word: str) -> int:
-    """`place` counts from 0; of 1 file, the 0th, where nothing is said."""
+    """`place` (from 0) or `of` from the query; without them, it is the only file."""
     said = request.query_params.get(word, "1" if word == "of" else "0")
     if not said.isdecimal():
         raise Invalid("invalid", f"{word}: expected a number")

@@ -1,7 +1,8 @@
 """Figures that all processes of a server see: counters, and the buckets of the limits, in shared memory.
 
 Each process counts in a row of its own, so no count is ever lost to another one, and a worker that starts again goes on
-with the row of the one that died. A bucket may lose a request to two processes at once: it is a limit, no ledger.
+with the row of the one that died. Of two processes that use a bucket at the same moment, one may go uncounted: it is a
+limit, not a ledger.
 """
 
 import mmap
@@ -47,18 +48,18 @@ class Board:
         self._own[cell] += value
 
     def total(self, cell: int) -> float:
-        """Of all processes."""
+        """The sum over all processes."""
         return sum(self._cells[cell : self.rows * ROW : ROW])
 
     def note(self, group: int, status: int, seconds: float) -> None:
-        """A request of this group that was answered."""
+        """Count a request of this group that was answered."""
         start = _COUNTERS + group * _WIDTH
         self._own[start + min(max(status // 100, 2), 5) - 2] += 1
         self._own[start + len(STATUSES) + bisect_left(BUCKETS, seconds)] += 1
         self._own[start + _WIDTH - 1] += seconds
 
     def requests(self) -> Iterator[tuple[str, dict[str, float], list[float], float]]:
-        """Of each group: how many by status, how many in each bucket and above, seconds in all."""
+        """For each group: requests by status, requests in each bucket and above the last, seconds in all."""
         for place, name in enumerate(GROUPS):
             start = _COUNTERS + place * _WIDTH
             values = [self.total(start + k) for k in range(_WIDTH)]

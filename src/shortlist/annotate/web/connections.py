@@ -1,4 +1,4 @@
-"""uvicorn's connections with what it lacks: a deadline for the headers of a request, a bound on how many there are."""
+"""uvicorn's connections with what they lack: a deadline for the headers of a request, a bound on their number."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ _SERIALS = itertools.count()
 
 
 class Connection(_Base):  # type: ignore[misc]
-    """One connection. `since`: since when the headers of a request are awaited; None where nobody waits for any."""
+    """One connection. `since`: since when it has been waiting for the headers of a request; None: it is not."""
 
     since: float | None = None
     serial = 0
@@ -29,13 +29,13 @@ class Connection(_Base):  # type: ignore[misc]
     unsent_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Make room for a newcomer: whoever has been idle for longest goes."""
+        """Make room for a newcomer: the connection that has been idle for longest is cut."""
         super().connection_made(transport)
         self.since, self.serial = self.loop.time(), next(_SERIALS)
         if len(self.connections) > self.most:
             oldest = min(self.connections, key=Connection.last_use)
             oldest.transport.abort()
-            self.connections.discard(oldest)  # it hears of its end only later, and others may come before
+            self.connections.discard(oldest)  # it is told of its end only later; more newcomers may be first
 
     def data_received(self, data: bytes) -> None:
         """Note when the first bytes of a request came."""
@@ -51,9 +51,9 @@ class Connection(_Base):  # type: ignore[misc]
         return self.cycle is None or self.cycle.response_complete
 
     def last_use(self) -> tuple[float, int]:
-        """A moment before which nothing was heard, and then the order in which they came; busy ones are the last to go.
+        """Sorts connections: the longest idle first, busy ones last.
 
-        The loop's clock stands still while it takes in many at once.
+        The loop's clock stands still while it accepts many at once: these are sorted by the order in which they came.
         """
         if not self.idle:
             return float("inf"), self.serial

@@ -1,7 +1,7 @@
-"""Damage in the database, looked for beside the start: in a large one that takes longer than people should wait.
+"""Looks for damage in the database when the server starts.
 
-A small database is looked through before anything is served. In a large one the search goes on meanwhile, and what it
-finds stops the server.
+A small database is checked before anything is served. A large one takes longer than people should wait: its check goes
+on while the server answers, and damage that it finds stops the server.
 """
 
 import os
@@ -25,7 +25,7 @@ class DamageSearch:
         self._thread.start()
 
     def wait(self, seconds: float = WAIT_SECONDS) -> None:
-        """Until all is looked through, or so long; from then on, what is found ends this process in good order."""
+        """Wait for the search, but no longer than this; damage found later ends this process in good order."""
         self._thread.join(seconds)
         self._late = True
         self.refuse()

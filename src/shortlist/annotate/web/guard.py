@@ -1,7 +1,7 @@
-"""The door of the app, before any route.
+"""What every request passes before any route.
 
-Headers on every response, no cross-site writes; no body that is too large, too slow, or from a stranger and more than
-small; a fault is one line in the log and a plain refusal.
+Every response gets the security headers. Writes from other sites are refused, and so are bodies that are too large or
+too slow; strangers may send only small ones. A fault becomes one line in the log and a plain refusal.
 """
 
 import asyncio

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Limits:
     """What a server allows. People answer about once a second at best; programs may be faster.
 
-    Of a stranger's body no more than `anonymous_bytes` is read. A body has `body_seconds`, and what came already buys
-    more time at `body_bytes_per_second`.
+    A stranger may send `anonymous_bytes`, no more. A body must come within `body_seconds`, plus a second for every
+    `body_bytes_per_second` that have come.
     """
 
     anonymous_bytes: int = 64 * 1024

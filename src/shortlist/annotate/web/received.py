@@ -1,6 +1,6 @@
 """Files that a browser sends to make a project of: a table, or pictures and sounds, one by one or as a .zip.
 
-Names come from elsewhere: nothing is stored but below one folder, and of pictures and sounds nothing but these.
+Names come from elsewhere: everything is stored below one folder, and only pictures and sounds are.
 """
 
 import shutil
@@ -45,6 +45,6 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def top(folder: Path) -> Path:
-    """`folder`, or the only one in it: what a .zip or a chosen folder has around it says nothing."""
+    """The folder that has the files: a .zip or a chosen folder often wraps them in one folder or more."""
     inside = list(folder.iterdir())
     return top(inside[0]) if len(inside) == 1 and inside[0].is_dir() else folder

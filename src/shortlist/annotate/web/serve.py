@@ -131,11 +131,11 @@ def serve_project(
         project: what to serve.
         address: where.
         say: is told how to get in.
-        listener: where the port is taken already.
-        policy: as for `live_plan`, and so are epsilon, test and features.
-        epsilon: see there.
-        test: see there.
-        features: see there.
+        listener: the socket, if the port is taken already.
+        policy: who chooses the lists, as for `live_plan`.
+        epsilon: the share of uniform lists, as for `live_plan`.
+        test: labelled data to score the model on, as for `live_plan`.
+        features: what the model sees of the items, as for `live_plan`.
         workers: processes that answer; more than one on PostgreSQL only.
         backup_every: a time such as 30m, 1h or 1d between backups, kept in the project's folder.
         keep: how many of these backups.
@@ -164,7 +164,7 @@ def serve_project(
 
 
 def _say_how_to_get_in(project: Project, address: Address, say: Callable[[str], None]) -> None:
-    """Links belong into no log: one at the first start, later ones on demand."""
+    """A link at the first start only: it does not belong in a log. Later ones are made on demand."""
     if People(project).has_owner():
         link = f"for an owner's link: shortlist annotate invite {project.folder} --url {address.url}"
         say(f"Serving {address.url} ({link})")

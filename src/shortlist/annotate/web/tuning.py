@@ -1,4 +1,4 @@
-"""Settings that change while the server runs: in force here at once, in its other processes when they see the file."""
+"""Settings that change while the server runs: here at once, in its other processes when they see the changed file."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -29,11 +29,11 @@ class Live(Protocol):
         """Chooses the lists by the plan."""
 
     def change(self, plan: LivePlan | None) -> None:
-        """Go on by another plan."""
+        """Follow another plan from now on."""
 
 
 class Follower:
-    """Takes in what another process trains and publishes."""
+    """Chooses by the model that another process trains and publishes."""
 
     def __init__(self, project: Project, plan: LivePlan | None, chooser: Chooser | None = None) -> None:
         self._project = project
@@ -42,17 +42,17 @@ class Follower:
             self.change(plan)
 
     def change(self, plan: LivePlan | None) -> None:
-        """Choose by this plan from now on."""
+        """Follow this plan from now on."""
         self.plan, self.chooser = plan, None if plan is None else LiveChooser(self._project.live, plan)
 
     def refresh(self) -> None:
-        """Take in a newer publication."""
+        """Read what was published since, if anything."""
         if isinstance(self.chooser, LiveChooser):
             self.chooser.refresh()
 
 
 class Tuning:
-    """The settings of a running server; `queue` None: of a process that asks nobody anything."""
+    """The settings of a running server. `queue` is None in the parent of several workers, which asks no questions."""
 
     def __init__(self, project: Project, live: Live, queue: Queue | None = None) -> None:
         self.project, self.live, self.queue = project, live, queue
@@ -60,7 +60,7 @@ class Tuning:
         self._seen = self._stamp()
 
     def change(self, changes: dict[str, Any], plan: LivePlan | None) -> None:
-        """Store changed settings and go by them from now on; with a plan that cannot be followed, nothing changes."""
+        """Store changed settings and follow them from now on; if the plan cannot be followed, nothing changes."""
         with self._lock:
             settings = self.project.with_settings(changes)
             if plan != self.live.plan:
@@ -72,7 +72,7 @@ class Tuning:
             self._tune()
 
     def look(self) -> None:
-        """Go by what another process has stored, if it has."""
+        """Follow settings that another process has stored, if it has."""
         with self._lock:
             if self._stamp() == self._seen:
                 return
@@ -101,7 +101,7 @@ def _lists(settings: Settings) -> tuple[Any, ...]:
 
 @contextmanager
 def watching(look: Callable[[], None], seconds: float = LOOK_SECONDS) -> Iterator[None]:
-    """Calls `look` again and again, in a thread, until the block ends."""
+    """Call `look` again and again, in a thread, until the block ends."""
     stop = threading.Event()
 
     def watch() -> None:
@@ -125,5 +125,5 @@ def watching(look: Callable[[], None], seconds: float = LOOK_SECONDS) -> Iterato
 
 
 def following(follower: Follower) -> Any:
-    """Takes in each publication."""
+    """Refresh the follower until the block ends."""
     return watching(follower.refresh, seconds=POLL_SECONDS)

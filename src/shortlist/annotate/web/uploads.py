@@ -85,7 +85,7 @@ def _stored(name: str, content: bytes) -> Iterator[Path]:
 
 
 def _plainly(path: Path, act: Callable[[], ImportOutcome]) -> ImportOutcome:
-    """Nobody who uploads a file knows where it lies here."""
+    """Refusals without the path: whoever uploaded the file does not know where it lies here."""
     try:
         return act()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""One of several processes that answer on one port; started by `workers`, told what to do by its argument."""
+"""One of several processes that answer on one port: `workers` starts it and says in its argument what to do."""
 
 import json
 import os

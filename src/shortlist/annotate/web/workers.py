@@ -1,7 +1,7 @@
-"""Several processes on one port (PostgreSQL only): workers that answer, and a parent that trains, backs up, watches.
+"""Several processes on one port (PostgreSQL only): workers answer; their parent trains, backs up and watches them.
 
-Workers share the listening socket and a board of counters; all else they share is in the database. One that dies is
-started again; if the parent dies, they stop.
+Workers share the listening socket and a board of counters; everything else that they share is in the database. A worker
+that dies is started again; if the parent dies, all stop.
 """
 
 import json
@@ -74,6 +74,6 @@ class Workers:
 
 
 def told_of(address: Any, live: Live) -> Told:
-    """What a worker is told when it starts, as JSON can say it: the plan is that of now."""
+    """What a worker is told when it starts, ready for JSON; the plan is the one in force at that moment."""
     place = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(address).items()}
     return lambda: {"address": place, "live": None if live.plan is None else live.plan.to_dict()}

@@ -140,7 +140,6 @@ async def reviewer(who: Annotated[Principal, Depends(administrator)]) -> Princip
 Submitter = Annotated[int, Depends(submitter)]
 Owner = Annotated[Principal, Depends(owner)]
 Reviewer = Annotated[Principal, Depends(reviewer)]
-Admin = Owner
 
 
 class OffLoop(APIRoute):

@@ -164,10 +164,12 @@ def import_label_studio(
     """Label Studio's answers: the body is its JSON, JSON_MIN or CSV export. Safe to send twice."""
     outcome = import_answers(app.project, body, is_csv=kind == "csv", strict=strict)
     app.audit(who, "import answers", count=outcome.added)
-    skipped = [SkippedOut(item=item, reason=reason) for item, reason in outcome.skipped]
-    return AnswersImported(added=outcome.added, known=outcome.known, skipped=skipped)
+    return AnswersImported(added=outcome.added, known=outcome.known, skipped=_skipped(outcome.skipped))
 
 
 def _outcome(outcome: ImportOutcome) -> ImportOut:
-    skipped = [SkippedOut(item=item, reason=reason) for item, reason in outcome.skipped]
-    return ImportOut(added=outcome.added, skipped=skipped)
+    return ImportOut(added=outcome.added, skipped=_skipped(outcome.skipped))
+
+
+def _skipped(found: list[tuple[str, str]]) -> list[SkippedOut]:
+    return [SkippedOut(item=item, reason=reason) for item, reason in found]

@@ -62,10 +62,21 @@ def items(
     if words is not None and "\x00" in words:
         raise Invalid("invalid", "words: expected printable characters")
     worth = [one.item_id for one in second_look(app.project, DOUBTFUL)] if doubtful else None
-    seconds = {"slower": slower, "quicker": quicker}
-    about = {"class_id": class_id, "person": person, "none": none, "words": words, "doubtful": worth, **seconds}
-    states = {"disagreement": disagreement, "flagged": flagged, "corrected": corrected, "skipped": skipped}
-    wanted = Filter(**about, **states, answered=answered, gold=gold)  # type: ignore[arg-type] # each is what it is named
+    wanted = Filter(
+        class_id=class_id,
+        person=person,
+        none=none,
+        slower=slower,
+        quicker=quicker,
+        answered=answered,
+        disagreement=disagreement,
+        flagged=flagged,
+        corrected=corrected,
+        skipped=skipped,
+        gold=gold,
+        words=words,
+        doubtful=worth,
+    )
     with app.project.store.read() as connection:
         found, further = browse(connection, wanted, after, limit)
     beliefs = _beliefs(app, [row["id"] for row in found])
@@ -73,7 +84,7 @@ def items(
 
 
 def _beliefs(app: Services, ids: list[int]) -> dict[int, dict[str, Any]]:
-    """What a model that did not see their answers holds them for, where it finds these hard to believe."""
+    """What a model takes each item for, where it finds the answers hard to believe; it did not see them."""
     looks = {one.item_id: one for one in second_look(app.project, among=ids)}
     found = {item: looks.get(item) for item in ids}
     return {k: {"believed": one and one.believed, "chance": one and one.chance} for k, one in found.items()}

@@ -1,5 +1,6 @@
 """Searching all classes for one that is not on the list."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -39,15 +40,4 @@ def search(
     if not app.queue.typing:
         raise Invalid("no_typing", "this project takes only classes that are on the list, or None")
     found = app.search.find(annotator, question, q, limit)
-    return Found(
-        classes=[
-            FoundClass(
-                class_id=one.class_id,
-                name=one.name,
-                description=one.description,
-                shown=one.shown,
-                refused=one.refused,
-            )
-            for one in found
-        ]
-    )
+    return Found(classes=[FoundClass(**asdict(one)) for one in found])

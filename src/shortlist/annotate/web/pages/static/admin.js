@@ -5,29 +5,46 @@ import { count } from "./figures.js";
 
 const RENEW_MS = 3000;
 const TABS = ["overview", "people", "items", "classes", "instructions", "data", "settings"];
+const OWNERS_TABS = ["data", "settings"];
 const opened = new Map();
 const starting = new Set();
+let owner = null; // whether an owner is signed in, or a reviewer; null: not known yet
 let entered = true; // a tab was opened, and has not been told so
 
-// Show what a request says that failed; true if all went well.
+// Show why a request failed.
 async function trying(act) {
   try {
     await act();
     notice(null);
-    return true;
+    signedOut(false);
   } catch (error) {
     if (!(error instanceof ApiError)) notice("No connection. Trying again …");
     else if (error.status >= 500) notice("The server has a problem. Trying again …");
-    else if (error.status === 401) notice("You are signed out. Use a link that `shortlist annotate invite PROJECT` prints.");
-    else if (error.status === 403 && error.code === "reviewers_only") location.replace("/");
+    else if (error.status === 401) signedOut(true);
     else notice(error.message);
-    return false;
   }
 }
 
-const current = () => TABS.find((name) => `#${name}` === location.hash.split("?")[0]) ?? TABS[0];
+function signedOut(out) {
+  document.body.classList.toggle("out", out);
+  at("signed-out").hidden = !out;
+  if (out) notice(null);
+}
+
+const current = () => TABS.find((name) => `#${name}` === location.hash.split("?")[0] && (owner || !OWNERS_TABS.includes(name))) ?? TABS[0];
+
+// What has the class `owners` is for owners only (admin.css); the server would refuse it to a reviewer.
+async function identify() {
+  const who = await call("GET", "/session?role=admin");
+  if (who.role === "annotator") return location.replace("/");
+  owner = who.role === "owner";
+  document.body.classList.toggle("owner", owner);
+  at("me").textContent = who.name === who.role ? who.name : `${who.name}, ${who.role}`;
+}
 
 async function open() {
+  if (owner === null) await trying(identify);
+  if (owner === null) return;
   entered = true;
   const name = current();
   for (const tab of TABS) at(`tab-${tab}`).hidden = tab !== name;
@@ -47,13 +64,14 @@ async function start(name) {
   at(`tab-${name}`).inert = true;
   try {
     const script = await import(`./owner-${name}.js`);
-    opened.set(name, (await script.start({ trying, refresh })) ?? (() => {}));
+    opened.set(name, (await script.start({ trying, refresh, owner })) ?? (() => {}));
   } finally {
     starting.delete(name);
   }
 }
 
 async function refresh() {
+  if (owner === null) return open(); // there was no connection
   await trying(async () => {
     await start(current());
     const status = await call("GET", "/status");
@@ -85,5 +103,4 @@ at("sign-out").addEventListener("click", async () => {
 });
 addEventListener("hashchange", open);
 open();
-call("GET", "/session?role=admin").then((who) => (at("me").textContent = who.name === who.role ? who.name : `${who.name}, ${who.role}`)).catch(() => {});
 setInterval(() => document.visibilityState === "visible" && refresh(), RENEW_MS);

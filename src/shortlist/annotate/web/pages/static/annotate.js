@@ -159,11 +159,14 @@ async function undoLatest() {
     take(await call("POST", "/undos", { hold: HOLD }));
     notice(null);
   } catch (error) {
-    notice(error instanceof ApiError ? say("not_accepted", { why: reason(error) }) : say("not_taken_back"));
+    if (error.status === 401) leave();
+    else if (error.status < 500) notice(say("not_accepted", { why: reason(error) }));
+    else notice(`${say(error.status ? "trouble" : "no_connection")} ${say("not_taken_back")}`);
   } finally {
     running = false;
     saved();
   }
+  run(); // what was decided meanwhile
 }
 
 async function help() {

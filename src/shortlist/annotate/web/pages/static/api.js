@@ -26,6 +26,9 @@ export async function send(method, path, file) {
   return answered(path, { method, headers, body: file, credentials: "same-origin", cache: "no-store" });
 }
 
+// Why a request failed, for the owner's pages. `otherwise`: what a lost connection means for it.
+export const failure = (error, otherwise) => (error instanceof ApiError ? error.message : `No connection: ${otherwise}.`);
+
 async function answered(path, options) {
   const response = await fetch(`/api/v1${path}`, options);
   if (response.status === 204) return null;

@@ -54,6 +54,8 @@ function fill(select, names, chosen) {
   select.replaceChildren(...names.map(([value, words]) => element("option", value === chosen ? { value, selected: "" } : { value }, words)));
 }
 
+const badge = (name, place) => element("span", { class: place ? "badge" : "badge accent", dir: "auto" }, name); // the likeliest first
+
 function show(found, anew) {
   const texts = found.text_column !== "";
   const columns = found.columns.map((name) => [name, texts ? name : say("begin_folders")]);
@@ -63,16 +65,18 @@ function show(found, anew) {
   fill(at("label-column"), [["", say("begin_no_column")], ...columns], found.label_column);
   fill(at("item-column"), [...(found.columns.includes("item") ? [] : [["", say("begin_row_numbers")]]), ...columns], found.item_column);
   const nothing = found.labelled > 0 && !found.to_ask;
-  at("labelled").textContent = nothing ? say("begin_nothing_left") : found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
+  const labelled = found.labelled ? say("begin_labelled", { count: count(found.labelled), rows: count(found.rows) }) : "";
+  at("labelled").textContent = nothing ? say("begin_nothing_left") : labelled;
   at("ask-all").hidden = !nothing;
   at("make").disabled = nothing;
   if (anew) at("classes").value = found.classes.join("\n");
   at("counted").textContent = say("begin_counted", { count: count(found.classes.length) });
-  at("alike").textContent = found.alike.length ? say("begin_alike", { names: found.alike.slice(0, 5).map((names) => names.map((name) => `“${name}”`).join(" – ")).join(", ") + (found.alike.length > 5 ? " …" : "") }) : "";
+  const alike = found.alike.slice(0, 5).map((names) => names.map((name) => `“${name}”`).join(" – ")).join(", ");
+  at("alike").textContent = alike && say("begin_alike", { names: alike + (found.alike.length > 5 ? " …" : "") });
   at("look").hidden = !found.guesses.length;
   at("guesses").replaceChildren(
     ...found.guesses.map(({ text, classes }) =>
-      element("li", {}, element("span", { dir: "auto" }, text), element("span", {}, ...classes.map((name, place) => element("span", { class: place ? "badge" : "badge accent", dir: "auto" }, name)))),
+      element("li", {}, element("span", { dir: "auto" }, text), element("span", {}, ...classes.map(badge))),
     ),
   );
 }

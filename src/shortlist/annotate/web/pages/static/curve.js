@@ -33,13 +33,13 @@ export function curve(points, what = "Accuracy", unit = "answers") {
 }
 
 export function bars(rows) {
-  const most = Math.max(1, ...rows.map(([, value]) => value));
+  const most = 2 * Math.ceil(Math.max(1, ...rows.map(([, value]) => value)) / 2); // even: its half is a figure, too
   const wide = Math.min((WIDTH - LEFT - RIGHT) / rows.length, 60);
   const svg = picture(`Answers per day: ${rows.map(([name, value]) => `${name} ${count(value)}`).join(", ")}`);
   for (const share of [0, 0.5, 1]) {
     const y = TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
     svg.append(node("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y, class: "grid" }));
-    svg.append(node("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, count(Math.round(share * most))));
+    svg.append(node("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, count(share * most)));
   }
   rows.forEach(([name, value], place) => {
     const high = (value / most) * (HEIGHT - TOP - BOTTOM);

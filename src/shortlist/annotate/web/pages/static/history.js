@@ -1,5 +1,6 @@
 // What was answered, the latest last: what Z takes back, even after a reload. Only ids are kept; the content of a
 // question comes from memory or from the server.
+import { keep, recall, VISIT } from "./storage.js";
 
 const MOST = 100;
 
@@ -9,11 +10,7 @@ export class History {
 
   load(owner) {
     this.name = `shortlist-history-${owner}`;
-    try {
-      this.#list = JSON.parse(sessionStorage.getItem(this.name) ?? "[]");
-    } catch {
-      this.#list = [];
-    }
+    this.#list = JSON.parse(recall(VISIT, this.name) ?? "[]");
   }
 
   // `counted`: an answer, not a skip; `taken`: its class.
@@ -43,10 +40,6 @@ export class History {
   }
 
   #save() {
-    try {
-      sessionStorage.setItem(this.name, JSON.stringify(this.#list));
-    } catch {
-      // no storage: undo works until the page is loaded again
-    }
+    keep(VISIT, this.name, JSON.stringify(this.#list));
   }
 }

@@ -1,5 +1,6 @@
 // What annotators read before the first question, and on demand. Text only; addresses in it become links.
 import { at, element } from "./dom.js";
+import { keep, LONG, recall } from "./storage.js";
 import { say } from "./words.js";
 
 const LINK = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]])/u; // a full stop after an address is not part of it
@@ -52,21 +53,9 @@ export function showHelp(instructions, question, history) {
 // Once per browser, and again after a change.
 export async function introduce({ instructions, outbox }) {
   const name = `shortlist-instructions-${outbox}`;
-  if (!instructions || stored(name) === instructions) return;
+  if (!instructions || recall(LONG, name) === instructions) return;
   at("instructions-heading").textContent = say("instructions");
   write(instructions);
   await open();
-  try {
-    localStorage.setItem(name, instructions);
-  } catch {
-    // no storage: they are shown at every start
-  }
-}
-
-function stored(name) {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
+  keep(LONG, name, instructions);
 }

@@ -7,17 +7,19 @@ const secret = location.hash.slice(1);
 history.replaceState(null, "", "/join");
 const title = (words) => (document.querySelector("h1").textContent = words);
 
+function retry(instead) {
+  at("status").textContent = say("retry");
+  setTimeout(() => join(instead), 2000);
+}
+
 async function join(instead = false) {
   try {
     const who = await call("POST", "/session", { secret, instead });
     location.replace(who.role !== "annotator" ? "/admin" : "/");
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status >= 500) {
-      at("status").textContent = say("retry");
-      setTimeout(() => join(instead), 2000);
-    } else if (error.code === "somebody_else") {
-      ask(error.message);
-    } else {
+    if (!(error instanceof ApiError) || error.status >= 500) retry(instead);
+    else if (error.code === "somebody_else") call("GET", "/session").then(ask, () => retry(instead));
+    else {
       title(say("bad_link"));
       at("status").textContent = `${reason(error)}. ${say("bad_link_next")}`;
       at("paste").hidden = false;
@@ -28,13 +30,13 @@ async function join(instead = false) {
 }
 
 // A page elsewhere may have led here: whoever is signed in says whether to become somebody else.
-function ask(question) {
+function ask({ name }) {
   title(say("other_link"));
   const yes = element("button", { id: "swap", type: "button" }, say("go_on"));
   const no = element("button", { id: "stay", type: "button", class: "primary" }, say("stay"));
   yes.addEventListener("click", () => join(true));
   no.addEventListener("click", () => location.replace("/"));
-  at("status").replaceChildren(question);
+  at("status").textContent = say("other_link_text", { name });
   at("status").after(element("div", { class: "row" }, no, yes));
   no.focus();
 }

@@ -6,7 +6,7 @@ const DIGITS = [..."123456789"];
 const SHIFT = "⇧";
 
 // What is on the n-th button; null where there are no keys left (a click or Tab and Enter still work).
-export const KEYS = [...DIGITS, ...LETTERS.map((k) => k.toUpperCase()), ...LETTERS.map((k) => SHIFT + k.toUpperCase())];
+const KEYS = [...DIGITS, ...LETTERS.map((k) => k.toUpperCase()), ...LETTERS.map((k) => SHIFT + k.toUpperCase())];
 export const keyOf = (place) => KEYS[place] ?? null;
 
 // The same in the words of aria-keyshortcuts.

@@ -2,6 +2,7 @@
 import { at } from "./dom.js";
 
 const OFFERED_MS = 8000; // how long a reason is asked for
+const UNSEEN = /[^\P{Cc}\n\t]|\p{Cs}/gu; // control characters, from a paste: the server refuses them
 
 let timer = null;
 let skipped = null;
@@ -54,7 +55,7 @@ export function writeNote() {
   dialog.showModal();
   return new Promise((done) =>
     dialog.addEventListener("close", () => {
-      const [text, flag] = [at("note-text").value.trim(), at("note-flag").checked];
+      const [text, flag] = [at("note-text").value.replace(UNSEEN, " ").trim(), at("note-flag").checked];
       done(dialog.returnValue === "save" && (text || flag) ? { text, kind: flag ? "flag" : "comment" } : null);
     }, { once: true }),
   );

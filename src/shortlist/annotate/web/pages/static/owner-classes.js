@@ -1,8 +1,9 @@
 // Classes: how often each was picked and how well people agree on it; rename, describe, add, merge, retire.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { ask } from "./ask.js";
 import { at, breakable, element } from "./dom.js";
 import { count, percent } from "./figures.js";
+import { bar } from "./parts.js";
 
 const SLOW_MS = 20_000;
 const MOST_CONFUSED = 20;
@@ -16,8 +17,8 @@ export async function start() {
       [by, down] = [key, by === key ? !down : key !== "name"];
       fill();
     });
-    return element("th", { scope: "col", "data-key": title }, button);
-  }), element("th", { scope: "col" }, "Change"));
+    return element("th", { scope: "col", "data-key": title, class: key === "name" ? "" : "number" }, button);
+  }), element("th", { scope: "col", class: "owners" }, "Change"));
   at("class-search").addEventListener("input", fill);
   at("add-class").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -40,10 +41,14 @@ async function load() {
   const alphas = new Map(agreement.classes.map((one) => [one.class_id, one]));
   rows = all.map((one) => ({ ...one, alpha: alphas.get(one.id)?.value ?? null }));
   fill();
+  showConfused(agreement.confusion);
+}
+
+function showConfused(confusion) {
   const called = (k) => (k === -1 ? "None" : rows[k]?.name ?? k);
-  const apart = agreement.confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
-  const most = apart[0]?.pairs ?? 1;
-  at("confusion").replaceChildren(...(apart.length ? apart.map(({ one, other, pairs }) => element("div", { class: "bar" }, element("span", { dir: "auto" }, `${called(one)} and ${called(other)}`), element("meter", { min: 0, max: most, value: pairs, "aria-label": `${called(one)} and ${called(other)}` }), element("span", {}, count(pairs)))) : [element("p", {}, "No such pairs so far.")]));
+  const apart = confusion.filter(({ one, other }) => one !== other).sort((a, b) => b.pairs - a.pairs).slice(0, MOST_CONFUSED);
+  const made = apart.map(({ one, other, pairs }) => bar(`${called(one)} and ${called(other)}`, pairs, apart[0].pairs, count(pairs)));
+  at("confusion").replaceChildren(...(made.length ? made : [element("p", {}, "No such pairs so far.")]));
 }
 
 function fill() {
@@ -60,18 +65,29 @@ function fill() {
     else head.removeAttribute("aria-sort");
   }
   const made = sorted.map((one) => row(one, all));
-  if (!wanted) made.unshift(element("tr", {}, element("th", { scope: "row" }, "None"), element("td", {}, count(none)), element("td", {}, percent(all ? none / all : null)), ...Array.from({ length: 4 }, () => element("td"))));
+  if (!wanted) {
+    const cells = [count(none), percent(all ? none / all : null), "", "", ""].map(figure);
+    made.unshift(element("tr", {}, element("th", { scope: "row" }, "None"), ...cells, element("td", { class: "owners" })));
+  }
   at("classes").replaceChildren(...made);
 }
 
+const figure = (text) => element("td", { class: "number" }, text);
+
 function row(one, all) {
   const label = element("th", { scope: "row", dir: "auto" }, ...breakable(one.name));
-  if (one.description) label.append(element("p", { class: "soft" }, one.description));
-  const cells = [count(one.answers), percent(all ? one.answers / all : null), one.alpha === null ? "–" : one.alpha.toFixed(2), count(one.gold), count(one.known)];
+  const share = percent(all ? one.answers / all : null);
+  const cells = [count(one.answers), share, one.alpha === null ? "–" : one.alpha.toFixed(2), count(one.gold), count(one.known)];
   const ended = one.ended_at !== null;
-  const state = ended ? [element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`), " "] : [];
-  const menu = ended ? (one.merged_into === null ? [button("Restore", one, restore)] : []) : [button("Rename", one, rename), button("Describe", one, describe), button("Merge", one, merge), button("Retire", one, retire)];
-  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map((text) => element("td", {}, text)), element("td", {}, ...state, ...menu.flatMap((made) => [made, " "])));
+  if (ended) label.append(" ", element("span", { class: "badge" }, one.merged_into === null ? "retired" : `part of ${rows[one.merged_into].name}`));
+  if (one.description) label.append(element("p", { class: "soft" }, one.description));
+  const menu = element("td", { class: "owners" }, element("div", { class: "actions" }, ...changes(one).map(([words, act]) => button(words, one, act))));
+  return element("tr", { id: `class-${one.id}`, class: ended ? "gone" : "" }, label, ...cells.map(figure), menu);
+}
+
+function changes(one) {
+  if (one.ended_at === null) return [["Rename", rename], ["Describe", describe], ["Merge", merge], ["Retire", retire]];
+  return one.merged_into === null ? [["Restore", restore]] : [];
 }
 
 function button(words, one, act) {
@@ -88,7 +104,7 @@ async function change(one, act, said) {
     // the row was made anew; who has moved on meanwhile stays there
     if (one && document.activeElement === document.body) (at(`class-${one.id}`)?.querySelector("button") ?? at("class-search")).focus();
   } catch (error) {
-    at("class-said").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
+    at("class-said").textContent = failure(error, "nothing was changed");
   }
 }
 
@@ -98,7 +114,8 @@ async function rename(one) {
 }
 
 async function describe(one) {
-  const words = await ask({ title: `Describe ${one.name}`, words: "Annotators read it below the name.", label: "What it means, in a sentence", value: one.description ?? "", go: "Save" });
+  const [title, label] = [`Describe ${one.name}`, "What it means, in a sentence"];
+  const words = await ask({ title, words: "Annotators read it below the name.", label, value: one.description ?? "", go: "Save" });
   if (words !== null) change(one, () => call("POST", "/classes", { names: [one.name], descriptions: [words] }), () => `${one.name} is described.`);
 }
 

@@ -1,13 +1,13 @@
 // Data: files in, with a look at what will happen and a bar; files out.
-import { ApiError, call, send } from "./api.js";
+import { ApiError, call, failure, send } from "./api.js";
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
 
 const POLL_MS = 300;
 const WORDS = { items: "items", media: "items", gold: "gold answers", known: "known labels", scores: "items with scores", classes: "classes", "label-studio": "answers" };
 const GROUPS = [
-  ["Labels", "One row per item.", { "labels.csv": "What most people picked, or a reviewer gave, and the texts", "dawid-skene.csv": "Weighted by how reliable people are (Dawid-Skene)" }],
-  ["Answers", "All but those on gold items, with the lists that were shown: what shortlist train DATA --labels learns from (DATA: the file or folder of the items, with --text-column and --item-column as they were). CSV, JSONL and Parquet hold the same.", { "answers.csv": "CSV", "answers.jsonl": "JSONL", "answers.parquet": "Parquet", "gold-answers.csv": "On gold items", "crowd-kit.csv": "For crowd-kit" }],
+  ["Labels", "A table with one class per item: what most people picked or a reviewer gave, or weighted by how reliable people are.", { "labels.csv": "Most picked", "dawid-skene.csv": "Weighted (Dawid-Skene)" }],
+  ["Answers", "Every answer with the list that was shown, to train a model on: shortlist train DATA --labels answers.csv. CSV, JSONL and Parquet hold the same; answers on gold items are kept apart.", { "answers.csv": "CSV", "answers.jsonl": "JSONL", "answers.parquet": "Parquet", "gold-answers.csv": "On gold items", "crowd-kit.csv": "For crowd-kit" }],
   ["To look at again", "What people or the model differ about, and what reviewers changed.", { "second-look.csv": "Suspicious items", "corrections.csv": "Corrections" }],
   ["For Label Studio", "Tasks and the page that asks them.", { "label-studio.json": "Tasks", "label-studio.xml": "Config" }],
 ];
@@ -58,7 +58,7 @@ async function trying(act) {
   try {
     await act();
   } catch (error) {
-    at("upload-said").textContent = error instanceof ApiError ? error.message : "No connection: not everything was read in.";
+    at("upload-said").textContent = failure(error, "not everything was read in");
     at("upload-bar").hidden = true;
   } finally {
     at("upload-go").disabled = false;
@@ -111,7 +111,8 @@ function report(words, found) {
   const some = what === "classes" ? `${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.` : `${count(total(found))} ${WORDS[what]} ${words}.`;
   const left = found.skipped.length + found.more_skipped;
   const reasons = byReason(found.skipped).slice(0, 10);
-  const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${items.slice(0, 3).join(", ")}${items.length > 3 ? ` and ${count(items.length - 3)} more` : ""}: ${reason}`)));
+  const few = (items) => items.slice(0, 3).join(", ") + (items.length > 3 ? ` and ${count(items.length - 3)} more` : "");
+  const list = element("ul", { class: "soft" }, ...reasons.map(([reason, items]) => element("li", { dir: "auto" }, `${few(items)}: ${reason}`)));
   const others = left - reasons.reduce((sum, [, items]) => sum + items.length, 0);
   if (others) list.append(element("li", {}, `and ${count(others)} more`));
   const slips = found.remark ? [element("p", {}, `Probably slips: ${found.remark}.`)] : [];

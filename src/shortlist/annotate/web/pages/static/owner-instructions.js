@@ -1,9 +1,10 @@
 // The field for the instructions. It is loaded once, so that what is being written is not overwritten.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { at } from "./dom.js";
 
-export async function start() {
+export async function start({ owner }) {
   at("instructions").value = (await call("GET", "/session?role=admin")).instructions;
+  at("instructions").readOnly = !owner;
   at("instructions").disabled = false;
   at("instruct").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -11,7 +12,7 @@ export async function start() {
       await call("PUT", "/instructions", { text: at("instructions").value });
       at("instructed").textContent = "Saved.";
     } catch (error) {
-      at("instructed").textContent = error instanceof ApiError ? error.message : "No connection: not saved.";
+      at("instructed").textContent = failure(error, "not saved");
     }
   });
   at("instructions").addEventListener("input", () => (at("instructed").textContent = ""));

@@ -1,5 +1,5 @@
 // Items and answers: a table that filters, and one item with its whole history, to be corrected or commented on.
-import { ApiError, call } from "./api.js";
+import { ApiError, call, failure } from "./api.js";
 import { ask } from "./ask.js";
 import { at, element } from "./dom.js";
 import { count, percent, seconds } from "./figures.js";
@@ -144,7 +144,7 @@ function row(item) {
   const label = element("button", { type: "button", class: "quiet open" }, element("span", { class: "name", dir: "auto" }, item.name));
   if (item.kind === "image") label.prepend(element("img", { src: `/api/v1/items/${item.id}/media`, alt: "", loading: "lazy", class: "thumb" }));
   const head = element("th", { scope: "row" }, ...(item.text ? [element("p", { class: "excerpt", dir: "auto" }, item.text)] : []), label);
-  return element("tr", { id: `item-${item.id}`, "data-item": item.id }, head, element("td", { class: "wrap" }, ...answersOf(item)), element("td", {}, times.length ? `${seconds(Math.max(...times))} s` : ""), element("td", { class: "wrap" }, ...states(item)));
+  return element("tr", { id: `item-${item.id}`, "data-item": item.id }, head, element("td", { class: "wrap" }, ...answersOf(item)), element("td", { class: "number" }, times.length ? `${seconds(Math.max(...times))} s` : ""), element("td", { class: "wrap" }, ...states(item)));
 }
 
 async function renew(id) {
@@ -174,7 +174,8 @@ function show(item) {
   at("item-name").textContent = item.name;
   at("item-name").classList.toggle("soft", Boolean(item.text)); // of a text, the text is what one looks for
   at("item-doubt").hidden = !item.believed;
-  at("item-doubt").textContent = item.believed ? `A model that was not told this answer holds it for ${item.believed}; it gives the answer a chance of ${item.chance < 0.001 ? "less than 0.1 %" : percent(item.chance)}.` : "";
+  const chance = item.chance < 0.001 ? "less than 0.1 %" : percent(item.chance);
+  at("item-doubt").textContent = item.believed ? `A model that was not told this answer holds it for ${item.believed}; it gives the answer a chance of ${chance}.` : "";
   const source = `/api/v1/items/${item.id}/media`;
   const parts = [];
   if (item.kind === "image") parts.push(element("img", { src: source, alt: item.name, class: "shown" }));
@@ -229,7 +230,7 @@ async function act(what, body) {
 }
 
 // In the dialog: it covers the page's own notice.
-const refused = (error) => say(error instanceof ApiError ? error.message : "No connection: nothing was changed.");
+const refused = (error) => say(failure(error, "nothing was changed"));
 
 async function erase() {
   try {

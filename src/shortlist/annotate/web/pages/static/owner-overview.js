@@ -3,6 +3,7 @@ import { call } from "./api.js";
 import { bars, curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, hours, percent, seconds } from "./figures.js";
+import { bar } from "./parts.js";
 
 const SLOW_MS = 30_000;
 const MANY = 5000; // answers: fewer are counted anew whenever there is another one
@@ -15,48 +16,70 @@ const figure = (name, value, more = "") => element("div", {}, element("dt", {}, 
 const lately = (over) => (over && over < FULL_HOUR ? hours(Math.max(over, 60) / 3600).replace(/^1 min$/u, "minute") : "hour");
 const classes = (size) => (size === 1 ? "1 class" : `${size} classes`);
 
-export function start() {
+export function start({ owner }) {
   return async (status, entered) => {
     const { done, total } = status.progress;
     at("bar").max = Math.max(total, 1);
     at("bar").value = done;
-    const { score, agreement } = status;
-    const known = status.known ? `, ${count(status.known)} known or corrected` : "";
-    const asked = total > status.items ? `, ${count(done)} of ${count(total)} questions settled` : ""; // of several people each
-    const rows = [figure("Items done", count(status.items_done), `of ${count(status.items)}${known}${asked}`)];
-    if (score?.early) rows.push(figure("Model right", "–", `too early: ${count(score.items)} sampled ${score.items === 1 ? "item is" : "items are"} answered`));
-    else if (score) rows.push(figure("Model right", percent(score.accuracy), `${percent(score.low)} to ${percent(score.high)}, ${count(score.items)} sampled items`));
-    if (score && !score.early && score.questions_for_a_point !== null) rows.push(figure("One point more", `≈ ${count(Number(score.questions_for_a_point.toPrecision(1)))}`, "questions"));
-    rows.push(figure("Answers in all", count(status.answers), `${count(status.skips)} skipped`));
-    rows.push(figure("Time spent", hours(status.hours), status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : ""));
-    rows.push(figure("None share", percent(status.none_share)));
-    rows.push(figure("Agreement", percent(agreement.share), agreement.pairs ? `${count(agreement.pairs)} pairs` : "nobody answered the same items"));
-    rows.push(figure("Classes", count(status.classes)));
-    at("figures").replaceChildren(...rows);
-    // None that is asked again and gold items take time, too, and bring the end no nearer
-    const left = done && status.hours !== null ? ((total - done) * status.hours) / done : null;
-    at("to-go").textContent = total > done ? `${count(status.items - status.items_done)} items to go${left === null ? "" : `, about ${hours(left)} of work`}` : total ? "All answers are in." : "";
+    at("to-go").textContent = toGo(status);
+    at("figures").replaceChildren(...figures(status));
     showCurve(status);
-    at("sizes").hidden = !status.seconds_by_size.length;
-    const most = Math.max(...status.seconds_by_size.map((one) => one.median_seconds));
-    at("seconds").replaceChildren(...status.seconds_by_size.map(({ size, median_seconds: s }) => element("div", { class: "bar" }, element("span", {}, classes(size)), element("meter", { min: 0, max: most, value: s, "aria-label": classes(size) }), element("span", {}, `${seconds(s)} s`))));
+    showSizes(status.seconds_by_size);
     if (entered || Date.now() - looked > SLOW_MS || (status.answers < MANY && status.answers !== counted)) {
       [looked, counted] = [Date.now(), status.answers];
-      await showWork(total - done);
+      await showWork(total - done, owner);
     }
   };
 }
 
-function showCurve(status) {
-  const named = ["score", "accuracy"].find((name) => status.measures.some((one) => one.name === name));
-  const points = status.score?.early ? [] : status.measures.filter(({ name }) => name === named);
-  at("accuracy-now").textContent = points.length
-    ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports"}`
-    : status.score?.early ? "No figure yet: too few of the sampled items are answered." : "No figure yet. It comes with the answers, where a model chooses the lists and is scored (see Settings) and 100 items or more are asked about.";
+function toGo({ progress: { done, total }, items, items_done, hours: spent }) {
+  if (total <= done) return total ? "All answers are in." : "";
+  // by what is done, not by answers: None that is asked again and gold items take time, too, and bring the end no nearer
+  const left = done && spent !== null ? `, about ${hours(((total - done) * spent) / done)} of work` : "";
+  return `${count(items - items_done)} items to go${left}`;
+}
+
+function figures(status) {
+  const { score, agreement, progress: { done, total } } = status;
+  const known = status.known ? `, ${count(status.known)} known or corrected` : "";
+  const asked = total > status.items ? `, ${count(done)} of ${count(total)} questions settled` : ""; // of several people each
+  const pace = status.answers && status.hours !== null ? `${((3600 * status.hours) / status.answers).toFixed(1)} s an answer` : "";
+  return [
+    figure("Items done", count(status.items_done), `of ${count(status.items)}${known}${asked}`),
+    ...(score ? scored(score) : []),
+    figure("Answers in all", count(status.answers), `${count(status.skips)} skipped`),
+    figure("Time spent", hours(status.hours), pace),
+    figure("None share", percent(status.none_share)),
+    figure("Agreement", percent(agreement.share), agreement.pairs ? `${count(agreement.pairs)} pairs` : "nobody answered the same items"),
+    figure("Classes", count(status.classes)),
+  ];
+}
+
+function scored({ early, items, accuracy, low, high, questions_for_a_point: questions }) {
+  if (early) return [figure("Model right", "–", `too early: ${count(items)} sampled ${items === 1 ? "item is" : "items are"} answered`)];
+  const right = figure("Model right", percent(accuracy), `${percent(low)} to ${percent(high)}, ${count(items)} sampled items`);
+  return questions === null ? [right] : [right, figure("One point more", `≈ ${count(Number(questions.toPrecision(1)))}`, "questions")];
+}
+
+function showSizes(sizes) {
+  at("sizes").hidden = !sizes.length;
+  const most = Math.max(...sizes.map((one) => one.median_seconds));
+  at("seconds").replaceChildren(...sizes.map(({ size, median_seconds: median }) => bar(classes(size), median, most, `${seconds(median)} s`)));
+}
+
+const NO_SCORE = "No figure yet. It takes answers, a model that chooses the lists and is scored (Settings), and at least 100 items to ask about.";
+const EARLY = "No figure yet: too few of the sampled items are answered.";
+
+function showCurve({ measures, score }) {
+  const named = ["score", "accuracy"].find((name) => measures.some((one) => one.name === name));
+  const points = score?.early ? [] : measures.filter(({ name }) => name === named);
+  const by = named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports";
+  const now = points.length ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${by}` : null;
+  at("accuracy-now").textContent = now ?? (score?.early ? EARLY : NO_SCORE);
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
-async function showWork(left) {
+async function showWork(left, owner) {
   const [{ days, last_hour: answers, over, pace }, todo] = await Promise.all([call("GET", "/review/work"), call("GET", "/review/todo")]);
   const perDay = new Map();
   for (const { day, answers } of days) perDay.set(day, (perDay.get(day) ?? 0) + answers);
@@ -64,8 +87,9 @@ async function showWork(left) {
   at("work").replaceChildren(...(perDay.size ? [bars([...perDay].map(([day, n]) => [label(day), n]))] : []));
   const eta = pace && left > 0 ? `; at this pace done in ${hours(left / pace)}` : "";
   at("work-now").textContent = perDay.size ? `${count(answers)} in the last ${lately(over)}${eta}` : "Nobody has answered yet.";
-  const links = perDay.size ? [] : [element("a", { href: "/admin#people" }, "Invite people"), element("a", { href: "/admin#instructions" }, "Tell them what to do")];
-  if (todo.flagged) links.push(element("a", { href: "/admin#items?flagged" }, `${count(todo.flagged)} flagged`));
-  if (todo.doubtful) links.push(element("a", { href: "/admin#items?doubtful" }, `${count(todo.doubtful)} suspicious`));
+  const link = (place, words, kind = "") => element("a", { href: `/admin#${place}`, class: kind }, words);
+  const links = perDay.size || !owner ? [] : [link("people", "Invite people", "primary"), link("instructions", "Tell them what to do")];
+  if (todo.flagged) links.push(link("items?flagged", `${count(todo.flagged)} flagged`));
+  if (todo.doubtful) links.push(link("items?doubtful", `${count(todo.doubtful)} suspicious`));
   at("todo").replaceChildren(...(links.length ? links : ["Nothing: no flags are open, and no answer looks wrong."]));
 }

@@ -1,16 +1,19 @@
 // People: what each did, links and sessions, how far they agree. Nobody but owners and reviewers sees it.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { curve } from "./curve.js";
 import { at, element } from "./dom.js";
 import { count, percent } from "./figures.js";
+import { table } from "./parts.js";
 import { showPeople, watchPeople } from "./people.js";
 
 const HERE = /^https?:\/\/(127\.|localhost[:/]|\[::1\])/u;
 const SLOW_MS = 30_000;
+const MOST_PAIRS = 100;
 let agreed = new Map();
 let looked = 0;
 
-export function start({ refresh }) {
+export function start({ refresh, owner }) {
+  if (!owner) at("staff-heading").textContent = "Where you are signed in";
   watchPeople(refresh);
   at("invite").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -21,6 +24,7 @@ export function start({ refresh }) {
       await refresh();
     });
   });
+  at("staff-role").addEventListener("change", ({ target }) => (at("staff-make").textContent = target.value === "program" ? "Make a token" : "Make a link"));
   at("staff").addEventListener("submit", (event) => {
     event.preventDefault();
     const body = { name: at("staff-name").value.trim(), role: at("staff-role").value };
@@ -28,14 +32,14 @@ export function start({ refresh }) {
       if (body.role === "program") token(await call("POST", "/tokens", { label: body.name }));
       else link("staff-link", body.name, await call("POST", "/admin-links", body));
       at("staff-name").value = "";
-      await showSessions();
+      await showSessions(owner);
     });
   });
   return async (status, entered) => {
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
     if (!entered && Date.now() - looked < SLOW_MS) return;
     looked = Date.now();
-    await Promise.all([showAgreement(status.annotators), showSessions()]);
+    await Promise.all([showAgreement(status.annotators), showSessions(owner)]);
     showPeople(status.annotators, (name, made) => link("link", name, made), agreed);
   };
 }
@@ -44,7 +48,7 @@ async function make(place, act) {
   try {
     await act();
   } catch (error) {
-    at(place).textContent = error instanceof ApiError ? error.message : "No connection: no link was made.";
+    at(place).textContent = failure(error, "nothing was changed");
   }
 }
 
@@ -65,47 +69,50 @@ function token(made) {
 
 async function showAgreement(people) {
   const found = await call("GET", "/agreement");
-  const names = new Map(people.map((one) => [one.id, one.name]));
-  const { alpha } = found;
+  const { alpha, times } = found;
   at("alpha").textContent = alpha
     ? `Krippendorff's alpha ${alpha.value.toFixed(2)} (${alpha.low.toFixed(2)} to ${alpha.high.toFixed(2)}), ${count(alpha.items)} items`
     : "Nobody answered the same items yet: let several people answer each item (Settings).";
-  at("alpha-curve").replaceChildren(...(found.times.length > 1 ? [curve(found.times.map((one, place) => [place + 1, one.value]), "Alpha", "parts of the work")] : []));
+  at("alpha-curve").replaceChildren(...(times.length > 1 ? [curve(times.map((one, place) => [place + 1, one.value]), "Alpha", "parts of the work")] : []));
+  agreed = shares(found.pairs);
+  showPairs(found.pairs, new Map(people.map((one) => [one.id, one.name])));
+}
+
+// How often each person agrees with others.
+function shares(pairs) {
   const sums = new Map();
-  for (const { one, other, items, same } of found.pairs) {
+  for (const { one, other, items, same } of pairs) {
     for (const who of [one, other]) {
       const [all, agree] = sums.get(who) ?? [0, 0];
       sums.set(who, [all + items, agree + same]);
     }
   }
-  agreed = new Map([...sums].map(([who, [all, agree]]) => [who, agree / all]));
-  const rows = found.pairs.slice(0, 100).map(({ one, other, items, same }) =>
-    element("tr", {}, element("th", { scope: "row", dir: "auto" }, `${names.get(one) ?? one} and ${names.get(other) ?? other}`), element("td", {}, count(items)), element("td", {}, percent(same / items))),
-  );
-  const head = element("thead", {}, element("tr", {}, ...["Two people", "Items", "Agree"].map((text) => element("th", { scope: "col" }, text))));
-  at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of pairs" }, element("table", {}, head, element("tbody", {}, ...rows))))] : []));
+  return new Map([...sums].map(([who, [all, agree]]) => [who, agree / all]));
 }
 
-async function showSessions() {
-  let [sessions, tokens] = [[], []];
-  try {
-    [sessions, tokens] = await Promise.all([call("GET", "/people/sessions"), call("GET", "/tokens")]);
-  } catch (error) {
-    if (error.status !== 403) throw error; // a reviewer sees only their own
-    sessions = await call("GET", "/sessions");
-  }
-  const rows = [...sessions.map((one) => row(one, one.name ?? one.label, one.role, `/people/sessions/${one.id}`)), ...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`))];
-  const head = element("thead", {}, element("tr", {}, ...["Signed in", "Role", "Since", ""].map((text) => (text ? element("th", { scope: "col" }, text) : element("td")))));
-  at("sessions").replaceChildren(element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of sessions" }, element("table", { class: "cards" }, head, element("tbody", {}, ...rows))));
+function showPairs(pairs, names) {
+  const called = (id) => names.get(id) ?? id;
+  const rows = pairs.slice(0, MOST_PAIRS).map(({ one, other, items, same }) => [`${called(one)} and ${called(other)}`, count(items), percent(same / items)]);
+  const made = table("Table of pairs", ["Two people", "Items", "Agree"], rows);
+  at("pairs").replaceChildren(...(rows.length ? [element("details", {}, element("summary", {}, "Pair by pair"), made)] : []));
 }
 
-function row(one, name, role, path) {
-  const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, one.this ? "This browser" : "End");
-  end.disabled = one.this ?? false;
+// An owner sees everybody's, a reviewer their own.
+async function showSessions(owner) {
+  const place = owner ? "/people/sessions" : "/sessions";
+  const [sessions, tokens] = await Promise.all([call("GET", place), owner ? call("GET", "/tokens") : []]);
+  const since = (one) => new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
+  const row = (one, name, role, path) => [name, role, since(one), one.this ? element("span", { class: "badge" }, "This browser") : endButton(name, path, owner)];
+  const rows = sessions.map((one) => row(one, one.name, one.role, `${place}/${one.id}`));
+  rows.push(...tokens.map((one) => row(one, one.label, "program", `/tokens/${one.id}`)));
+  at("sessions").replaceChildren(table("Table of sessions", ["Signed in", "Role", "Since", ""], rows, { frame: "tall", table: "cards" }));
+}
+
+function endButton(name, path, owner) {
+  const end = element("button", { type: "button", class: "small", "aria-label": `End: ${name}` }, "End");
   end.addEventListener("click", () => make("staff-link", async () => {
     await call("DELETE", path);
-    await showSessions();
+    await showSessions(owner);
   }));
-  const since = new Date(1000 * one.created_at).toLocaleDateString(document.documentElement.lang);
-  return element("tr", {}, element("th", { scope: "row", dir: "auto" }, name), element("td", {}, role), element("td", {}, since), element("td", {}, end));
+  return end;
 }

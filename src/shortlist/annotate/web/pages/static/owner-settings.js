@@ -1,5 +1,5 @@
 // Settings, backups, and the log of what owners and reviewers did.
-import { ApiError, call, send } from "./api.js";
+import { call, failure, send } from "./api.js";
 import { at, element } from "./dom.js";
 import { count } from "./figures.js";
 
@@ -43,12 +43,12 @@ async function settings() {
   fill(now);
 }
 
-async function saying(place, failed, act) {
+async function saying(place, otherwise, act) {
   at(place).textContent = "…";
   try {
     at(place).textContent = await act();
   } catch (error) {
-    at(place).textContent = error instanceof ApiError ? error.message : `No connection: ${failed}.`;
+    at(place).textContent = failure(error, otherwise);
   }
 }
 
@@ -66,21 +66,16 @@ function reveal() {
 }
 
 async function backups() {
-  const rows = await owners(call("GET", "/backups"));
+  const rows = await call("GET", "/backups");
   at("backups").replaceChildren(...rows.slice(0, 10).map((one) => element("li", {}, `${one.name}, ${when(one.at)}, ${count(Math.ceil(one.bytes / 1000))} kB`)));
 }
 
 async function log() {
-  const rows = await owners(call("GET", "/audit?limit=100"));
+  const rows = await call("GET", "/audit?limit=100");
+  at("audit-table").hidden = !rows.length;
   at("audit").replaceChildren(...rows.map((one) => element("tr", {}, element("td", {}, when(one.at)),
     element("th", { scope: "row", dir: "auto" }, one.actor), element("td", { class: "wrap" }, `${one.action} ${subject(one)}`))));
 }
 
 // As the other pages name it; what was erased since has no name but its number.
 const subject = (one) => (one.called === null ? one.subject : `${one.subject.split(" ")[0]} ${one.called}`);
-
-// A reviewer does not see these.
-const owners = (request) => request.catch((error) => {
-  if (error.status !== 403) throw error;
-  return [];
-});

@@ -1,6 +1,6 @@
 // The table of annotators. Rows are kept and only their figures change, so that a button does not lose the focus; they
 // are put in order when somebody asks for it, not while they are read.
-import { ApiError, call } from "./api.js";
+import { call, failure } from "./api.js";
 import { ask } from "./ask.js";
 import { at, element } from "./dom.js";
 import { count, outOf, percent, seconds } from "./figures.js";
@@ -23,6 +23,7 @@ export function showPeople(people, link, agreed = new Map()) {
     rows.delete(id);
   }
   at("nobody").hidden = people.length > 0;
+  at("people-table").hidden = !people.length;
   search();
 }
 
@@ -81,7 +82,7 @@ function makeButton(words, who) {
 }
 
 function makeRow(who, link) {
-  const cells = Array.from({ length: 9 }, () => element("td"));
+  const cells = Array.from({ length: 9 }, () => element("td", { class: "number" }));
   const button = makeButton("New link", who);
   button.addEventListener("click", () => {
     act(() => call("POST", `/annotators/${who.id}/invite`), (made) => link(who.name, made));
@@ -104,7 +105,7 @@ function makeRow(who, link) {
     act(() => call("DELETE", `/people/${who.id}/data`), () => (at("link").textContent = `${who.name} is erased.`));
   });
   const label = element("span", { class: "name", title: who.name }, who.name);
-  const actions = element("td", {}, button, " ", remove, " ", undo, " ", erase);
+  const actions = element("td", { class: "owners" }, element("div", { class: "actions" }, button, remove, undo, erase));
   const row = element("tr", {}, element("th", { scope: "row", dir: "auto" }, label), ...cells, actions);
   return { row, cells, button, remove, undo, erase };
 }
@@ -114,6 +115,6 @@ async function act(request, done) {
     done(await request());
     await renew();
   } catch (error) {
-    at("link").textContent = error instanceof ApiError ? error.message : "No connection: nothing was changed.";
+    at("link").textContent = failure(error, "nothing was changed");
   }
 }

@@ -1,6 +1,7 @@
 // Single keys can be turned off: people who dictate, or press keys by accident, would answer unintentionally (WCAG
 // 2.1.4). Remembered per browser, not per project: it depends on the person.
 import { at } from "./dom.js";
+import { keep, LONG, recall } from "./storage.js";
 
 const NAME = "shortlist-keys";
 
@@ -16,19 +17,11 @@ export function markShortcuts() {
 }
 
 export function loadShortcuts() {
-  try {
-    at("keys").checked = localStorage.getItem(NAME) !== "off";
-  } catch {
-    at("keys").checked = true; // no storage: turned off until the page is loaded again
-  }
+  at("keys").checked = recall(LONG, NAME) !== "off";
   markShortcuts();
 }
 
 export function saveShortcuts() {
-  try {
-    localStorage.setItem(NAME, keysAnswer() ? "on" : "off");
-  } catch {
-    // as above
-  }
+  keep(LONG, NAME, keysAnswer() ? "on" : "off");
   markShortcuts();
 }

@@ -1,11 +1,20 @@
 // Seconds from the first paint of an item to the decision, not counting the time while it is out of sight.
 
+const DAY_MS = 86_400_000; // the server takes no more: the page stood open
 const SEEN_MS = 200; // nobody decides in less: it was the second half of a double click, or a key that bounced
+const SOUND_MS = 5000; // how long a sound is waited for: some phones load none before it is played
 
 const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 const broken = (item) => item instanceof HTMLMediaElement && item.error !== null;
 const away = () => document.visibilityState === "hidden" || document.querySelector("dialog[open]") !== null;
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+// The beginning of a sound, or its failure.
+function heard(sound) {
+  if (sound.error || sound.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA) return null;
+  const told = ["loadeddata", "error"].map((kind) => new Promise((resolve) => sound.addEventListener(kind, resolve, { once: true })));
+  return Promise.race([...told, pause(SOUND_MS)]);
+}
 
 export class Stopwatch {
   #run = 0;
@@ -36,9 +45,9 @@ export class Stopwatch {
       try {
         await item.decode();
       } catch {
-        return false; // no picture (or sound), no answer; the page says so
+        return false; // no picture, no answer; the page says so
       }
-    }
+    } else if (item instanceof HTMLMediaElement) await heard(item);
     // a callback of the first frame runs before its paint, one of the second after it
     await frame();
     await frame();
@@ -53,7 +62,7 @@ export class Stopwatch {
 
   stop() {
     this.#pause();
-    const seconds = Math.round(this.#total) / 1000;
+    const seconds = Math.round(Math.min(this.#total, DAY_MS)) / 1000;
     this.reset();
     return seconds;
   }

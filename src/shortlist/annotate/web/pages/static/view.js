@@ -34,8 +34,8 @@ export function showQuestion(question, choose) {
   at("choices").classList.toggle("many", shortlist.length > MANY);
   at("none").hidden = !shortlist.length;
   markShortcuts();
+  idle(false);
   at("answers").hidden = false;
-  for (const id of ABOUT_ITEM) at(id).hidden = false;
   // an item that comes back after None would look as if the key had done nothing
   at("again").hidden = !question.again;
   // the button that had the focus is gone: give it to the item, so that Tab goes on from there
@@ -92,6 +92,12 @@ function announcement({ item, shortlist, again }) {
   return `${again ? `${at("again").textContent} ` : ""}${what}. ${offer}`;
 }
 
+// Whether there is nothing to do: no room is kept for answers then.
+function idle(now) {
+  document.querySelector("main").classList.toggle("idle", now);
+  for (const id of ABOUT_ITEM) at(id).hidden = now;
+}
+
 // Instead of a question: what is the matter, and a next step. `actions`: [words, what it does] each.
 export function showState(name, { sign = "", tone = "", actions = [] } = {}) {
   const [title, text] = [say(name), sign ? say(`${name}_text`) : ""];
@@ -99,8 +105,8 @@ export function showState(name, { sign = "", tone = "", actions = [] } = {}) {
   if (at("announce").textContent === words) return; // the same words again would be read out again
   const hadFocus = at("panel").contains(document.activeElement);
   forget();
+  idle(Boolean(sign));
   at("answers").hidden = true;
-  for (const id of ABOUT_ITEM) at(id).hidden = Boolean(sign);
   const made = element("div", { class: "state" });
   if (sign) made.append(element("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign));
   made.append(sign ? element("h2", {}, title) : element("p", {}, title), " ");

@@ -13,7 +13,7 @@ const fingers = new Map();
 let travelled = 0;
 
 const picture = () => at("item").querySelector(".picture img");
-export const enlarged = () => at("item").classList.contains("large");
+const enlarged = () => at("item").classList.contains("large");
 
 const button = (sign, name, act) => {
   const made = element("button", { type: "button", "aria-label": say(name) }, sign);
@@ -43,13 +43,13 @@ function open(large) {
   reveal(large);
 }
 
-export function enlarge() {
+function enlarge() {
   if (!picture() || enlarged()) return;
   open(true);
   at("item").querySelector(".lens button:last-child").focus();
 }
 
-export function shrink() {
+function shrink() {
   if (!enlarged()) return;
   open(false);
   (at("item").querySelector(".lens button") ?? at("item")).focus({ preventScroll: true });
