@@ -55,12 +55,12 @@ def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None,
 
 
 def linear_layer(model: nn.Module) -> nn.Linear | None:
-    """The one layer of a linear model, behind its normalisation; None where the model is another."""
+    """The one layer, which has a bias, of a linear model behind its normalisation; None for any other model."""
     parts = list(model) if isinstance(model, nn.Sequential) else []
     inner = list(parts[1]) if len(parts) == 2 and isinstance(parts[1], nn.Sequential) else []
     if len(inner) != 2 or not isinstance(inner[0], nn.Flatten) or type(inner[1]) is not nn.Linear:
         return None
-    return inner[1]
+    return None if inner[1].bias is None else inner[1]
 
 
 def _as_it_is(first: nn.Module) -> bool:

@@ -24,11 +24,12 @@ from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run, part_of
 
 SOLVED = ("likelihood", "cc", "log", "ol")
-"""Methods whose objective is smooth and bounded below: what a solver finds there is worth finding."""
+"""Methods whose objective is smooth and bounded below, so that its minimum is worth finding. Each is a plain mean over
+items, so it can be computed part by part."""
 MEMORY = 8
 """Steps that the curvature is known from."""
 CELLS = 1 << 22
-"""Logits held at a time."""
+"""Logits of a part."""
 ENOUGH, HALVINGS, GAIN = 1e-4, 20, 1e-6
 """A step must bring this share of what the slope promises, is halved as often as that, and the training is at its end
 where a step gains less than that share of the objective."""
@@ -63,7 +64,8 @@ class SolverRun(Run):
         self.batch_size, self.steps = len(feed), 1
         rows = feed.rows.numpy()
         self._x = inputs.sparse[rows] if inputs.sparse is not None else _normalised(model, inputs, feed.rows)
-        step = max(1, CELLS // feed.num_classes)
+        # other objectives may depend on all items at once (`sl` divides by the number of None answers): no parts
+        step = max(1, CELLS // feed.num_classes) if config.method in SOLVED else len(rows)
         self._parts = [slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
         self._batch = self._batch_of(self._parts[0]) if len(self._parts) == 1 else None
         shape = (self._x.shape[1] + 1, feed.num_classes)
