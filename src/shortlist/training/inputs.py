@@ -30,22 +30,16 @@ class Inputs:
 
     def __init__(self, x: Any, device: str | torch.device) -> None:
         self.device = torch.device(device)
+        x = _native(x)
         self.sparse = x if hasattr(x, "tocsr") else None
         self.shape: tuple[int, ...] = tuple(int(n) for n in x.shape[1:])
         self.count = int(x.shape[0])
-        values = x.data if self.sparse is not None else x
-        if np.issubdtype(values.dtype, np.floating):
-            with np.errstate(over="ignore"):
-                finite = np.isfinite(np.asarray(values, np.float32))
-            if not finite.all():
-                bad = np.argwhere(~finite)[0].tolist()
-                raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {bad}")
+        _check_finite(x)
         if self.sparse is not None and self._fits(4 * self.count * self.shape[0]) and self.device.type != "cpu":
-            self.data = torch.from_numpy(x.toarray().astype(np.float32)).to(self.device)
+            self.data = torch.from_numpy(x.toarray()).to(self.device)
             self.sparse = None
         elif self.sparse is None:
             host = torch.from_numpy(np.ascontiguousarray(x))
-            host = host.float() if host.is_floating_point() else host
             if self._fits(host.numel() * host.element_size()):
                 self.data = host.to(self.device)
             else:
@@ -90,8 +84,26 @@ class Inputs:
 
     def _host(self, rows: Tensor) -> Tensor:
         if self.sparse is not None:
-            return torch.from_numpy(self.sparse[rows.numpy()].toarray().astype(np.float32))
+            return torch.from_numpy(self.sparse[rows.numpy()].toarray())
         return self.data[rows]
+
+
+def _native(x: Any) -> Any:
+    """In numbers that torch has: floats and CSR matrices as float32, whole numbers in this machine's byte order."""
+    if x.dtype.kind == "f" or hasattr(x, "tocsr"):
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return x.astype(np.float32, copy=False)
+    return x.astype(x.dtype.newbyteorder("="), copy=False)
+
+
+def _check_finite(x: Any) -> None:
+    values = x.data if hasattr(x, "tocsr") else x
+    if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
+        return
+    at = np.argwhere(~finite)[0].tolist()
+    if hasattr(x, "tocsr"):  # from the place among the stored numbers to row and column
+        at = [int(np.searchsorted(x.indptr, at[0], "right")) - 1, int(x.indices[at[0]])]
+    raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {at}")
 
 
 class Normalise(nn.Module):
@@ -143,6 +155,7 @@ class Normalise(nn.Module):
         return (x.to(self.mean.dtype) - self.mean) / self.deviation
 
 
+@np.errstate(invalid="ignore")  # of infinite inputs, which `Inputs` refuses
 def _moments(x: Any, axes: tuple[int, ...], weight: Any) -> tuple[Any, Any]:
     """Mean and deviation over `axes` in float64, rows counted by `weight`."""
     if weight is None:

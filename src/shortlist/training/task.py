@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
+from shortlist.internal.arguments import integers
 from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method
@@ -89,8 +90,9 @@ def build_task(
         dataset = dataset.only_classes(config.classes)
     dataset = with_known_test(dataset)
     labels = draw_labels(dataset, config.size, config.seed) if labels is None else labels
-    rows = np.arange(len(dataset.train)) if rows is None else rows
-    if len(rows) != len(labels):
+    items = len(dataset.train)
+    rows = np.arange(items) if rows is None else integers("rows", rows, (0, items))
+    if rows.shape != (len(labels),):
         raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
     if dataset.num_classes != labels.num_classes:
         raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
@@ -99,6 +101,8 @@ def build_task(
     kept, held = hold_out(labels, config.holdout, config.seed)
     if len(held) and not len(kept):
         raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
+    if config.keep == "best" and not len(held):
+        raise InputError(f"keep best: a holdout of {config.holdout} of {len(labels)} items is none to choose by")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
     with torch.random.fork_rng(devices=[]):  # of a method that draws where its confidences begin
