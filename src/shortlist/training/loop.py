@@ -147,6 +147,7 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict
         "config": prepared.run.config.to_dict(),
         "fingerprint": prepared.fingerprint.labels,
         "inputs": prepared.fingerprint.inputs,
+        "code": dict(prepared.fingerprint.code),
         "epoch": prepared.run.epoch,
         "history": [asdict(row) for row in history],
     }
@@ -157,7 +158,7 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict
 def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str, Tensor]]:
     """The history so far, and the weights of its best epoch where they are kept."""
     tensors, content = read_checkpoint(path)
-    saved = Fingerprint(content.get("fingerprint"), content.get("inputs"))
+    saved = Fingerprint(content.get("fingerprint"), content.get("inputs"), content.get("code", {}))
     try:
         check_same_run(prepared, path, content["config"], saved)
         history = [EpochScores(**row) for row in content["history"]]
@@ -169,7 +170,7 @@ def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str
 
 
 def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved: Fingerprint) -> None:
-    """Refuse to go on with what `path` holds where its settings, labels or inputs are those of another run."""
+    """Refuse to resume what `path` holds if its settings, labels, inputs or code are those of another run."""
     if difference := prepared.run.config.difference(config) or prepared.fingerprint.difference(saved):
         raise InputError(f"{path}: {difference}")
 

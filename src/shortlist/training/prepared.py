@@ -21,7 +21,7 @@ from shortlist.training.fleet.networks import suits_kernels
 from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
-from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
+from shortlist.training.saved.fingerprint import Fingerprint, code_checksums, inputs_checksum, labels_checksum
 from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
@@ -51,6 +51,8 @@ class Prepared:
     """Whether every list is known to be a uniform draw, or to hold all classes."""
     given: Any
     """The inputs of all items as they were given, on the host: an array, a CSR matrix, or texts."""
+    code: dict[str, str]
+    """The checksums of `saved.fingerprint.code_checksums`."""
     temperature: float = 1.0
     """By which the logits of the trained model are divided before they become probabilities (`calibrate`)."""
 
@@ -74,7 +76,7 @@ class Prepared:
         """What a saved run must have been trained on for this one to go on with it."""
         inputs = self.run.inputs
         labels = labels_checksum(self.labels, self.run.feed, inputs.shape, len(inputs))
-        return Fingerprint(labels, inputs_checksum(self.given))
+        return Fingerprint(labels, inputs_checksum(self.given), self.code)
 
     def calibrate(self) -> float:
         """Fit the temperature of the trained model to the held-out answers.
@@ -137,6 +139,7 @@ def prepare(
         smoothing=task.smoothing,
         uniform=task.uniform,
         given=task.dataset.train.x if given is None else given,
+        code=code_checksums(config.method, config.model),  # now: the files may be edited while the run goes on
     )
 
 

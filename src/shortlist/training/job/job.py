@@ -221,7 +221,8 @@ def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
     if job.unfinished or not (job.out / WEIGHTS).exists():
         return None
     content = read_config(job.out)
-    saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
+    labels, inputs = (content[part].get("fingerprint") for part in ("labels", "data"))
+    saved = Fingerprint(labels, inputs, content.get("code", {}))
     check_same_run(prepared, job.out, content["run"], saved)
     return Finished(load_folder(job.out, "cpu"), None, "", 0.0, again=True)
 
@@ -254,6 +255,7 @@ def _trained(
         labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": prepared.fingerprint.labels},
         history=history,
         device=prepared.run.engine.device,
+        code=prepared.code,
     )
 
 

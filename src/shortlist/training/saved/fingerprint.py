@@ -1,28 +1,46 @@
-"""What a run is trained on as two checksums, so that it goes on with the same only."""
+"""What a run is trained on and with as checksums, so that it is resumed with the same only."""
 
 import hashlib
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from shortlist.internal.own_code import own_sources
 from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed
 
 
 class Fingerprint(NamedTuple):
-    """Checksums of what a run is trained on; None where an older version kept none."""
+    """Checksums of what a run is trained on and with; None or nothing where an older version kept none."""
 
     labels: str | None
     inputs: str | None
+    code: Mapping[str, str] = {}
+    """Of the files of a method and a model of one's own, by the name that the configuration gives them."""
 
     def difference(self, saved: "Fingerprint") -> str | None:
-        """What a saved run was trained on otherwise, in words; None where nothing is known to differ."""
+        """How this run differs from a saved one, in words; None where nothing is known to differ."""
         if saved.labels not in (None, self.labels):
             return "a run on other data or other labels than these"
         if saved.inputs not in (None, self.inputs):
             return "a run on other inputs: as many and of the same shape, but not of these values"
+        for name, checksum in self.code.items():
+            if saved.code.get(name, checksum) != checksum:
+                return f"a run with {name!r} as it was before its file was changed"
         return None
+
+
+def code_checksums(*names: str) -> dict[str, str]:
+    """Of those names of methods and models that are one's own (`package.module:name`) and have a file."""
+    found = {}
+    for name in names:
+        if ":" in name:
+            with suppress(OSError, TypeError):  # typed in at a prompt
+                found[name] = hashlib.sha256(json.dumps(own_sources(name)).encode()).hexdigest()
+    return found
 
 
 def labels_checksum(labels: StochasticLabels, feed: Feed, in_shape: tuple[int, ...], count: int) -> str:

@@ -64,6 +64,7 @@ class Trained:
         history: scores by epoch.
         device: where it computes.
         temperature: what `predict` divides logits by (`Prepared.calibrate`).
+        code: checksums of the files of a method and a model of one's own (`fingerprint`).
     """
 
     model: nn.Module
@@ -78,6 +79,7 @@ class Trained:
     history: list[EpochScores] = field(default_factory=list)
     device: str = "cpu"
     temperature: float = 1.0
+    code: dict[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> Method:
@@ -137,6 +139,7 @@ class Trained:
             "temperature": self.temperature,
             "data": self.data,
             "labels": self.labels,
+            **({"code": self.code} if self.code else {}),
         }
 
 
@@ -222,6 +225,7 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             labels=content["labels"],
             history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
             device=where,
+            code=content.get("code", {}),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
