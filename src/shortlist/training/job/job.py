@@ -24,7 +24,16 @@ from shortlist.training.loop import DivergedError, check_same_run, fit, probabil
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
 from shortlist.training.saved.fingerprint import Fingerprint
-from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
+from shortlist.training.saved.folder import (
+    CHECKPOINT,
+    WEIGHTS,
+    WRITABLE,
+    Trained,
+    load_folder,
+    read_config,
+    remove_leftovers,
+    save_folder,
+)
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.source import DataSource, with_features
 from shortlist.training.selection import UNUSED, TuneRow, grid_of, tune
@@ -290,8 +299,9 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         raise InputError(f"{job.out} holds a finished model: state another folder, or --overwrite to replace it")
     make_folder(job.out)
     try:
-        atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
-        (job.out / ".writable").unlink()
+        remove_leftovers(job.out)
+        atomic_write(job.out / WRITABLE, b"")  # no permission or no space: say so now, not after an hour
+        (job.out / WRITABLE).unlink()
         yield
     except BaseException as error:  # Ctrl-C too
         if isinstance(error, DivergedError):

@@ -13,6 +13,7 @@ Everything is written beside first and renamed then, the weights last: a folder 
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,12 @@ FORMAT = "shortlist-model-1"
 WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"
 HISTORY, SCORES, CARD, CONFUSION = "history.json", "scores.json", "card.md", "confusion.svg"
 CHECKPOINT = "checkpoint.safetensors"
+WRITABLE = ".writable"
+"""Written and removed to see whether the folder can be written to."""
+_BEGUN = re.compile(rf"\..+\.[0-9a-f]{{16}}\.tmp|\.new-[0-9a-f]{{12}}|\{WRITABLE}")
+"""Temporary files of `atomic_path`, and the folders of `_staged`."""
+_INNER = re.compile(r"\.tmp\w{6}")
+"""What safetensors in turn writes first, beside such a file."""
 
 
 @dataclass
@@ -182,6 +189,19 @@ def _staged(folder: Path) -> Iterator[Path]:
         sync_directory(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process had begun to write here."""
+    here = list(folder.iterdir())
+    begun = [path for path in here if _BEGUN.fullmatch(path.name)]
+    inner = [path for path in here if _INNER.fullmatch(path.name)] if begun else []
+    for path in (*inner, *begun):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
 
 
 def _write_json(path: Path, content: Any) -> None:
