@@ -15,27 +15,19 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shortlist.errors import InputError
-from shortlist.internal.streams import generator, stream_seed
+from shortlist.internal.streams import stream_seed
 from shortlist.internal.tensors import at_least_float32
 from shortlist.methods import Batch, Feed, Method
-from shortlist.training.augment import STAY, draw_moves, move_images
+from shortlist.training.augment import move_images
 from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.distributed import Processes
+from shortlist.training.draws import Draws, draw_epoch
 from shortlist.training.inputs import Inputs
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import (
-    COLUMNS,
-    change_images,
-    confidence_of,
-    draw_changes,
-    draw_shares,
-    mix_strong,
-    objective_of,
-    two_views,
-)
+from shortlist.training.views import change_images, confidence_of, mix_strong, objective_of, two_views
 
 
 class Run:
@@ -94,12 +86,7 @@ class Run:
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
         self._forward = self._prepare_forward()
-        self._order = torch.zeros(self.steps * self.batch_size, dtype=torch.int64, device=self.device)
-        self._moves = torch.tensor(STAY, dtype=torch.uint8, device=self.device).repeat(len(feed), 1)
-        changed = len(feed) if config.strong else 0
-        self._changes = torch.zeros(changed, COLUMNS, dtype=torch.int16, device=self.device)
-        self._teacher_moves = self._moves.clone() if method.apart else self._moves
-        self._shares = torch.ones(self.steps, device=self.device)
+        self._drawn: Draws | None = None
         self._span = torch.arange(self.batch_size, device=self.device)
         self._step_number = torch.zeros((), dtype=torch.int64, device=self.device)  # over all epochs
         self._risk = torch.zeros((), dtype=torch.float32, device=self.device)
@@ -125,28 +112,15 @@ class Run:
     def train_epoch(self) -> Tensor:
         """Train one epoch; the mean risk of its batches, still on the device."""
         with self._random_numbers():
-            order = self._shuffle()
+            drawn = self._draw()
             self.network.train()
             self._risk.zero_()
-            self._order.copy_(order)
-            if self.config.augment:
-                side = min(self.inputs.shape[1:])
-                self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment"), side))
-                if self.method.apart:
-                    drawn = draw_moves(len(self.feed), self.flips, self._generator("teacher"), side)
-                    self._teacher_moves.copy_(drawn)
-            if self.config.strong:
-                _, height, width = self.inputs.shape
-                changes = draw_changes(len(self.feed), height, width, self.flips, self._generator("strong"))
-                self._changes.copy_(changes)
-            if self.config.mix:
-                self._shares.copy_(draw_shares(self.steps, self._generator("mix")))
             if self.inputs.resident:
                 step = self._step if not self.engine.cuda_graph else self._captured()
                 for _ in range(self.steps):
                     step()
             else:
-                rows = self.feed.rows.cpu()[order].reshape(self.steps, self.batch_size)
+                rows = self.feed.rows.cpu()[drawn.order].reshape(self.steps, self.batch_size)
                 mine = torch.stack([self.group.slice(part) for part in rows])
                 for x in self.inputs.stream(mine):
                     self._step(x)
@@ -159,12 +133,17 @@ class Run:
         """Steps over all epochs, the one under way included; on a GPU this waits for the device."""
         return int(self._step_number)
 
-    def _shuffle(self) -> Tensor:
-        order = torch.randperm(len(self.feed), generator=self._generator("shuffle"))
-        return order[: self.steps * self.batch_size]
-
-    def _generator(self, purpose: str) -> torch.Generator:
-        return generator(self.config.seed, purpose, self.epoch)
+    def _draw(self) -> Draws:
+        """What this epoch draws, which is brought to the device as well."""
+        drawn = draw_epoch(
+            self.config, self.epoch, len(self.feed), self.batch_size, self.inputs.shape,
+            flips=self.flips, apart=self.method.apart,
+        )  # fmt: skip
+        if self._drawn is None:
+            self._drawn = drawn.to(self.device)
+        else:
+            self._drawn.copy_(drawn)  # in place: a captured step reads it there
+        return drawn
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
@@ -180,15 +159,18 @@ class Run:
 
     def _step(self, x: Tensor | None = None) -> None:
         """One update. Reads its batch and learning rate from the device and counts itself on."""
+        drawn = self._drawn
+        assert drawn is not None
         start = (self._step_number % self.steps) * self.batch_size
-        whole = self._order[start + self._span]
+        whole = drawn.order[start + self._span]
         index = self.group.slice(whole)
         if x is None:
             x = self.inputs.gather(self.feed.rows[index])
-        taught = self._taught(x, index)
-        x = self._views(x, index)
+        own = self._own(drawn)
+        taught = self._taught(x, index, drawn)
+        x = self._views(x, index, drawn, own)
         weak = x[: len(index)]
-        batch = replace(self.feed.batch(index), teacher=taught, progress=self._progress(), own=self._own())
+        batch = replace(self.feed.batch(index), teacher=taught, progress=self._progress(), own=own)
         self.flat.grad.zero_()
         risk, logits = self._forward(x, batch)
         risk.backward()  # type: ignore[no-untyped-call]
@@ -201,31 +183,34 @@ class Run:
         if self.method.refresh != "never":
             self._renew(weak, logits.detach(), batch, whole)
 
-    def _views(self, x: Tensor, index: Tensor) -> Tensor:
+    def _views(self, x: Tensor, index: Tensor, drawn: Draws, own: Tensor | None) -> Tensor:
         """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
-        if self.config.strong:
-            x = change_images(torch.cat([x, x]), two_views(self._moves[index], self._changes[index]))
-            if (own := self._own()) is not None:
+        if drawn.moves is not None and drawn.changes is not None:
+            x = change_images(torch.cat([x, x]), two_views(drawn.moves[index], drawn.changes[index]))
+            if own is not None:
                 mix_strong(x, own)
-        elif self.config.augment:
-            x = move_images(x, self._moves[index])
+        elif drawn.moves is not None:
+            x = move_images(x, drawn.moves[index])
         return _laid_out(x)
 
     @torch.no_grad()
-    def _taught(self, x: Tensor, index: Tensor) -> Tensor | None:
+    def _taught(self, x: Tensor, index: Tensor, drawn: Draws) -> Tensor | None:
         """What the teacher makes of the items as it sees them."""
         if self._teaching is None:
             return None
-        if self.config.augment:
-            x = move_images(x, self._teacher_moves[index])
+        moves = drawn.moves if drawn.teacher_moves is None else drawn.teacher_moves
+        if moves is not None:
+            x = move_images(x, moves[index])
         with self._autocast():
             logits = self._teaching(_laid_out(x))
         return at_least_float32(logits)
 
-    def _own(self) -> Tensor | None:
+    def _own(self, drawn: Draws) -> Tensor | None:
         """The share of its own in each strong view of this step, where they are mixed."""
+        if drawn.shares is None:
+            return None
         number = (self._step_number % self.steps).view(1)  # an index without a dimension would wait for the device
-        return self._shares[number].squeeze(0) if self.config.mix else None
+        return drawn.shares[number].squeeze(0)
 
     def _progress(self) -> Tensor:
         return self._step_number / (self.config.epochs * self.steps)

@@ -1,74 +1,47 @@
-"""What an epoch of a fleet draws at random, as the single loop draws it: each run from streams of its own."""
+"""What an epoch of a fleet draws at random: what each of its runs draws by itself, side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from shortlist.internal.streams import generator
-from shortlist.training.augment import STAY, draw_moves
+from shortlist.training.augment import STAY
+from shortlist.training.draws import Draws, draw_epoch
 from shortlist.training.task import Task
-from shortlist.training.views import COLUMNS, draw_changes, draw_shares
+from shortlist.training.views import COLUMNS
 
 
-@dataclass
-class Draws:
-    """The orders of R runs, and how they see their items; None where no run asks for it."""
-
-    order: Tensor
-    """(R, steps B) which items come, one batch after another."""
-    moves: Tensor | None
-    """(R, N, 3) of the weak views; of runs that are not augmented, those that leave images as they are."""
-    teacher_moves: Tensor | None
-    """(R, N, 3) of what teachers see, where one sees a crop of its own."""
-    changes: Tensor | None
-    """(R, N, 9) of the strong views."""
-    shares: Tensor | None
-    """(R, steps) of its own in a mixed view."""
-
-    def to(self, device: torch.device) -> "Draws":
-        """The same on another device."""
-        on_device: dict[str, Any] = {}
-        for f in fields(self):
-            value = getattr(self, f.name)
-            on_device[f.name] = None if value is None else value.to(device)
-        return Draws(**on_device)
-
-    def copy_(self, other: "Draws") -> None:
-        """Take over what another epoch drew."""
-        for f in fields(self):
-            ours, theirs = getattr(self, f.name), getattr(other, f.name)
-            if ours is not None:
-                ours.copy_(theirs)
-
-
-def draw_epoch(tasks: Sequence[Task], epoch: int, batch_size: int) -> Draws:
+def draw_all(tasks: Sequence[Task], epoch: int, batch_size: int) -> Draws:
     """What these runs draw for an epoch; all of them have two views, and mixed ones, or none has."""
-    sizes, first = [len(task.feed) for task in tasks], tasks[0].config
-    runs, longest, most = len(tasks), max(sizes), max(sizes) // batch_size
-    augmented = first.strong or any(task.config.augment for task in tasks)
-    still = torch.tensor(STAY, dtype=torch.uint8).repeat(runs, longest, 1)
-    apart = augmented and any(task.method.apart for task in tasks)
-    order = torch.zeros(runs, most * batch_size, dtype=torch.int64)
-    moves, teacher_moves = still, still.clone() if apart else None
-    changes = torch.zeros(runs, longest, COLUMNS, dtype=torch.int16) if first.strong else None
-    shares = torch.ones(runs, most) if first.mix else None
-    for run, (task, n) in enumerate(zip(tasks, sizes, strict=True)):
-        seed, flips, steps = task.config.seed, task.dataset.flips, n // batch_size
-        full = steps * batch_size
-        order[run, :full] = torch.randperm(n, generator=generator(seed, "shuffle", epoch))[:full]
-        if task.config.augment:
-            side = min(task.dataset.in_shape[1:])
-            moves[run, :n] = draw_moves(n, flips, generator(seed, "augment", epoch), side)
-            if teacher_moves is not None:
-                own = task.method.apart
-                drawn = draw_moves(n, flips, generator(seed, "teacher", epoch), side) if own else moves[run, :n]
-                teacher_moves[run, :n] = drawn
-        if changes is not None:
-            _, height, width = task.dataset.in_shape
-            changes[run, :n] = draw_changes(n, height, width, flips, generator(seed, "strong", epoch))
-        if shares is not None:
-            shares[run, :steps] = draw_shares(steps, generator(seed, "mix", epoch))
-    return Draws(order, moves if augmented else None, teacher_moves, changes, shares)
+    drawn = [
+        draw_epoch(
+            task.config, epoch, len(task.feed), batch_size, task.dataset.in_shape,
+            flips=task.dataset.flips, apart=task.method.apart,
+        )
+        for task in tasks
+    ]  # fmt: skip
+    longest = max(len(task.feed) for task in tasks)
+    most = longest // batch_size
+    order = _stack([d.order for d in drawn], most * batch_size, torch.tensor(0))
+    assert order is not None
+    still = torch.tensor(STAY, dtype=torch.uint8)
+    apart = any(d.teacher_moves is not None for d in drawn)
+    taught = [(d.moves if d.teacher_moves is None else d.teacher_moves) if apart else None for d in drawn]
+    return Draws(
+        order,
+        moves=_stack([d.moves for d in drawn], longest, still),
+        teacher_moves=_stack(taught, longest, still),
+        changes=_stack([d.changes for d in drawn], longest, torch.zeros(COLUMNS, dtype=torch.int16)),
+        shares=_stack([d.shares for d in drawn], most, torch.tensor(1.0)),
+    )
+
+
+def _stack(parts: Sequence[Tensor | None], length: int, blank: Tensor) -> Tensor | None:
+    """(R, length, ...) the parts of the runs, `blank` where a run has none or fewer; None where no run has any."""
+    if all(part is None for part in parts):
+        return None
+    rows = blank.repeat(len(parts), length, *[1] * blank.dim())
+    for row, part in zip(rows, parts, strict=True):
+        if part is not None:
+            row[: len(part)] = part
+    return rows

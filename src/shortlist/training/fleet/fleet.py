@@ -20,8 +20,9 @@ from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
 from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
+from shortlist.training.draws import Draws
 from shortlist.training.fleet.class_sets import Sets
-from shortlist.training.fleet.draws import Draws, draw_epoch
+from shortlist.training.fleet.draws import draw_all
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import HeldOut, accuracies, calibration_errors
@@ -154,7 +155,7 @@ class Fleet:
         return self.results
 
     def _draw(self, epoch: int) -> Draws:
-        return draw_epoch(self.tasks, epoch, self.batch_size)
+        return draw_all(self.tasks, epoch, self.batch_size)
 
     def _load(self, drawn: Draws) -> None:
         if self.drawn is None:

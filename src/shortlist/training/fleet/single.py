@@ -42,20 +42,23 @@ class KernelRun(Run):
         self.model.load_state_dict({**state, **{n: b + passes for n, b in counted.items()}})
 
     def _step(self, x: Tensor | None = None) -> None:
+        drawn = self._drawn
+        assert drawn is not None
         start = (self._step_number % self.steps) * self.batch_size
-        index = self._order[start + self._span]
+        index = drawn.order[start + self._span]
         items = self.feed.rows[index].unsqueeze(0)
-        moves = self._moves[index].unsqueeze(0) if self.config.augment or self.config.strong else None
-        teacher_moves = None if moves is None else self._teacher_moves[index].unsqueeze(0)
-        taught = None if self._teach is None else self._teach(items, teacher_moves)
-        own = self._own()
+        moves, teacher_moves, changes = (
+            None if of is None else of[index].unsqueeze(0) for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
+        )
+        taught = None if self._teach is None else self._teach(items, moves if teacher_moves is None else teacher_moves)
+        own = self._own(drawn)
         own = None if own is None else own.view(1)
         seen = replace(in_fleet(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
         batch = replace(seen, own=own)
-        if self.config.strong:
-            changes = two_views(self._moves[index], self._changes[index]).unsqueeze(0)
+        if moves is not None and changes is not None:
             twice = torch.cat([items, items], 1)
-            logits = self.net.forward(twice, self._active, train=True, moves=changes, own=own).detach()
+            views = two_views(moves, changes)
+            logits = self.net.forward(twice, self._active, train=True, moves=views, own=own).detach()
         else:
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         risks, slopes = self._slopes(self.method, logits, batch)
