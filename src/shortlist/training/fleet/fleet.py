@@ -23,6 +23,7 @@ from shortlist.training.cuda_graph import captured
 from shortlist.training.draws import Draws
 from shortlist.training.fleet.class_sets import Sets
 from shortlist.training.fleet.draws import draw_all
+from shortlist.training.fleet.feeds import Feeds, side_by_side
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import HeldOut, accuracies, calibration_errors
@@ -85,53 +86,29 @@ class Fleet:
     def _take(self, tasks: list[Task], places: list[int]) -> None:
         """Set up the tensors of these runs; `places` says where their results go."""
         self.tasks, self.places = tasks, places
-        R, longest = len(tasks), max(len(task.feed) for task in tasks)
         sizes = {min(task.config.batch_size, len(task.feed)) for task in tasks}
         if len(sizes) > 1:
             raise InputError(f"a fleet needs one batch size, got {sorted(sizes)}")
         self.batch_size = sizes.pop()
-        self.steps = torch.tensor([len(task.feed) // self.batch_size for task in tasks], device=self.device)
-        self.most = int(self.steps.max())
-        K = tasks[0].feed.num_classes
-        device = self.device
-        self.rows = torch.zeros(R, longest, dtype=torch.int64, device=device)
-        self.shown = torch.zeros(R, longest, K, dtype=torch.bool, device=device)
-        self.answer = torch.zeros(R, longest, dtype=torch.int64, device=device)
-        self.weight = torch.ones(R, longest, device=device)
-        self.inclusion = torch.ones(R, longest, device=device)
-        tables = [task.feed.table for task in tasks]
-        self.table = torch.zeros(R, longest, K, device=device) if any(t is not None for t in tables) else None
-        self.prior = torch.stack([task.feed.prior for task in tasks]).to(self.device)
-        total = max(task.config.epochs for task in tasks) * self.most
-        self.rates = torch.zeros(R, total, device=device)
-        for run, task in enumerate(tasks):
-            feed, n = task.feed, len(task.feed)
-            self.rows[run, :n] = feed.rows.to(self.device) + self.sets.place(task).train
-            self.shown[run, :n] = feed.batch(torch.arange(n)).shown.to(self.device)
-            self.answer[run, :n] = feed.answer.to(self.device)
-            if feed.weight is not None:
-                self.weight[run, :n] = feed.weight.to(self.device)
-            if feed.inclusion is not None:
-                self.inclusion[run, :n] = feed.inclusion.to(self.device)
-            if feed.table is not None and self.table is not None:
-                self.table[run, :n] = feed.table.to(self.device)
-            rates = learning_rates(task.config, n // self.batch_size)
-            self.rates[run, : len(rates)] = rates.to(self.device)
-        self.weighted = any(task.feed.weight is not None for task in tasks)
-        self.included = any(task.feed.inclusion is not None for task in tasks)
+        device, steps = self.device, [len(task.feed) // self.batch_size for task in tasks]
+        self.steps, self.most = torch.tensor(steps, device=device), max(steps)
+        self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
+        longest = max(task.config.epochs for task in tasks) * self.most
+        rates = (learning_rates(task.config, own) for task, own in zip(tasks, steps, strict=True))
+        self.rates = side_by_side(rates, len(tasks), longest, torch.tensor(0.0, device=device))
+        self.feeds = Feeds(tasks, self.sets, device)
+        self.held = HeldOut(tasks, self.sets, device)
         self.groups = groups_of([task.method for task in tasks])
         again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
         self.again = SecondPass(self.net, again, device) if again else None
         taught = [run for run, task in enumerate(tasks) if task.method.teacher]
         self.teacher = TeacherPass(self.net, taught) if taught else None
-        self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
         self.drawn: Draws | None = None
         self.span = torch.arange(self.batch_size, device=device)
-        self.run_number = torch.arange(R, device=device).unsqueeze(1)
+        self.run_number = torch.arange(len(tasks), device=device).unsqueeze(1)
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.risk = torch.zeros(R, device=device)
-        self.held = HeldOut(tasks, self.sets, device)
+        self.risk = torch.zeros(len(tasks), device=device)
         self._replay: Callable[[], None] | None = None
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
@@ -176,77 +153,74 @@ class Fleet:
         drawn = self.drawn
         assert drawn is not None
         index = drawn.order[:, self.step_number * self.batch_size + self.span]
-        moving = self.step_number < self.steps
-        number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
-        lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
-        items = self.rows.gather(1, index)
-        active = moving.float()
+        items = self.feeds.rows.gather(1, index)
         moves, teacher_moves, changes = (
             None if of is None else of[self.run_number, index]
             for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
         )
+        own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
+        moving = self.step_number < self.steps  # runs with fewer steps in an epoch wait for the others
+        active = moving.float()
+        number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
+        lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
         taught = (
             None if self.teacher is None else self.teacher(items, moves if teacher_moves is None else teacher_moves)
         )
-        progress = number / self.total_steps
-        own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
         if changes is not None and moves is not None:
             changes = two_views(moves, changes)
             logits = self.net.forward(torch.cat([items, items], 1), active, train=True, moves=changes, own=own)
         else:
             logits = self.net.forward(items, active, train=True, moves=moves)
-        batches = [self._batch(runs, method, index, taught, progress, own) for runs, method in self.groups]
-        parts = [self._slopes(m, logits[g].detach(), batch) for (g, m), batch in zip(self.groups, batches, strict=True)]
+        seen = logits.detach()
+        batches = self._batches(index, taught, number / self.total_steps, own)
+        parts = [self._slopes(method, seen[runs], batch) for runs, method, batch in batches]
         risks = torch.cat([risk for risk, _ in parts])
         self.net.backward(torch.cat([slope for _, slope in parts]))
         self.net.update(lr)
         self.risk.add_(torch.where(moving, risks, 0))
-        if self.table is not None:
-            seen = logits.detach()
+        if self.feeds.table is not None:
             again = seen if self.again is None else self.again(seen[:, : self.batch_size], items, active, moves)
             self._renew(index, moving, seen, again, batches)
         self.step_number.add_(1)
 
-    def _batch(
-        self,
-        group: slice,
-        method: Method,
-        index: Tensor,
-        taught: Tensor | None,
-        progress: Tensor,
-        own: Tensor | None,
-    ) -> Batch:
-        runs, at = self.run_number[group], index[group]
-        table = self.table if method.refresh != "never" else None
-        return Batch(
-            shown=self.shown[runs, at],
-            answer=self.answer[runs, at],
-            prior=self.prior[group],
-            weight=self.weight[runs, at] if self.weighted else None,
-            confidence=None if table is None else table[runs, at],
-            table=None if table is None else table[group],
-            inclusion=self.inclusion[runs, at] if self.included else None,
-            teacher=None if taught is None or not method.teacher else taught[group],
-            progress=progress[group],
-            own=None if own is None else own[group],
-        )
+    def _batches(
+        self, index: Tensor, taught: Tensor | None, progress: Tensor, own: Tensor | None
+    ) -> list[tuple[slice, Method, Batch]]:
+        """Neighbouring runs of one method, and what it sees of their items."""
+        return [
+            (
+                runs,
+                method,
+                self.feeds.batch(
+                    runs,
+                    method,
+                    index,
+                    teacher=None if taught is None or not method.teacher else taught[runs],
+                    progress=progress[runs],
+                    own=None if own is None else own[runs],
+                ),
+            )
+            for runs, method in self.groups
+        ]
 
     @torch.no_grad()
-    def _renew(self, index: Tensor, moving: Tensor, logits: Tensor, again: Tensor, batches: list[Batch]) -> None:
+    def _renew(
+        self,
+        index: Tensor,
+        moving: Tensor,
+        logits: Tensor,
+        again: Tensor,
+        batches: Sequence[tuple[slice, Method, Batch]],
+    ) -> None:
         """Renew the confidences of the methods that keep them, from the step's logits or those of a second pass."""
-        assert self.table is not None
-        for (group, method), batch in zip(self.groups, batches, strict=True):
-            if method.refresh == "never":
-                continue
-            source = again if method.refresh == "after" else logits
-            fresh = confidence_of(method, source[group], batch).to(self.table.dtype)
-            keep = moving[group].view(-1, 1, 1)
-            runs, at = self.run_number[group], index[group]
-            self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])
+        for runs, method, batch in batches:
+            if method.refresh != "never":
+                source = again if method.refresh == "after" else logits
+                self.feeds.renew(runs, index, confidence_of(method, source[runs], batch), moving)
 
     def _captured(self) -> Callable[[], None]:
         if self._replay is None:
-            tables = [self.table] if self.table is not None else []
+            tables = [] if self.feeds.table is None else [self.feeds.table]
             self._replay = captured(self._step, [*self.net.state(), self.risk, self.step_number, *tables], self.device)
         return self._replay
 
@@ -315,10 +289,7 @@ class Fleet:
             return False
         left = [run for run in range(len(self.tasks)) if run not in ended]
         if left:
-            for run in left:  # the tables live here: hand them back to the feeds that the next set-up reads
-                feed = self.tasks[run].feed
-                if feed.table is not None and self.table is not None:
-                    feed.table.copy_(self.table[run, : len(feed)].cpu())
+            self.feeds.hand_back(left)
             at = torch.tensor(left, device=self.device)
             self.net.keep(at)
             self.best = [best[at] for best in self.best]
