@@ -275,7 +275,6 @@ def digits_of():
 
 
 def test_double_precision_does_not_go_to_the_kernels(monkeypatch):
-    monkeypatch.setattr("shortlist.training.fleet.packs.suits_kernels", lambda task, engine: True)
     monkeypatch.setattr("shortlist.training.prepared.KernelRun", lambda task, inputs, engine: "single")
     data, engine = blobs(shape=(1, 8, 8)), Engine("cpu", amp=False, compile=False, cuda_graph=False, kernels=True)
     task, inputs = build_task(data, RunConfig(size=2, model="lenet")), Inputs(data.train.x, "cpu")

@@ -28,25 +28,16 @@ def suits_kernels(task: Task, engine: Engine) -> bool:
     return config.model == "resnet32" and shape[0] == 3 and shape[1] == shape[2] and even
 
 
+def net_of(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet | ModuleNet":
+    """The networks of these tasks, with weight decays (R,)."""
+    if not suits_kernels(tasks[0], engine):
+        return ModuleNet(tasks, sets, decay, engine)
+    return kernel_net(tasks, decay, engine)
+
+
 def kernel_net(tasks: Sequence[Task], decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet":
     """The networks of tasks that `suits_kernels`."""
     return (LeNetNet if tasks[0].config.model == "lenet" else ResNetNet)(tasks, decay, engine)
-
-
-def module_net(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> ModuleFleet:
-    """The modules of any tasks side by side."""
-    first = tasks[0].config
-    return ModuleFleet(
-        [task.model for task in tasks],
-        Inputs(sets.train_inputs(), engine.device),
-        first.optimiser,
-        decay,
-        first.momentum,
-        amp=bool(engine.amp),
-        compile=bool(engine.compile),
-        ema=_ema(tasks),
-        teacher=_teacher(tasks),
-    )
 
 
 def _ema(tasks: Sequence[Task]) -> Tensor:
@@ -60,6 +51,28 @@ def _teacher(tasks: Sequence[Task]) -> Tensor:
 def _inner_states(tasks: Sequence[Task]) -> list[dict[str, Tensor]]:
     """The states of the networks behind the first layers."""
     return [cast(nn.Sequential, task.model)[1].state_dict() for task in tasks]
+
+
+class ModuleNet(ModuleFleet):
+    """`ModuleFleet` from tasks: the modules of any model."""
+
+    def __init__(self, tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> None:
+        self.sets, config = sets, tasks[0].config
+        super().__init__(
+            [task.model for task in tasks],
+            Inputs(sets.train_inputs(), engine.device),
+            config.optimiser,
+            decay,
+            config.momentum,
+            amp=bool(engine.amp),
+            compile=bool(engine.compile),
+            ema=_ema(tasks),
+            teacher=_teacher(tasks),
+        )
+
+    def test_inputs(self) -> Inputs:
+        """The test inputs as `forward` takes them."""
+        return Inputs(self.sets.test_inputs(), self.device)
 
 
 class LeNetNet(LeNetFleet):

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -13,10 +12,8 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.class_sets import Sets, first_layer
 from shortlist.training.fleet.fleet import Fleet, FleetResult
 from shortlist.training.fleet.modules import STREAMS
-from shortlist.training.fleet.network import FleetNet
-from shortlist.training.fleet.networks import kernel_net, module_net, suits_kernels
+from shortlist.training.fleet.networks import net_of
 from shortlist.training.fleet.objectives import groups_of
-from shortlist.training.inputs import Inputs
 from shortlist.training.method_check import check_method
 from shortlist.training.task import Task, build_task
 
@@ -95,20 +92,12 @@ def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
     """A fleet on the networks that suit its model."""
-    first, sets = tasks[0], Sets(tasks)
+    views, sets = 2 if tasks[0].config.strong else 1, Sets(tasks)
     for runs, method in groups_of([task.method for task in tasks]):
-        check_method(method, tasks[runs.start].feed, views=2 if first.config.strong else 1, runs=2)
-    decay = torch.tensor([task.config.weight_decay for task in tasks])
-    test_y = sets.test_y()
-    test_inputs: Any = None
-    net: FleetNet
-    if suits_kernels(first, engine):
-        special = kernel_net(tasks, decay, engine)
-        net, test_inputs = special, None if test_y is None else special.test_inputs()
-    else:
-        net = module_net(tasks, sets, decay, engine)
-        test_inputs = None if test_y is None else Inputs(sets.test_inputs(), engine.device)
-    test = None if test_y is None else (test_inputs, test_y.to(engine.device))
+        check_method(method, tasks[runs.start].feed, views=views, runs=2)
+    net = net_of(tasks, sets, torch.tensor([task.config.weight_decay for task in tasks]), engine)
+    y = sets.test_y()
+    test = None if y is None else (net.test_inputs(), y.to(engine.device))
     return Fleet(tasks, net, test, sets=sets, cuda_graph=bool(engine.cuda_graph), compile=bool(engine.compile))
 
 
