@@ -94,6 +94,16 @@ def test_rare_features_are_as_quickly_learned_as_frequent_ones(monkeypatch):
     assert scaled < alike[-1], "further in 12 steps than in 18 of one length"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_no_item_has_may_go_without_a_penalty():
+    """A word of held-out texts alone: its step was infinite, and everything NaN."""
+    data = _data()
+    wider = csr_matrix(np.hstack([data.train.x.toarray(), np.zeros((120, 1), np.float32)]))
+    data = Dataset("d", Split(wider, data.train.y), None, data.class_names, "features")
+    history = fit(prepare(data, replace(CONFIG, weight_decay=0.0, epochs=5)))
+    assert history[-1].risk < history[0].risk < np.log(K)
+
+
 def test_with_some_none_all_features_are_alike():
     assert prepare(_rare(), replace(CONFIG, size=2)).run._lengths.tolist() == [[1]]
 

@@ -135,6 +135,7 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             return done
         listeners.on_start(prepared)
         checkpoint = job.out / CHECKPOINT
+        _discard_unfinished(job)
         history = fit(
             prepared,
             checkpoint=checkpoint,
@@ -194,6 +195,7 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, lis
         grid["lr"] = tuple(float(f"{config.lr * factor:.3g}") for factor in (0.1, 0.3, 1.0, 3.0))
     if job.resume and (before := _settings_before(job.out)):
         return replace(config, **{name: before[name] for name in grid})
+    _discard_unfinished(job)
     result = tune(
         dataset,
         config,
@@ -204,6 +206,12 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, lis
         on_point=listeners.on_point,
     )
     return result.best
+
+
+def _discard_unfinished(job: Job) -> None:
+    """Called right before training: a mistake in the command must not cost the run that it would overwrite."""
+    if not job.resume:
+        (job.out / CHECKPOINT).unlink(missing_ok=True)
 
 
 def _warn(config: RunConfig, dataset: Dataset, answers: Answers) -> None:
@@ -290,12 +298,9 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
         yield
         return
     existed = job.out.exists()
-    checkpoint = job.out / CHECKPOINT
-    if job.unfinished and not job.resume:
-        if not job.overwrite:
-            raise InputError(f"{job.out} holds an unfinished run: resume goes on with it, overwrite starts anew")
-        checkpoint.unlink()
-    elif (job.out / WEIGHTS).exists() and not (job.resume or job.overwrite):
+    if job.unfinished and not (job.resume or job.overwrite):
+        raise InputError(f"{job.out} holds an unfinished run: resume goes on with it, overwrite starts anew")
+    if (job.out / WEIGHTS).exists() and not (job.resume or job.overwrite):
         raise InputError(f"{job.out} holds a finished model: state another folder, or --overwrite to replace it")
     make_folder(job.out)
     try:
@@ -306,7 +311,7 @@ def _output(job: Job, writes: bool) -> Iterator[None]:
     except BaseException as error:  # Ctrl-C too
         if isinstance(error, DivergedError):
             with suppress(OSError):
-                checkpoint.unlink(missing_ok=True)
+                (job.out / CHECKPOINT).unlink(missing_ok=True)
         if not existed and not job.unfinished:  # a checkpoint is work that can be resumed
             shutil.rmtree(job.out, ignore_errors=True)
         raise

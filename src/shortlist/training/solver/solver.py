@@ -216,6 +216,7 @@ def lengths(x: Any, num_classes: int, decay: float, known: bool = True) -> Matri
         return np.ones((1, 1), np.float32)
     squares = np.asarray((x.multiply(x) if hasattr(x, "multiply") else np.square(x)).mean(axis=0)).ravel()
     curvature = np.append(squares, 1) * (num_classes - 1) / num_classes**2 + decay
+    curvature[curvature == 0] = 1  # a feature that no item has: its slope is 0, however far that goes
     return np.asarray(curvature[:, None] ** -0.5, np.float32)
 
 
