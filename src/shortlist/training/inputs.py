@@ -1,7 +1,7 @@
-"""The items' inputs, where they live and how a batch of them gets to the device.
+"""The items' inputs: where they are kept, and how a batch of them gets to the device.
 
-Resident data is one tensor on the device. What is larger than the device's free memory, or sparse, stays on the host
-and is streamed: the next batch is gathered into pinned memory and copied while the current one is computed.
+Resident data is one tensor on the device. Data that is too large for it, or sparse, stays on the host and is streamed:
+the next batch is gathered into pinned memory and copied while the current one is computed.
 """
 
 import math
@@ -17,11 +17,11 @@ from shortlist.errors import InputError
 MEMORY_SHARE = 0.5
 """The share of the device's free memory that resident data may take."""
 PIECE = 1 << 19
-"""How many numbers of the inputs are measured at a time: as many as the processor's cache has room for."""
+"""How many numbers of the inputs are measured at a time: as many as fit the processor's cache."""
 
 
 class Inputs:
-    """N inputs; `gather` gives some of them on the device, images still as uint8.
+    """N inputs; `gather` gives a batch of them on the device, images still as uint8.
 
     Args:
         x: uint8 images (N, C, H, W), float features (N, D), or a scipy CSR matrix (N, D).
@@ -66,7 +66,7 @@ class Inputs:
         return self._host(rows.cpu()).to(self.device, non_blocking=True)
 
     def stream(self, batches: Tensor) -> Iterator[Tensor]:
-        """The inputs of each row of `batches` (steps, B), the next one under way while one is used."""
+        """The inputs of each row of `batches` (steps, B); the next is copied while one is used."""
         if self.device.type != "cuda":
             yield from (self._host(rows) for rows in batches)
             return
@@ -89,7 +89,7 @@ class Inputs:
 
 
 def _native(x: Any) -> Any:
-    """In numbers that torch has: floats and CSR matrices as float32, whole numbers in this machine's byte order."""
+    """As numbers that torch has: floats and CSR matrices as float32, whole numbers in this machine's byte order."""
     if x.dtype.kind == "f" or hasattr(x, "tocsr"):
         with np.errstate(over="ignore"):  # what becomes infinite is refused
             return x.astype(np.float32, copy=False)
@@ -109,7 +109,7 @@ def _check_finite(x: Any) -> None:
 class Normalise(nn.Module):
     """The first layer of every trained model: raw inputs -> floats of mean 0 and deviation 1.
 
-    Its constants are buffers, so they are saved with the weights. Sparse features pass as they are.
+    Its constants are buffers, so they are saved with the weights. Sparse features pass unchanged.
     """
 
     mean: Tensor
@@ -133,15 +133,15 @@ class Normalise(nn.Module):
                 centre, spread = _moments(x if rows is None else x[rows], axes, weight if weighted else None)
             mean = torch.from_numpy(centre).float().reshape(shape)
             deviation = torch.from_numpy(spread).float().reshape(shape)
-        # a constant channel carries nothing: leave it at 0 instead of dividing by 0 or, with weights, by the rounding.
-        # Constant by its own size, not by 1: seconds may be femtoseconds
+        # a constant channel carries nothing: make it 0 instead of dividing by 0 or, with weights, by rounding errors.
+        # What counts as constant depends on its own size: seconds may be given as femtoseconds
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1)
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
 
     @classmethod
     def saved(cls, state: Mapping[str, Tensor], in_shape: Sequence[int]) -> Self:
-        """As it was when it was saved as the first layer of a network, for inputs of this shape."""
+        """The first layer of a saved network, for inputs of this shape."""
         layer = cls(np.zeros((1, *in_shape), np.float32))
         for name in ("mean", "deviation"):
             buffer = state[f"0.{name}"]
@@ -170,9 +170,9 @@ def _moments(x: Any, axes: tuple[int, ...], weight: Any) -> tuple[Any, Any]:
 
 
 def _byte_moments(x: Any, axes: tuple[int, ...], rows: Any) -> tuple[Any, Any]:
-    """The same of bytes, a few rows at a time; exact, as sums of whole numbers are.
+    """The same for bytes, a few rows at a time, by exact sums of whole numbers.
 
-    numpy's own makes floats of all of them first: seconds for the images that a pack of runs waits for.
+    numpy would turn all of them into floats first: seconds for the images that a pack of runs waits for.
     """
     rows = np.arange(len(x)) if rows is None else np.asarray(rows)
     at_once = max(1, PIECE // max(1, x[:1].size))

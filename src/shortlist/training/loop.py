@@ -1,4 +1,4 @@
-"""The loop every method is trained by: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
+"""The training loop of every method: epochs, scores, checkpoints, and a clean stop on Ctrl-C."""
 
 import os
 import signal
@@ -21,13 +21,13 @@ from shortlist.training.prepared import Prepared
 from shortlist.training.saved.fingerprint import Fingerprint
 
 KEPT = "kept."
-"""Before the names of the best epoch's weights in a checkpoint."""
+"""The prefix of the names of the best epoch's weights in a checkpoint."""
 CHECKPOINT_SECONDS = 1.0
-"""Checkpoints are at least this far apart: epochs of milliseconds should not wait for the disk."""
+"""The least time between checkpoints: epochs of milliseconds should not wait for the disk."""
 
 
 class DivergedError(InputError):
-    """Numbers are no longer finite: these settings lead nowhere, however often they are tried."""
+    """The numbers are no longer finite; the same settings would always end so."""
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
@@ -39,7 +39,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
 
 
 def probabilities(prepared: Prepared, logits: Tensor) -> Tensor:
-    """(N, K) class probabilities: by the method's link, its smoothing undone."""
+    """(N, K) class probabilities by the method's link, its label smoothing undone."""
     return prepared.method.class_probabilities(logits / prepared.temperature, prepared.smoothing)
 
 
@@ -52,19 +52,19 @@ def fit(
     on_stop: Callable[[], None] | None = None,
     score_every: int = 1,
 ) -> list[EpochScores]:
-    """Train to the last epoch; the model then has the weights that `RunConfig.keep` says.
+    """Train to the last epoch and return the scores; the model then has the weights that `RunConfig.keep` selects.
 
     Args:
         prepared: the run and what to score it on.
-        checkpoint: where to save as the run goes on.
-        resume: go on from that checkpoint if it is there.
+        checkpoint: the file that the run is saved to every so often.
+        resume: continue from that checkpoint if it exists.
         on_epoch: called after every epoch.
-        on_stop: called at the moment of the first Ctrl-C, while the epoch is still under way.
-        score_every: epochs between scores (the last ones that are averaged are always scored).
+        on_stop: called at the first Ctrl-C, while the epoch is still running.
+        score_every: epochs between scores; the last ten, whose mean is reported, are always scored.
 
     Raises:
-        Interrupted: on Ctrl-C, after the epoch under way was finished and saved.
-        DivergedError: the risk is no longer finite, or the outputs are no numbers in the end.
+        Interrupted: on Ctrl-C, once the current epoch is finished and saved.
+        DivergedError: the risk is no longer finite, or the final outputs are not numbers.
         InputError: the checkpoint belongs to another run, or cannot be written.
     """
     check_score_every(score_every)
@@ -81,7 +81,7 @@ def fit(
             scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
             if broken := _broken(prepared, scores.risk):
                 if run.group.any(stopping()):
-                    raise Interrupted(run.epoch)  # or the study would take it for a failed run and go on to the next
+                    raise Interrupted(run.epoch)  # not Diverged, after which the study would go on to the next run
                 raise DivergedError(f"{broken} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
             if best and saved_epoch(history, "best") is scores:
@@ -108,7 +108,7 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
         held = score_answers(prepared.held_logits(), prepared.held, link, uniform=prepared.uniform)
     if (logits := prepared.test_logits()) is not None and prepared.test_y is not None:
         test = accuracy(logits, prepared.test_y)
-    # the one wait for the device in an epoch
+    # reading the numbers waits for the device, so it comes last
     return EpochScores(
         epoch=prepared.run.epoch,
         risk=risk.item(),
@@ -121,7 +121,7 @@ def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
 
 
 def _broken(prepared: Prepared, risk: float) -> str | None:
-    """What is not finite, if anything; the risk does not show where the last step of all led to."""
+    """What is not finite, if anything. The risk is from before each step: it does not show where the last one led."""
     if not np.isfinite(risk):
         return f"the risk is {risk}"
     ended = prepared.run.epoch == prepared.run.config.epochs
@@ -129,7 +129,7 @@ def _broken(prepared: Prepared, risk: float) -> str | None:
 
 
 def calibration_on_test(prepared: Prepared) -> float | None:
-    """Of the model as it is, on the test items; None where there are none."""
+    """The calibration error of the current model on the test items; None if there are none."""
     logits = prepared.test_logits()
     if logits is None or prepared.test_y is None:
         return None
@@ -156,7 +156,7 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict
 
 
 def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str, Tensor]]:
-    """The history so far, and the weights of its best epoch where they are kept."""
+    """Load a checkpoint; return the history so far, and the weights of its best epoch if they are kept."""
     tensors, content = read_checkpoint(path)
     saved = Fingerprint(content.get("fingerprint"), content.get("inputs"), content.get("code", {}))
     try:
@@ -177,7 +177,7 @@ def check_same_run(prepared: Prepared, path: Path, config: dict[str, Any], saved
 
 @contextmanager
 def _stop_on_interrupt(on_stop: Callable[[], None] | None) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C once asks to stop at the end of the epoch; a second one stops at once."""
+    """Yields whether Ctrl-C was pressed: once asks to stop at the end of the epoch, twice stops at once."""
     pressed = False
 
     def press(signum: int, frame: object) -> None:
@@ -190,7 +190,7 @@ def _stop_on_interrupt(on_stop: Callable[[], None] | None) -> Iterator[Callable[
 
     try:
         before = signal.signal(signal.SIGINT, press)
-    except ValueError:  # not the main thread: leave signals to whoever owns them
+    except ValueError:  # not the main thread, where signals are handled
         yield lambda: False
         return
     try:

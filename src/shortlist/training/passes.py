@@ -1,4 +1,4 @@
-"""One more pass over newly arrived answers, going on from a trained network."""
+"""One more pass over newly arrived answers, starting from a trained network."""
 
 import copy
 import math
@@ -30,13 +30,13 @@ def one_pass(
     weight: NDArray[np.float64] | None,
     device: str,
 ) -> tuple[Run, float]:
-    """Train once on every item; the run and its mean risk.
+    """Train once on every item; return the run and its mean risk.
 
     Args:
-        network: where to go on from; a copy is trained.
-        optimiser: the optimiser's state so far; empty at the start.
-        passes: how many passes there have been: each shuffles anew.
-        config: its learning rate stays constant.
+        network: where to start; a copy of it is trained.
+        optimiser: the optimiser's state so far; empty at first.
+        passes: how many passes came before: each shuffles in its own way.
+        config: the settings; the learning rate stays constant.
         x: the items.
         labels: their answers.
         weight: how much each counts.
@@ -46,7 +46,7 @@ def one_pass(
     method = methods.get(config.method, **config.method_options)
     feed = method.feed(labels, config.protocol, weight)
     check_method(method, feed)
-    # a run leaves incomplete batches out, but these items come only once: equal batches, filled up with weight 0
+    # a run leaves out incomplete batches, but these items come only once: fill the batches up with items of weight 0
     steps = math.ceil(len(feed) / config.batch_size)
     size = math.ceil(len(feed) / steps)
     spare = steps * size - len(feed)

@@ -31,11 +31,11 @@ from shortlist.training.views import change_images, confidence_of, mix_strong, o
 
 
 class Run:
-    """The state of one training and how it moves on.
+    """The state of one training run, and the steps that change it.
 
     Args:
-        config: what decides the result.
-        model: takes raw inputs (its first layer normalises), gives logits.
+        config: the settings that decide the result.
+        model: turns raw inputs into logits (its first layer normalises).
         method: the method `config` names.
         feed: what the method trains on.
         inputs: the inputs of all items; `feed.rows` points into them.
@@ -45,7 +45,7 @@ class Run:
     """
 
     checkpoint_rarity = 1.0
-    """How many times further apart checkpoints are than they usually are at least, because they are large."""
+    """A factor on `loop.CHECKPOINT_SECONDS`, above 1 for runs whose checkpoints are large."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Run:
         if self.batch_size == self.group.world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
             raise InputError(f"batch norm cannot train on a single item per batch, 2 at least ({len(feed)} in all)")
         self.steps = len(feed) // self.batch_size
-        """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
+        """Per epoch. Every batch is full: the items left over at the end of a shuffle sit that epoch out."""
         if (config.augment or config.strong) and len(inputs.shape) != 3:
             raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
         self.model = model.to(self.device)
-        """What is scored and saved; `network` is what is trained, another only where weights are averaged."""
+        """What is scored and saved. `network` is trained: the same module, or a copy if weights are averaged."""
         self.network = copy.deepcopy(self.model) if config.ema else self.model
         self.flat = FlatParameters(self.network)
         self.average = Average(torch.tensor(config.ema), self._averaged())
@@ -110,7 +110,7 @@ class Run:
     # -- an epoch -----------------------------------------------------------------------------------------------------
 
     def train_epoch(self) -> Tensor:
-        """Train one epoch; the mean risk of its batches, still on the device."""
+        """Train one epoch and return the mean risk of its batches, still on the device."""
         with self._random_numbers():
             drawn = self._draw()
             self.network.train()
@@ -130,11 +130,11 @@ class Run:
 
     @property
     def steps_done(self) -> int:
-        """Steps over all epochs, the one under way included; on a GPU this waits for the device."""
+        """Steps so far, over all epochs; on a GPU this waits for the device."""
         return int(self._step_number)
 
     def _draw(self) -> Draws:
-        """What this epoch draws, which is brought to the device as well."""
+        """Draw what this epoch needs, and copy it to the device."""
         drawn = draw_epoch(
             self.config, self.epoch, len(self.feed), self.batch_size, self.inputs.shape,
             flips=self.flips, apart=self.method.apart,
@@ -147,7 +147,7 @@ class Run:
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
-        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generators alone."""
+        """Inside, layers that draw (dropout) follow the seed and the epoch; the user's generators are left alone."""
         seed = stream_seed(self.config.seed, "layers", self.epoch)
         cuda = self.device.type == "cuda"
         with torch.random.fork_rng(devices=[self.device] if cuda else []):
@@ -158,7 +158,7 @@ class Run:
             yield
 
     def _step(self, x: Tensor | None = None) -> None:
-        """One update. Reads its batch and learning rate from the device and counts itself on."""
+        """One update. It finds its batch and learning rate by a counter on the device, so it can be replayed."""
         drawn = self._drawn
         assert drawn is not None
         start = (self._step_number % self.steps) * self.batch_size
@@ -184,7 +184,7 @@ class Run:
             self._renew(weak, logits.detach(), batch, whole)
 
     def _views(self, x: Tensor, index: Tensor, drawn: Draws, own: Tensor | None) -> Tensor:
-        """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
+        """The inputs as the network takes them: the items' weak views, then their strong views if there are any."""
         if drawn.moves is not None and drawn.changes is not None:
             x = change_images(torch.cat([x, x]), two_views(drawn.moves[index], drawn.changes[index]))
             if own is not None:
@@ -195,7 +195,7 @@ class Run:
 
     @torch.no_grad()
     def _taught(self, x: Tensor, index: Tensor, drawn: Draws) -> Tensor | None:
-        """What the teacher makes of the items as it sees them."""
+        """The teacher's logits of the items as it sees them; None if there is no teacher."""
         if self._teaching is None:
             return None
         moves = drawn.moves if drawn.teacher_moves is None else drawn.teacher_moves
@@ -206,7 +206,7 @@ class Run:
         return at_least_float32(logits)
 
     def _own(self, drawn: Draws) -> Tensor | None:
-        """The share of its own in each strong view of this step, where they are mixed."""
+        """The share of an item itself in each mixed view of this step; None if views are not mixed."""
         if drawn.shares is None:
             return None
         number = (self._step_number % self.steps).view(1)  # an index without a dimension would wait for the device
@@ -258,15 +258,15 @@ class Run:
             tensor.copy_(saved[name])
 
     def optimiser_state(self) -> dict[str, Tensor]:
-        """What another run on the same network needs in order to go on."""
+        """What another run on the same network needs to continue."""
         return self.optimiser.state()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What a checkpoint must keep to go on bit for bit."""
+        """What a checkpoint must keep for the run to resume bit for bit."""
         return {name: tensor.detach().cpu() for name, tensor in self._tensors().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], epoch: int) -> None:
-        """Go on from where `state_dict` was taken, after `epoch` epochs."""
+        """Continue from a `state_dict` taken after `epoch` epochs."""
         self._restore(state)
         self._update_model()
         self.epoch = epoch
@@ -281,7 +281,7 @@ def part_of(feed: Feed, index: Tensor) -> Feed:
 
 
 def _laid_out(x: Tensor) -> Tensor:
-    """Images as convolutions like to read them."""
+    """Images in the memory layout that convolutions read fastest."""
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 

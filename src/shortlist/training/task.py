@@ -24,7 +24,7 @@ from shortlist.training.views import check_mixed
 
 @dataclass
 class Task:
-    """What a configuration means on a dataset, before anything is put on a device."""
+    """A configuration applied to a dataset, before anything is put on a device."""
 
     config: RunConfig
     dataset: Dataset
@@ -40,13 +40,13 @@ class Task:
     held_rows: Tensor
     """The rows of those items in the data."""
     smoothing: float
-    """What `predict_proba` must undo."""
+    """The label smoothing that predicted probabilities must undo."""
     uniform: bool
     """Whether every list is known to be a uniform draw, or to hold all classes."""
 
 
 def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on and rows held out, a share of the answered and of the None items each, drawn by the seed."""
+    """Rows to train on and rows held out: the same share of the answered and of the None items, drawn by the seed."""
     if not share:
         return np.arange(len(labels)), np.arange(0)
     rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "holdout")))
@@ -60,7 +60,7 @@ def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray
 
 
 def with_known_test(dataset: Dataset) -> Dataset:
-    """Without the test items whose class is not known, which cannot be scored; the dataset itself if there are none."""
+    """The dataset without the test items whose class is not known, which cannot be scored."""
     test = dataset.test
     if test is None:
         return dataset
@@ -80,9 +80,9 @@ def build_task(
     model: nn.Module | None = None,
     normalise: Normalise | None = None,
 ) -> Task:
-    """Work out what `config` means on `dataset`; the arguments are those of `prepare`.
+    """Apply a configuration to a dataset; the arguments are those of `prepare`.
 
-    `normalise` is a first layer made for the same inputs: a fleet measures them once.
+    `normalise` is a first layer already made for the same inputs: a fleet measures them once.
     """
     if config.classes is not None:
         if labels is not None:
@@ -105,7 +105,7 @@ def build_task(
         raise InputError(f"keep best: a holdout of {config.holdout} of {len(labels)} items is none to choose by")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
-    with torch.random.fork_rng(devices=[]):  # of a method that draws where its confidences begin
+    with torch.random.fork_rng(devices=[]):  # a method may draw its first confidences
         torch.default_generator.manual_seed(stream_seed(config.seed, "feed"))
         feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
     check_method(method, feed, views=2 if config.strong else 1)

@@ -1,4 +1,4 @@
-"""What an epoch of a fleet draws at random: what each of its runs draws by itself, side by side."""
+"""What a fleet draws at random in each epoch: the draws of its runs, side by side."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from shortlist.training.views import COLUMNS
 
 
 def draw_all(tasks: Sequence[Task], epoch: int, batch_size: int) -> Draws:
-    """What these runs draw for an epoch; all of them have two views, and mixed ones, or none has."""
+    """What these runs draw for an epoch. Either all have two views or none, and either all mix them or none."""
     drawn = [
         draw_epoch(
             task.config, epoch, len(task.feed), batch_size, task.dataset.in_shape,

@@ -12,7 +12,7 @@ from shortlist.training.task import Task
 
 
 class Feeds:
-    """The feeds of R runs as tensors with a dimension of runs in front; a shorter feed has padding behind it."""
+    """The feeds of R runs as tensors with a dimension of runs in front; shorter feeds are padded at the end."""
 
     def __init__(self, tasks: Sequence[Task], sets: Sets, device: torch.device) -> None:
         feeds = self._feeds = [task.feed for task in tasks]
@@ -23,7 +23,7 @@ class Feeds:
 
         each = zip(tasks, feeds, strict=True)
         self.rows = padded((feed.rows + sets.place(task).train for task, feed in each), torch.tensor(0))
-        """(R, N) where the items lie among those of all sets."""
+        """(R, N) where each item lies among those of all sets of classes."""
         self.shown = padded((f.batch(torch.arange(len(f))).shown for f in feeds), torch.zeros(K, dtype=torch.bool))
         self.answer = padded((feed.answer for feed in feeds), torch.tensor(0))
         self.prior = torch.stack([feed.prior for feed in feeds]).to(device)
@@ -36,7 +36,7 @@ class Feeds:
         self._run = torch.arange(runs, device=device).unsqueeze(1)
 
     def batch(self, runs: slice, method: Method, index: Tensor, **others: Any) -> Batch:
-        """What a method, that of these runs, sees of the items at `index` (R, B); `others` are fields of `Batch`."""
+        """What the method of these runs sees of the items at `index` (R, B); `others` are further fields of `Batch`."""
         at = self._run[runs], index[runs]
         table = self.table if method.refresh != "never" else None
         return Batch(
@@ -50,13 +50,13 @@ class Feeds:
         )
 
     def renew(self, runs: slice, index: Tensor, confidence: Tensor, moving: Tensor) -> None:
-        """Store the renewed confidences of those of these runs that are `moving` (R,)."""
+        """Store renewed confidences, but not of the runs that stand still (`moving` (R,) is false)."""
         assert self.table is not None
         at = self._run[runs], index[runs]
         self.table[at] = torch.where(moving[runs].view(-1, 1, 1), confidence.to(self.table.dtype), self.table[at])
 
     def hand_back(self, runs: Sequence[int]) -> None:
-        """Store the confidences of these runs in their own feeds, from which another set of runs is made."""
+        """Copy the confidences of these runs back to their own feeds, from which the next `Feeds` is made."""
         if self.table is None:
             return
         for run in runs:
@@ -66,7 +66,7 @@ class Feeds:
 
 
 def side_by_side(parts: Iterable[Tensor | None], runs: int, length: int, blank: Tensor) -> Tensor:
-    """(R, length, ...) one part for each run; `blank` behind it, and where a run has none."""
+    """(R, length, ...) one part per run, filled up with `blank`; all blank where a run has none."""
     rows = blank.repeat(runs, length, *[1] * blank.dim())
     for row, part in zip(rows, parts, strict=True):
         if part is not None:

@@ -1,9 +1,9 @@
 """Many runs at once on one device.
 
-Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
-method, shortlists, protocol, learning rate, weight decay, schedule, augmentation, epochs and seed are each run's own.
-The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have networks of
-their own (`lenet`, `resnet`); any other module goes through `modules`.
+Runs of one model and one number of classes share the data on the device and advance together, step by step. These may
+differ from run to run: the classes, method, shortlists, protocol, learning rate, weight decay, schedule, augmentation,
+epochs and seed. The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32
+have kernels of their own (`lenet`, `resnet`); any other module goes through `modules`.
 """
 
 import time
@@ -35,16 +35,16 @@ from shortlist.training.views import confidence_of, two_views
 
 @dataclass
 class FleetResult:
-    """What one run of a fleet came to."""
+    """The result of one run of a fleet."""
 
     config: RunConfig
     history: list[EpochScores] = field(default_factory=list)
     state: dict[str, Tensor] | None = None
-    """The trained model's state dict; None for a broken run."""
+    """The trained model's state dict; None if the run broke."""
     failed: str | None = None
     """Why the run ended before its last epoch."""
     calibration_error: float | None = None
-    """Of that model on the test items (`calibration_error`); None without any, or where the run broke."""
+    """Of that model on the test items; None if there are none, or if the run broke."""
 
     @property
     def saved(self) -> EpochScores:
@@ -53,13 +53,13 @@ class FleetResult:
 
 
 class Fleet:
-    """The state of many runs and how they move on together.
+    """The state of many runs, and the steps that change it.
 
     Args:
-        tasks: what each run is; all with the same batch size and number of classes.
+        tasks: one per run, all with the same batch size and number of classes.
         net: the networks.
-        test: the test inputs of all sets as `net` takes them, and their classes.
-        sets: where the items of each run lie among those of all.
+        test: the test inputs of all sets of classes as `net` takes them, and their classes.
+        sets: where the items of each run lie among all of these.
         cuda_graph: capture the step as a CUDA graph.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
@@ -80,11 +80,11 @@ class Fleet:
         self.results = [FleetResult(task.config) for task in tasks]
         self.epoch = 0
         self.best = [w.clone() for w in net.weights()] if any(task.config.keep == "best" for task in tasks) else []
-        """The weights of the epochs that did best so far, for the runs that end with these."""
+        """The weights of the best epochs so far, for the runs with `keep="best"`."""
         self._take(list(tasks), list(range(len(tasks))))
 
     def _take(self, tasks: list[Task], places: list[int]) -> None:
-        """Set up the tensors of these runs; `places` says where their results go."""
+        """Set up the tensors for these runs; `places` are those of their results."""
         self.tasks, self.places = tasks, places
         sizes = {min(task.config.batch_size, len(task.feed)) for task in tasks}
         if len(sizes) > 1:
@@ -149,7 +149,7 @@ class Fleet:
             step()
 
     def _step(self) -> None:
-        """One update of every run. Reads its batches and learning rates from the device and counts itself on."""
+        """One update of every run. It finds its batches and rates by counters on the device, so it can be replayed."""
         drawn = self.drawn
         assert drawn is not None
         index = drawn.order[:, self.step_number * self.batch_size + self.span]
@@ -159,7 +159,7 @@ class Fleet:
             for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
         )
         own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
-        moving = self.step_number < self.steps  # runs with fewer steps in an epoch wait for the others
+        moving = self.step_number < self.steps  # runs with fewer steps per epoch wait for the others
         active = moving.float()
         number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
         lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
@@ -186,7 +186,7 @@ class Fleet:
     def _batches(
         self, index: Tensor, taught: Tensor | None, progress: Tensor, own: Tensor | None
     ) -> list[tuple[slice, Method, Batch]]:
-        """Neighbouring runs of one method, and what it sees of their items."""
+        """Groups of neighbouring runs with the same method, and what it sees of their items."""
         return [
             (
                 runs,
@@ -251,7 +251,7 @@ class Fleet:
             self._keep_best()
 
     def _keep_best(self) -> None:
-        """Put the weights of the runs aside that never did better on their held-out items."""
+        """Copy the weights of those runs whose last epoch is their best so far on their held-out items."""
         results = [self.results[place] for place in self.places]
         better = [run for run, r in enumerate(results) if r.config.keep == "best" and r.saved is r.history[-1]]
         if better:
@@ -260,7 +260,7 @@ class Fleet:
                 best[at] = weights[at]
 
     def _release(self) -> bool:
-        """Record and free the runs that are done or broken; whether there were any."""
+        """Record and free the runs that are finished or broken, and say whether there were any."""
         ended, finished = [], []
         for run, task in enumerate(self.tasks):
             result = self.results[self.places[run]]

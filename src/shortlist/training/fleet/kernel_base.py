@@ -1,4 +1,4 @@
-"""What the fleets on kernels of their own have in common: their runs, their buffers, and which weights they show."""
+"""What the fleets with their own kernels have in common: runs, buffers, and averaged weights."""
 
 import copy
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Which networks a fleet's runs are trained on: our kernels' where these suit the model, else its modules."""
+"""The networks that a fleet trains: on our own kernels if these suit the model, else its modules side by side."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -18,7 +18,7 @@ from shortlist.training.task import Task
 
 
 def suits_kernels(task: Task, engine: Engine) -> bool:
-    """Whether a run may take a special path: on CUDA, SGD, and images that the kernels' layout divides evenly."""
+    """Whether our kernels can train a run: on CUDA, by SGD, with images of a size that their layout divides evenly."""
     config, shape = task.config, task.dataset.in_shape
     if not engine.kernels or config.optimiser != "sgd" or len(shape) != 3 or config.model_options:
         return False
@@ -36,7 +36,7 @@ def net_of(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> 
 
 
 def kernel_net(tasks: Sequence[Task], decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet":
-    """The networks of tasks that `suits_kernels`."""
+    """The networks of tasks for which `suits_kernels` holds."""
     return (LeNetNet if tasks[0].config.model == "lenet" else ResNetNet)(tasks, decay, engine)
 
 
@@ -49,7 +49,7 @@ def _teacher(tasks: Sequence[Task]) -> Tensor:
 
 
 def _inner_states(tasks: Sequence[Task]) -> list[dict[str, Tensor]]:
-    """The states of the networks behind the first layers."""
+    """The state dicts of the networks without their first layers."""
     return [cast(nn.Sequential, task.model)[1].state_dict() for task in tasks]
 
 
@@ -76,7 +76,7 @@ class ModuleNet(ModuleFleet):
 
 
 class LeNetNet(LeNetFleet):
-    """`LeNetFleet` between tasks and state dicts whose first layer normalises."""
+    """`LeNetFleet` from tasks, with state dicts that include the layer that normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
         self.layers = [first_layer(task).to(engine.device) for task in tasks]
@@ -103,7 +103,7 @@ class LeNetNet(LeNetFleet):
 
 
 class ResNetNet(ResNetFleet):
-    """`ResNetFleet` between tasks and state dicts whose first layer normalises."""
+    """`ResNetFleet` from tasks, with state dicts that include the layer that normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
         self.layers = [first_layer(task).to(engine.device) for task in tasks]
@@ -131,6 +131,6 @@ class ResNetNet(ResNetFleet):
 
 
 def _whole(normalise: Normalise, inner: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict as the single loop would save it."""
+    """A state dict as the single loop saves it."""
     outer = {f"0.{name}": tensor.cpu() for name, tensor in normalise.state_dict().items()}
     return {**outer, **{f"1.{name}": tensor for name, tensor in inner.items()}}

@@ -18,20 +18,20 @@ from shortlist.training.method_check import check_method
 from shortlist.training.task import Task, build_task
 
 RUN_BYTES = {"lenet": 120 << 20, "resnet32": 1600 << 20}
-"""Device memory of one run at batch 256 on the paper's images, with room to spare (results/fleet_speed.json)."""
+"""Device memory of one run at batch 256 on the paper's images, generously (results/fleet_speed.json)."""
 MEMORY_SHARE = 0.8
 """The share of the device's free memory that a pack may be planned for."""
 
 
 def pack_key(config: RunConfig) -> tuple[object, ...]:
-    """What runs on one dataset must share to move together."""
+    """What runs on one dataset must have in common to step together."""
     classes = None if config.classes is None else len(config.classes)
     model = config.model, repr(config.model_options)
     return classes, *model, config.batch_size, config.strong, config.mix, config.optimiser, config.momentum
 
 
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Runs that can move together, by their place; neighbours share a method."""
+    """Groups of runs that can step together, as places in `configs`; runs of one method are neighbours."""
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, config in enumerate(configs):
         together[pack_key(config)].append(i)
@@ -41,7 +41,7 @@ def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
 
 
 def _neighbourhood(config: RunConfig) -> tuple[object, ...]:
-    """Sorts runs of one method side by side, and those of the methods that ask for a second pass or a teacher."""
+    """Sorts runs of one method next to each other, and likewise all that need a second pass or a teacher."""
     options = repr(config.method_options)
     method = methods.get(config.method, **config.method_options)
     return method.refresh == "after", bool(method.teacher), config.method, options, config.protocol
@@ -55,7 +55,7 @@ def train_pack(
     score_every: int,
     on_epoch: Callable[[int, int], None] | None,
 ) -> dict[int, FleetResult]:
-    """Train the runs of a pack, as many at a time as fit; where memory runs out all the same, half as many."""
+    """Train the runs of a pack, as many at a time as fit; if memory runs out all the same, half as many."""
     results: dict[int, FleetResult] = {}
     waiting = list(pack)
     limit = _limit(configs[pack[0]], engine)
@@ -76,7 +76,7 @@ def train_pack(
 
 
 def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
-    """`build_task` for many runs; those on the same classes share the restricted data and its normalisation."""
+    """`build_task` for many runs; those on the same classes share the data of these classes and its normalisation."""
     firsts: dict[tuple[int, ...] | None, Task] = {}
     tasks: list[Task] = []
     for config in configs:
@@ -91,7 +91,7 @@ def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
 
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
-    """A fleet on the networks that suit its model."""
+    """The fleet of these tasks, its methods checked."""
     views, sets = 2 if tasks[0].config.strong else 1, Sets(tasks)
     for runs, method in groups_of([task.method for task in tasks]):
         check_method(method, tasks[runs.start].feed, views=views, runs=2)

@@ -19,7 +19,7 @@ class Fingerprint(NamedTuple):
     labels: str | None
     inputs: str | None
     code: Mapping[str, str] = {}
-    """Of the files of a method and a model of one's own, by the name that the configuration gives them."""
+    """Checksums of the files of a method or model of one's own, by its name in the configuration."""
 
     def difference(self, saved: "Fingerprint") -> str | None:
         """How this run differs from a saved one, in words; None where nothing is known to differ."""
@@ -34,7 +34,7 @@ class Fingerprint(NamedTuple):
 
 
 def code_checksums(*names: str) -> dict[str, str]:
-    """Of those names of methods and models that are one's own (`package.module:name`) and have a file."""
+    """The checksums of those of these methods and models that are one's own (`package.module:name`) and have a file."""
     found = {}
     for name in names:
         if ":" in name:
@@ -44,7 +44,7 @@ def code_checksums(*names: str) -> dict[str, str]:
 
 
 def labels_checksum(labels: StochasticLabels, feed: Feed, in_shape: tuple[int, ...], count: int) -> str:
-    """Of all labels, and of what a method is fed of them; `count` inputs are of `in_shape`."""
+    """The checksum of all labels and of what a method is fed of them, for `count` inputs of `in_shape`."""
     digest = hashlib.sha256(repr((count, in_shape, labels.class_names)).encode())
     some = [tensor.cpu().numpy() for tensor in (feed.weight, feed.inclusion) if tensor is not None]
     for array in (labels.offsets, labels.classes, labels.answer, feed.rows.cpu().numpy(), *some):
@@ -53,9 +53,9 @@ def labels_checksum(labels: StochasticLabels, feed: Feed, in_shape: tuple[int, .
 
 
 def inputs_checksum(x: Any) -> str:
-    """Of an array, a CSR matrix or a list of texts, every value: 0.1 s for the 154 MB of CIFAR10.
+    """The checksum of every value of an array, a CSR matrix or a list of texts: 0.1 s for the 154 MB of CIFAR10.
 
-    Texts are taken as they are: their features may differ in the last digit from one processor to the next.
+    Texts are taken as they are, as their features may differ in the last digit from one processor to the next.
     """
     if isinstance(x, list):
         return hashlib.sha256(json.dumps(x).encode()).hexdigest()

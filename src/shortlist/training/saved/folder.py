@@ -1,14 +1,14 @@
-"""The folder of a trained model: all that is needed to use it, and to know what it is.
+"""The folder of a trained model: all that is needed to use it and to know what it is.
 
     weights.safetensors   the network, its input normalisation included
     config.json           settings, class names, input shape, data, labels
     features.json         how texts become features (texts only)
     history.json          scores by epoch
-    scores.json           accuracy by class, calibration, what was taken for what (where they could be measured)
+    scores.json           accuracy by class, calibration, which class was taken for which (if they could be measured)
     card.md, confusion.svg
     checkpoint.safetensors  only while the run is not finished
 
-Everything is written beside first and renamed then, the weights last: a folder with weights is whole.
+Everything is first written to a folder inside it and then renamed, the weights last: a folder with weights is whole.
 """
 
 import json
@@ -47,7 +47,7 @@ WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json
 HISTORY, SCORES, CARD, CONFUSION = "history.json", "scores.json", "card.md", "confusion.svg"
 CHECKPOINT = "checkpoint.safetensors"
 WRITABLE = ".writable"
-"""Written and removed to see whether the folder can be written to."""
+"""Written and removed again, to see whether the folder can be written to."""
 _BEGUN = re.compile(rf"\..+\.[0-9a-f]{{16}}\.tmp|\.new-[0-9a-f]{{12}}|\{WRITABLE}")
 """Temporary files of `atomic_path`, and the folders of `_staged`."""
 _INNER = re.compile(r"\.tmp\w{6}")
@@ -59,17 +59,17 @@ class Trained:
     """A trained model with all that is needed to use it.
 
     Attributes:
-        model: takes raw inputs (its first layer normalises), gives logits.
+        model: turns raw inputs into logits (its first layer normalises).
         config: the settings of the run.
         class_names: K names.
         in_shape: (C, H, W) or (D,), of one input after the feature transform.
         kind: `image`, `text` or `features`: what `predict` takes.
-        smoothing: what the method's probabilities suffer and `predict` undoes.
+        smoothing: the label smoothing in the method's probabilities, which `predict` undoes.
         features: the transform of texts.
         data: where the data came from.
-        labels: what the labels were: origin, None share, reads.
+        labels: facts about the labels: origin, None share, reads.
         history: scores by epoch.
-        device: where it computes.
+        device: where `predict` computes.
         temperature: what `predict` divides logits by (`Prepared.calibrate`).
         code: checksums of the files of a method and a model of one's own (`fingerprint`).
     """
@@ -90,7 +90,7 @@ class Trained:
 
     @property
     def method(self) -> Method:
-        """The method it was trained by."""
+        """The method that it was trained by."""
         return methods.get(self.config.method, **self.config.method_options)
 
     @property
@@ -134,7 +134,7 @@ class Trained:
         return inputs
 
     def to_dict(self) -> dict[str, Any]:
-        """What config.json holds: nothing in it depends on the moment or the machine."""
+        """The content of config.json; nothing in it depends on the time or the machine."""
         return {
             "format": FORMAT,
             "shortlist": __version__,
@@ -151,10 +151,10 @@ class Trained:
 
 
 def save_folder(folder: Path, trained: Trained, measures: Measures | None = None, measured_on: str = "") -> None:
-    """Write all of it; a failure on the way leaves what was there before.
+    """Write the whole folder; if something fails on the way, what was there before stays.
 
     Args:
-        folder: made where it is missing; other files in it are left alone.
+        folder: made if it is missing; other files in it are left alone.
         trained: the model.
         measures: scores for the card.
         measured_on: what they were measured on, in words.
@@ -175,7 +175,7 @@ def save_folder(folder: Path, trained: Trained, measures: Measures | None = None
 
 @contextmanager
 def _staged(folder: Path) -> Iterator[Path]:
-    """A hidden folder inside `folder` whose files take their places when all are written, the weights last."""
+    """A hidden folder inside `folder`, whose files move to their places when all are written, the weights last."""
     folder.mkdir(parents=True, exist_ok=True)
     stage = folder / f".new-{secrets.token_hex(6)}"
     stage.mkdir()
@@ -183,7 +183,7 @@ def _staged(folder: Path) -> Iterator[Path]:
         yield stage
         for name in (WEIGHTS, CONFIG, FEATURES, HISTORY, SCORES, CARD, CONFUSION):
             with suppress(FileNotFoundError):
-                (folder / name).unlink()  # the weights first: what is left is not taken for a model
+                (folder / name).unlink()  # the weights first: without them the rest is not taken for a model
         for path in sorted(stage.iterdir(), key=lambda path: path.name == WEIGHTS):
             path.rename(folder / path.name)
         sync_directory(folder)
@@ -288,5 +288,5 @@ def _network(
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
-    FlatParameters(model)  # lays the weights out as in training, so the same bits come out
+    FlatParameters(model)  # lays the weights out as in training, so that the results are the same to the last bit
     return model.eval()
