@@ -72,15 +72,12 @@ def fit(
     path = None if checkpoint is None else Path(checkpoint)
     history, kept = _resume(prepared, path) if resume and path and path.exists() else ([], {})
     best = run.config.keep == "best"
-    saved = time.monotonic()
-    with _stop_on_interrupt(on_stop) as stopping:
+    saved, apart = time.monotonic(), CHECKPOINT_SECONDS * run.checkpoint_rarity
+    with _stop_on_interrupt(on_stop) as pressed:
         while run.epoch < epochs:
-            began = time.perf_counter()
-            risk = run.train_epoch()
-            due = best or score_due(run.epoch, epochs, score_every)
-            scores = _score(prepared, risk, began) if due else EpochScores(run.epoch, risk.item(), _since(began))
+            scores = _one_epoch(prepared, score_every)
             if broken := _broken(prepared, scores.risk):
-                if run.group.any(stopping()):
+                if run.group.any(pressed()):
                     raise Interrupted(run.epoch)  # not Diverged, after which the study would go on to the next run
                 raise DivergedError(f"{broken} after epoch {run.epoch}: try a smaller lr")
             history.append(scores)
@@ -88,36 +85,40 @@ def fit(
                 kept = {name: tensor.detach().clone() for name, tensor in run.model.state_dict().items()}
             if on_epoch:
                 on_epoch(scores)
-            stop = run.group.any(stopping())
-            if path and (
-                stop or run.epoch == epochs or time.monotonic() - saved > CHECKPOINT_SECONDS * run.checkpoint_rarity
-            ):
+            stop, last = run.group.any(pressed()), run.epoch == epochs
+            if path and (stop or last or time.monotonic() - saved > apart):
                 _save(prepared, path, history, kept)
                 saved = time.monotonic()
-            if stop and run.epoch < epochs:
+            if stop and not last:
                 raise Interrupted(run.epoch)
     if best:
         run.model.load_state_dict(kept)
     return history
 
 
-def _score(prepared: Prepared, risk: Tensor, began: float) -> EpochScores:
-    held = test = None
+def _one_epoch(prepared: Prepared, score_every: int) -> EpochScores:
+    """Train an epoch, and score the model if that is due."""
+    run, began = prepared.run, time.perf_counter()
+    config = run.config
+    risk = run.train_epoch()
+    due = config.keep == "best" or score_due(run.epoch, config.epochs, score_every)
+    scores = _scores(prepared) if due else {}
+    # risk.item() waits for the device
+    return EpochScores(run.epoch, risk=risk.item(), seconds=time.perf_counter() - began, **scores)
+
+
+def _scores(prepared: Prepared) -> dict[str, float | None]:
+    """The current model's scores on the held-out items and the test items, as far as there are any."""
+    scores: dict[str, float | None] = {}
     if prepared.held is not None:
         link = partial(probabilities, prepared)
         held = score_answers(prepared.held_logits(), prepared.held, link, uniform=prepared.uniform)
+        scores["validation_accuracy"] = held.known_accuracy
+        scores["validation_log_likelihood"] = held.log_likelihood
+        scores |= held.estimated
     if (logits := prepared.test_logits()) is not None and prepared.test_y is not None:
-        test = accuracy(logits, prepared.test_y)
-    # reading the numbers waits for the device, so it comes last
-    return EpochScores(
-        epoch=prepared.run.epoch,
-        risk=risk.item(),
-        validation_accuracy=None if held is None else held.known_accuracy,
-        validation_log_likelihood=None if held is None else held.log_likelihood,
-        test_accuracy=None if test is None else test.item(),
-        seconds=_since(began),
-        **({} if held is None else held.estimated),
-    )
+        scores["test_accuracy"] = accuracy(logits, prepared.test_y).item()
+    return scores
 
 
 def _broken(prepared: Prepared, risk: float) -> str | None:
@@ -134,10 +135,6 @@ def calibration_on_test(prepared: Prepared) -> float | None:
     if logits is None or prepared.test_y is None:
         return None
     return miscalibration(probabilities(prepared, logits), prepared.test_y).item()
-
-
-def _since(began: float) -> float:
-    return time.perf_counter() - began
 
 
 def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict[str, Tensor]) -> None:
