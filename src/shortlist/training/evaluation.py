@@ -116,16 +116,15 @@ class Scores:
     """The accuracy estimated from all answers, None included; only if lists were uniform."""
 
     @property
-    def known_accuracy(self) -> float | None:
-        """The accuracy as it is stored: None if no item was answered, as JSON has no NaN."""
-        return None if np.isnan(self.accuracy) else self.accuracy
-
-    @property
-    def estimated(self) -> dict[str, float]:
-        """The estimate as `EpochScores` has it."""
-        if self.estimate is None:
-            return {}
-        return {"validation_estimate": self.estimate.accuracy, "validation_error": self.estimate.error}
+    def validation(self) -> dict[str, float | None]:
+        """As `EpochScores` has them. The accuracy is None if no item was answered, as JSON has no NaN."""
+        scores = {
+            "validation_accuracy": None if np.isnan(self.accuracy) else self.accuracy,
+            "validation_log_likelihood": self.log_likelihood,
+        }
+        if self.estimate is not None:
+            scores |= {"validation_estimate": self.estimate.accuracy, "validation_error": self.estimate.error}
+        return scores
 
 
 @dataclass(frozen=True)

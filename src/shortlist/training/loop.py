@@ -112,10 +112,7 @@ def _scores(prepared: Prepared) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     if prepared.held is not None:
         link = partial(probabilities, prepared)
-        held = score_answers(prepared.held_logits(), prepared.held, link, uniform=prepared.uniform)
-        scores["validation_accuracy"] = held.known_accuracy
-        scores["validation_log_likelihood"] = held.log_likelihood
-        scores |= held.estimated
+        scores |= score_answers(prepared.held_logits(), prepared.held, link, uniform=prepared.uniform).validation
     if (logits := prepared.test_logits()) is not None and prepared.test_y is not None:
         scores["test_accuracy"] = accuracy(logits, prepared.test_y).item()
     return scores

@@ -236,18 +236,10 @@ class Fleet:
             risks = (self.risk / self.steps).tolist()
             seconds = (time.perf_counter() - began) / len(self.tasks)
             for run, scores in enumerate(held):
-                scores = scores if due[run] else None
-                self.results[self.places[run]].history.append(
-                    EpochScores(
-                        epoch=self.epoch,
-                        risk=risks[run],
-                        seconds=seconds,
-                        validation_accuracy=None if scores is None else scores.known_accuracy,
-                        validation_log_likelihood=None if scores is None else scores.log_likelihood,
-                        test_accuracy=right[run] if right is not None and due[run] else None,
-                        **({} if scores is None else scores.estimated),
-                    )
-                )
+                known = {} if scores is None or not due[run] else scores.validation
+                test = right[run] if right is not None and due[run] else None
+                row = EpochScores(self.epoch, risks[run], seconds, test_accuracy=test, **known)
+                self.results[self.places[run]].history.append(row)
             self._keep_best()
 
     def _keep_best(self) -> None:
@@ -261,39 +253,42 @@ class Fleet:
 
     def _release(self) -> bool:
         """Record and free the runs that are finished or broken, and say whether there were any."""
-        ended, finished = [], []
-        for run, task in enumerate(self.tasks):
-            result = self.results[self.places[run]]
-            if not np.isfinite(result.history[-1].risk):
-                result.failed = f"the risk is {result.history[-1].risk} after epoch {self.epoch}"
-                ended.append(run)
-            elif self.epoch >= task.config.epochs:
-                finished.append(run)
-        if finished:
-            with self.net.averaged():
-                for run in finished:
-                    if self.tasks[run].config.keep == "best":
-                        for best, weights in zip(self.best, self.net.weights(), strict=True):
-                            weights[run].copy_(best[run])
-                    self.results[self.places[run]].state = self.net.state_dict(run)
-                if self.test:
-                    errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
-                    for run in finished:
-                        result = self.results[self.places[run]]
-                        if np.isnan(errors[run]):
-                            result.state, result.failed = None, f"the outputs are no numbers after epoch {self.epoch}"
-                        else:
-                            result.calibration_error = errors[run]
-        ended += finished
-        if not ended:
-            return False
-        left = [run for run in range(len(self.tasks)) if run not in ended]
-        if left:
+        results = [self.results[place] for place in self.places]
+        broken = [run for run, result in enumerate(results) if not np.isfinite(result.history[-1].risk)]
+        for run in broken:
+            results[run].failed = f"the risk is {results[run].history[-1].risk} after epoch {self.epoch}"
+        finished = [
+            run for run, result in enumerate(results) if self.epoch >= result.config.epochs and run not in broken
+        ]
+        self._finish(finished)
+        ended = {*broken, *finished}
+        left = [run for run in range(len(results)) if run not in ended]
+        if not left:
+            self.tasks = []
+        elif ended:
             self.feeds.hand_back(left)
             at = torch.tensor(left, device=self.device)
             self.net.keep(at)
             self.best = [best[at] for best in self.best]
             self._take([self.tasks[run] for run in left], [self.places[run] for run in left])
-        else:
-            self.tasks = []
-        return True
+        return bool(ended)
+
+    def _finish(self, runs: Sequence[int]) -> None:
+        """Record the models of finished runs, and how well calibrated they are."""
+        if not runs:
+            return
+        with self.net.averaged():
+            for run in runs:
+                if self.tasks[run].config.keep == "best":
+                    for best, weights in zip(self.best, self.net.weights(), strict=True):
+                        weights[run].copy_(best[run])
+                self.results[self.places[run]].state = self.net.state_dict(run)
+            if not self.test:
+                return
+            errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
+            for run in runs:
+                result = self.results[self.places[run]]
+                if np.isnan(errors[run]):
+                    result.state, result.failed = None, f"the outputs are no numbers after epoch {self.epoch}"
+                else:
+                    result.calibration_error = errors[run]

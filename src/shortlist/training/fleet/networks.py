@@ -93,7 +93,7 @@ class LeNetNet(LeNetFleet):
         return with_halo(self.sets.normalised(lambda task: cast(Split, task.dataset.test).x, self.device), self.dtype)
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only."""
+        """Keep only these runs."""
         super().keep(runs)
         self.layers = [self.layers[run] for run in runs.tolist()]
 
@@ -121,7 +121,7 @@ class ResNetNet(ResNetFleet):
         return torch.from_numpy(self.sets.test_inputs()).to(self.device)
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only."""
+        """Keep only these runs."""
         super().keep(runs)
         self.layers = [self.layers[run] for run in runs.tolist()]
 
