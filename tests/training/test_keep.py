@@ -47,7 +47,7 @@ def test_the_weights_are_those_of_the_best_epoch(ema):
 
 def test_no_epoch_is_chosen_by_no_items():
     """It was the first one, whatever came after."""
-    with pytest.raises(InputError, match=r"keep best: a holdout of 0.1 of 4 items is none to choose by"):
+    with pytest.raises(InputError, match=r"keep best: a holdout of 0.1 holds out none of 4 items to choose by"):
         prepare(blobs(count=4), replace(OVERFITS, holdout=0.1), engine=CPU)
 
 

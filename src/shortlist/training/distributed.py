@@ -61,7 +61,7 @@ class Processes:
         return sums if self.world == 1 else _AllSum.apply(sums)  # type: ignore[no-untyped-call]
 
     def any(self, flag: bool) -> bool:
-        """Whether it holds in any process: all must stop at the same epoch, or some would wait for ever."""
+        """Whether it holds in any process: all must stop at the same epoch, or some would wait forever."""
         if self.world == 1:
             return flag
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"

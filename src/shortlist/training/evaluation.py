@@ -212,7 +212,7 @@ def score_answers(
 
 
 def accuracy(logits: Tensor, y: Tensor) -> Tensor:
-    """The share of right classes, over all items at once (not a mean of batch means), still on the device."""
+    """The share of right classes over all items (not a mean of batch means), still on the device."""
     return (logits.argmax(-1) == y.to(logits.device)).double().mean()
 
 

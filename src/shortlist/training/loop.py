@@ -15,6 +15,7 @@ from torch import Tensor
 
 from shortlist.errors import InputError, first_line
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
+from shortlist.internal.reasons import reason
 from shortlist.training.evaluation import accuracy, miscalibration, score_answers
 from shortlist.training.history import EpochScores, check_score_every, saved_epoch, score_due
 from shortlist.training.prepared import Prepared
@@ -30,7 +31,7 @@ class DivergedError(InputError):
     """The numbers are no longer finite; the same settings would always end so."""
 
 
-class Interrupted(Exception):  # noqa: N818 (not an error: the run can go on)
+class Interrupted(Exception):  # noqa: N818 (not an error: the run can be resumed)
     """Ctrl-C was pressed; the run is saved up to `epoch`."""
 
     def __init__(self, epoch: int) -> None:
@@ -146,7 +147,10 @@ def _save(prepared: Prepared, path: Path, history: list[EpochScores], kept: dict
         "history": [asdict(row) for row in history],
     }
     best = {KEPT + name: tensor.cpu() for name, tensor in kept.items()}
-    write_checkpoint(path, {**prepared.run.state_dict(), **best}, content)
+    try:
+        write_checkpoint(path, {**prepared.run.state_dict(), **best}, content)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {reason(error)}") from error
 
 
 def _resume(prepared: Prepared, path: Path) -> tuple[list[EpochScores], dict[str, Tensor]]:

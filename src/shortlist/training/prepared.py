@@ -69,7 +69,7 @@ class Prepared:
         """Whether the current model gives numbers; it is tried on a few training items."""
         run = self.run
         logits = predict_logits(run.model, run.inputs, run.feed.rows[:FEW].cpu(), bool(run.engine.amp))
-        return not torch.softmax(logits, -1).isnan().any()  # a logit of -inf is none
+        return not torch.softmax(logits, -1).isnan().any()  # softmax, as some logits of -inf do no harm
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -138,7 +138,7 @@ def prepare(
         smoothing=task.smoothing,
         uniform=task.uniform,
         given=task.dataset.train.x if given is None else given,
-        code=code_checksums(config.method, config.model),  # now: the files may be edited while the run goes on
+        code=code_checksums(config.method, config.model),  # now: the files may be edited while it trains
     )
 
 

@@ -44,6 +44,11 @@ class Task:
     uniform: bool
     """Whether every list is known to be a uniform draw, or to hold all classes."""
 
+    @property
+    def batch_size(self) -> int:
+        """That of the configuration, but no more than there are items."""
+        return min(self.config.batch_size, len(self.feed))
+
 
 def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to train on and rows held out: the same share of the answered and of the None items, drawn by the seed."""
@@ -102,7 +107,7 @@ def build_task(
     if len(held) and not len(kept):
         raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
     if config.keep == "best" and not len(held):
-        raise InputError(f"keep best: a holdout of {config.holdout} of {len(labels)} items is none to choose by")
+        raise InputError(f"keep best: a holdout of {config.holdout} holds out none of {len(labels)} items to choose by")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
     with torch.random.fork_rng(devices=[]):  # a method may draw its first confidences

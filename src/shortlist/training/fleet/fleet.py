@@ -86,7 +86,7 @@ class Fleet:
     def _take(self, tasks: list[Task], places: list[int]) -> None:
         """Set up the tensors for these runs; `places` are those of their results."""
         self.tasks, self.places = tasks, places
-        sizes = {min(task.config.batch_size, len(task.feed)) for task in tasks}
+        sizes = {task.batch_size for task in tasks}
         if len(sizes) > 1:
             raise InputError(f"a fleet needs one batch size, got {sorted(sizes)}")
         self.batch_size = sizes.pop()

@@ -154,7 +154,7 @@ class ModuleFleet:
             average.step(self.weights(), lr >= 0)
 
     def weights(self) -> list[Tensor]:
-        """What makes the networks what they are, a row of each per run."""
+        """Parameters and running statistics, a row of each per run."""
         return [self.value, self.buffers]
 
     def averaged(self) -> AbstractContextManager[None]:

@@ -55,23 +55,27 @@ def train_pack(
     score_every: int,
     on_epoch: Callable[[int, int], None] | None,
 ) -> dict[int, FleetResult]:
-    """Train the runs of a pack, as many at a time as fit; if memory runs out all the same, half as many."""
+    """Train the runs of a pack, as many at a time as fit; if memory runs out all the same, half as many.
+
+    A run with fewer items than a batch has smaller batches, so it waits for others like it.
+    """
     results: dict[int, FleetResult] = {}
     waiting = list(pack)
     limit = _limit(configs[pack[0]], engine)
     while waiting:
         now = waiting[:limit]
         try:
-            tasks = build_tasks(dataset, [configs[i] for i in now])
-            done = fleet_of(tasks, engine).train(score_every, on_epoch)
+            built = dict(zip(now, build_tasks(dataset, [configs[i] for i in now]), strict=True))
+            tasks = {i: task for i, task in built.items() if task.batch_size == built[now[0]].batch_size}
+            done = fleet_of(list(tasks.values()), engine).train(score_every, on_epoch)
         except torch.OutOfMemoryError:
             if limit == 1:
                 raise
             limit = max(1, len(now) // 2)
             torch.cuda.empty_cache()
             continue
-        results.update(zip(now, done, strict=True))
-        waiting = waiting[len(now) :]
+        results.update(zip(tasks, done, strict=True))
+        waiting = [i for i in waiting if i not in results]
     return results
 
 
