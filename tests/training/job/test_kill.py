@@ -101,7 +101,7 @@ def test_what_a_killed_process_had_begun_is_removed_at_the_next_start(tmp_path):
     process = start(*WORDS, out, before=in_writing)
     assert process.wait() == -signal.SIGKILL
     assert {path.name[:5] for path in out.iterdir()} == {".chec", ".tmpa", ".new-"}
-    theirs = {".tmp", ".tmpfiles", ".notes.tmp", ".git", "new-1"}
+    theirs = {".tmp", ".tmpfiles", ".notes.tmp", ".git", "new-1", ".answers.csv.0123456789abcdef.tmp"}
     for name in theirs:
         (out / name).touch()
     train(Job(DataSource("own.npz"), out, {"epochs": 1, "size": 2}, device="cpu"))

@@ -48,7 +48,8 @@ HISTORY, SCORES, CARD, CONFUSION = "history.json", "scores.json", "card.md", "co
 CHECKPOINT = "checkpoint.safetensors"
 WRITABLE = ".writable"
 """Written and removed again, to see whether the folder can be written to."""
-_BEGUN = re.compile(rf"\..+\.[0-9a-f]{{16}}\.tmp|\.new-[0-9a-f]{{12}}|\{WRITABLE}")
+_OURS = "|".join(map(re.escape, (CHECKPOINT, WRITABLE)))
+_BEGUN = re.compile(rf"\.({_OURS})\.[0-9a-f]{{16}}\.tmp|\.new-[0-9a-f]{{12}}|{re.escape(WRITABLE)}")
 """Temporary files of `atomic_path`, and the folders of `_staged`."""
 _INNER = re.compile(r"\.tmp\w{6}")
 """What safetensors in turn writes first, beside such a file."""
