@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import load_digits
 
 from shortlist import NONE, ShortlistClassifier, StochasticLabels
@@ -90,13 +89,14 @@ def test_every_item_counts_exactly_once(count, monkeypatch):
 
 def test_every_pass_shuffles_anew_and_the_optimiser_goes_on(monkeypatch):
     orders = []
-    original = Run._shuffle
+    original = Run._draw
 
     def spy(self):
-        orders.append(original(self).tolist())
-        return torch.tensor(orders[-1])
+        drawn = original(self)
+        orders.append(drawn.order.tolist())
+        return drawn
 
-    monkeypatch.setattr(Run, "_shuffle", spy)
+    monkeypatch.setattr(Run, "_draw", spy)
     clf = feed(ShortlistClassifier(random_state=0, batch_size=65), CHUNKS[:1], repeat=3)
     assert len({tuple(order) for order in orders}) == 3
     assert clf._optimiser["count"] == 6  # steps of Adam: two a pass

@@ -48,7 +48,7 @@ def test_small_images_move_less(side, most):
 def test_a_run_knows_how_far_its_images_move():
     run = prepare(blobs(shape=(1, 8, 8)), RunConfig(augment=True, epochs=1, batch_size=32), engine=CPU).run
     run.train_epoch()
-    assert set(run._moves[:, :2].flatten().tolist()) == {PADDING - 1, PADDING, PADDING + 1}
+    assert set(run._drawn.moves[:, :2].flatten().tolist()) == {PADDING - 1, PADDING, PADDING + 1}
 
 
 def test_characters_are_never_flipped():
@@ -59,7 +59,7 @@ def test_characters_are_never_flipped():
         data = blobs(shape=(1, 8, 8), flips=flips)
         run = prepare(data, RunConfig(augment=True, epochs=1, batch_size=32), engine=CPU).run
         run.train_epoch()
-        assert bool(run._moves[:, 2].any()) == flips
+        assert bool(run._drawn.moves[:, 2].any()) == flips
 
 
 def test_features_cannot_be_augmented():

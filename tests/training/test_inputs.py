@@ -116,5 +116,25 @@ def test_features_that_are_not_finite_are_refused(kind, bad):
     x[2, 1] = bad
     with pytest.raises(InputError, match=r"NaN, infinity or a number too large for float32, first at \[2, 1\]"):
         Inputs(x, "cpu")
-    with pytest.raises(InputError, match="NaN, infinity"):
+    with pytest.raises(InputError, match=r"NaN, infinity .* first at \[2, 1\]"):
         Inputs(csr_matrix(x), "cpu")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [None, np.ones(96)])
+def test_an_infinite_feature_is_one_line_without_warnings(weight):
+    data = blobs()
+    data.train.x[5, 2] = np.inf
+    with pytest.raises(InputError, match=r"NaN, infinity .* first at \[5, 2\]"):
+        prepare(data, RunConfig(size=2), weight=weight, engine=CPU)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float64", "longdouble", ">f4", ">f8", "int8", ">i2", "uint16", "bool"])
+def test_numbers_of_any_kind_are_trained_on(kind):
+    x = np.random.default_rng(0).integers(0, 2, (20, 3))
+    rows = torch.arange(20)
+    assert Inputs(x.astype(kind), "cpu").gather(rows).float().tolist() == x.tolist()
+    if kind[0] != ">" and kind != "float16":  # which scipy's sparse matrices cannot hold
+        assert Inputs(csr_matrix(x.astype(kind)), "cpu").gather(rows).tolist() == x.tolist()
+    data = Dataset("d", Split(x.astype(kind), x[:, 0]), None, ("a", "b"), "features")
+    prepare(data, RunConfig(size=1, batch_size=8), engine=CPU).run.train_epoch()

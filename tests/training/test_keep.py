@@ -45,6 +45,12 @@ def test_the_weights_are_those_of_the_best_epoch(ema):
     assert again == history[best].test_accuracy
 
 
+def test_no_epoch_is_chosen_by_no_items():
+    """It was the first one, whatever came after."""
+    with pytest.raises(InputError, match=r"keep best: a holdout of 0.1 holds out none of 4 items to choose by"):
+        prepare(blobs(count=4), replace(OVERFITS, holdout=0.1), engine=CPU)
+
+
 def test_a_stopped_run_keeps_its_best_epoch(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     data, path = blobs(count=200), tmp_path / "checkpoint.safetensors"

@@ -119,6 +119,11 @@ def test_a_checkpoint_of_other_settings_or_labels_is_refused(tmp_path):
         fit(prepared(epochs=1, data=blobs(shape=(1, 8, 8), seed=9)), checkpoint=path, resume=True)
 
 
+def test_a_checkpoint_that_cannot_be_written_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"no/c\.safetensors: cannot be written: No such file or directory"):
+        fit(prepared(epochs=1), checkpoint=tmp_path / "no" / "c.safetensors")
+
+
 def test_a_checkpoint_may_be_named_by_text(tmp_path):
     path = str(tmp_path / "c.safetensors")
     assert fit(prepared(epochs=1), checkpoint=path) == fit(prepared(epochs=1), checkpoint=path, resume=True)

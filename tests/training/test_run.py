@@ -241,6 +241,23 @@ def test_weights_are_one_per_label(weight):
         prepare(blobs(), RunConfig(size=2), weight=weight, engine=CPU)
 
 
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (np.arange(1, 97), "rows: row 95 is 96, expected 0..95"),
+        (np.arange(96) - 1, "rows: row 0 is -1, expected 0..95"),
+        (np.arange(96.0), "rows: expected integers, got float64"),
+        (np.arange(96) < 50, "rows: expected integers, got bool"),
+        (np.arange(96)[:, None], "96 labels for 96 items"),
+        (range(95), "96 labels for 95 items"),
+    ],
+)
+def test_rows_are_places_of_items(rows, line):
+    labels = draw_labels(blobs(), 2, 0)
+    with pytest.raises(InputError, match=line):
+        prepare(blobs(), RunConfig(), labels=labels, rows=rows, engine=CPU)
+
+
 def test_batch_norm_and_a_single_item(digits_of):
     config = RunConfig(size=5, model="lenet", epochs=1)
     assert len(fit(prepare(digits_of(12), replace(config, batch_size=2), engine=CPU))) == 1
@@ -258,7 +275,6 @@ def digits_of():
 
 
 def test_double_precision_does_not_go_to_the_kernels(monkeypatch):
-    monkeypatch.setattr("shortlist.training.fleet.packs.suits_kernels", lambda task, engine: True)
     monkeypatch.setattr("shortlist.training.prepared.KernelRun", lambda task, inputs, engine: "single")
     data, engine = blobs(shape=(1, 8, 8)), Engine("cpu", amp=False, compile=False, cuda_graph=False, kernels=True)
     task, inputs = build_task(data, RunConfig(size=2, model="lenet")), Inputs(data.train.x, "cpu")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 from shortlist.data import Dataset, Split
 from shortlist.errors import InputError
@@ -93,6 +94,16 @@ def test_rare_features_are_as_quickly_learned_as_frequent_ones(monkeypatch):
     assert scaled < alike[-1], "further in 12 steps than in 18 of one length"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_no_item_has_may_go_without_a_penalty():
+    """A word of held-out texts alone: its step was infinite, and everything NaN."""
+    data = _data()
+    wider = csr_matrix(np.hstack([data.train.x.toarray(), np.zeros((120, 1), np.float32)]))
+    data = Dataset("d", Split(wider, data.train.y), None, data.class_names, "features")
+    history = fit(prepare(data, replace(CONFIG, weight_decay=0.0, epochs=5)))
+    assert history[-1].risk < history[0].risk < np.log(K)
+
+
 def test_with_some_none_all_features_are_alike():
     assert prepare(_rare(), replace(CONFIG, size=2)).run._lengths.tolist() == [[1]]
 
@@ -116,6 +127,54 @@ def test_pieces_and_weights_change_nothing(monkeypatch, method):
         found.append(prepared.run.model[1][1].weight.detach().numpy())
     np.testing.assert_allclose(found[1], found[0], atol=5e-3)
     np.testing.assert_allclose(found[2], found[0], atol=5e-3)
+
+
+def _spread(self, logits, batch):
+    """A term of one's own over the batch: all classes should be found equally often."""
+    share = torch.softmax(logits, -1).mean(-2)
+    return batch.mean(-log_candidates(logits, batch.candidates)) + torch.xlogy(share, share).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("sl", {"form": "total"}),
+        ("sl", {"form": "paper"}),
+        ("sl", {"form": "equal"}),
+        ("sl_unbiased", {}),
+        ("spread", {}),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_no_mean_over_items_is_not_taken_in_pieces(monkeypatch, method, options, weighted):
+    monkeypatch.setitem(
+        METHODS, "spread", type("Spread", (Method,), {"name": "spread", "title": "", "objective": _spread})
+    )
+    weight = np.random.default_rng(3).random(120) if weighted else None
+    config = replace(CONFIG, method=method, method_options=options, size=2, epochs=5)
+    found = []
+    for cells in (1 << 22, 200):
+        monkeypatch.setattr(solver, "CELLS", cells)
+        found.append([row.risk for row in fit(prepare(_data(), config, weight=weight))])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+def test_whole_numbers_in_a_sparse_matrix_are_squared_without_overflow():
+    x = csr_matrix(np.random.default_rng(0).integers(0, 100, (120, 6)))
+    steps = []
+    for kind in (np.int8, np.float32):
+        data = Dataset("d", Split(x.astype(kind), np.arange(120) % K), None, tuple("abcd"), "features")
+        steps.append(prepare(data, CONFIG).run._lengths.tolist())
+    assert steps[0] == steps[1]
+
+
+def test_a_linear_model_without_a_bias_is_left_to_the_other_optimisers():
+    """It broke in both: with features on the host logits are made of the layer's tensors."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, K, bias=False))
+    with pytest.raises(InputError, match="for the model linear in float32 only"):
+        prepare(_data(), CONFIG, model=model)
+    prepared = prepare(_data(), replace(CONFIG, optimiser="adam", epochs=1), model=model)
+    assert predict_logits(prepared.run.model, prepared.run.inputs).shape == (120, K)
 
 
 def test_dense_features_are_normalised_first():

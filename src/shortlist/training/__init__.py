@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from shortlist.training.job.job import Finished, Job, Listeners, train
     from shortlist.training.loop import Interrupted, fit
     from shortlist.training.many import train_fleet
-    from shortlist.training.passes import one_pass
     from shortlist.training.prepared import Prepared, prepare
+    from shortlist.training.run import one_pass
     from shortlist.training.saved.folder import Trained, load_folder
     from shortlist.training.saved.predict import evaluate_on, predict_files
     from shortlist.training.saved.source import DataSource
@@ -43,8 +43,8 @@ _MODULES = {
     "job.job": ("Finished", "Job", "Listeners", "train"),
     "loop": ("Interrupted", "fit"),
     "many": ("train_fleet",),
-    "passes": ("one_pass",),
     "prepared": ("Prepared", "prepare"),
+    "run": ("one_pass",),
     "saved.folder": ("Trained", "load_folder"),
     "saved.predict": ("evaluate_on", "predict_files"),
     "saved.source": ("DataSource",),

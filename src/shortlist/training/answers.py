@@ -1,4 +1,4 @@
-"""The labels of a run: simulated from the classes, ordinary, or collected answers joined to the data by item."""
+"""The labels of a run: simulated from the true classes, ordinary, or collected answers joined to the data by item."""
 
 import logging
 from collections import Counter
@@ -21,17 +21,17 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answers:
-    """Labels, the rows of the data they belong to, and where they came from."""
+    """Labels, the rows of the data that they belong to, and where they came from."""
 
     labels: StochasticLabels
     rows: NDArray[np.int64]
     origin: str
     """`simulated`, `ordinary`, or the file's name."""
     known: frozenset[str] = frozenset()
-    """Items whose class was known, so that nobody was asked about them."""
+    """Items whose class was known, so nobody was asked about them."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What a model card says of them; what people read and answered is that of the items they were asked about."""
+        """What a model card says about them; reads and None answers are of the items that people were asked about."""
         asked = [item not in self.known for item in self.labels.item_ids.tolist()] if self.known else []
         summary = (self.labels.subset(np.array(asked, np.bool_)) if asked else self.labels).summary()
         return {
@@ -53,10 +53,10 @@ def check_classes(dataset: Dataset) -> None:
 def draw_labels(
     dataset: Dataset, size: int | None, seed: int, *, miss: float = 0.0, slip: float = 0.0, named: bool = False
 ) -> StochasticLabels:
-    """Labels made of the true classes: ordinary ones where `size` is None, else uniform shortlists and their answers.
+    """Labels made from the true classes: ordinary ones if `size` is None, else uniform shortlists and their answers.
 
     Args:
-        dataset: its training items are labelled (where `named`, those that are not are left out).
+        dataset: the training items need classes; with `named`, those that have none are left out.
         size: classes on a shortlist.
         seed: decides the shortlists and the mistakes.
         miss: how often the right class is missed and None answered.
@@ -91,14 +91,14 @@ def draw_labels(
 
 
 def simulated(dataset: Dataset, size: int | None, seed: int, miss: float, slip: float) -> Answers:
-    """Answers of the training items whose class is known, made of these by `draw_labels`."""
+    """Answers for the training items whose class is known, made by `draw_labels`."""
     part, rows = _labelled(dataset)
     labels = draw_labels(part, size, seed, miss=miss, slip=slip)
     return Answers(labels, rows, "ordinary" if size is None else "simulated")
 
 
 def _labelled(dataset: Dataset) -> tuple[Dataset, NDArray[np.int64]]:
-    """Only the training items whose class is known, and which rows these are; all of them where none is known."""
+    """The training items whose class is known, and their rows; all items if none is known."""
     y, count = dataset.train.y, len(dataset.train)
     rows = np.arange(count) if y is None else np.nonzero(y != UNLABELLED)[0]
     if not 0 < len(rows) < count:
@@ -108,14 +108,14 @@ def _labelled(dataset: Dataset) -> tuple[Dataset, NDArray[np.int64]]:
 
 
 def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
-    """Answers from a file, joined by item; the dataset with the classes that both agree on."""
+    """The answers in a file, joined to the data by item; and the dataset in the classes that both agree on."""
     file = LabelsFile(path)
     labels = _in_classes_of(dataset, file)
     if labels.class_names != dataset.class_names:
         names = labels.class_names or tuple(str(k) for k in range(labels.num_classes))
         dataset = _without_others(dataset, names, path).with_classes(names)
     items = dataset.train.items.tolist()
-    elsewhere = file.known.difference(items)  # the project may have been given labels of other files, too
+    elsewhere = file.known.difference(items)  # labels that the project was given may be for other files
     here = np.array([item not in elsewhere for item in labels.item_ids.tolist()], np.bool_)
     if elsewhere and here.any():
         _LOG.warning("%s: %d items of known class are not in the data and are left out", path, len(elsewhere))
@@ -130,7 +130,7 @@ def collected(dataset: Dataset, path: Path) -> tuple[Dataset, Answers]:
 
 
 def _without_others(dataset: Dataset, names: Sequence[str], path: Path) -> Dataset:
-    """Without the classes of items that are not among the answers' classes: their folders, say, are by month."""
+    """The dataset without those of its classes that the answers do not have: its folders may be months, say."""
     others = [k for k, name in enumerate(dataset.class_names) if name not in names]
     if not others:
         return dataset
@@ -151,7 +151,7 @@ def _without_others(dataset: Dataset, names: Sequence[str], path: Path) -> Datas
 
 
 def _tell_unused(dataset: Dataset, rows: NDArray[np.int64]) -> None:
-    """Say how many items without an answer have a class in the data, which may be the truth to score by."""
+    """Warn that items without an answer have a class in the data: it is not learned from, as it may be for scoring."""
     if dataset.train.y is not None:
         unused = dataset.train.y != UNLABELLED
         unused[rows] = False
@@ -164,7 +164,7 @@ def _tell_unused(dataset: Dataset, rows: NDArray[np.int64]) -> None:
 
 
 def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
-    """Say of how many items people picked different classes."""
+    """Warn about items for which people picked different classes."""
     picked = np.nonzero(labels.answered)[0]
     pairs = {
         (item, answer) for item, answer in zip(labels.item_ids[picked], labels.answer[picked].tolist(), strict=True)
@@ -180,7 +180,7 @@ def _tell_contradictions(labels: StochasticLabels, path: Path) -> None:
 
 
 def _in_classes_of(dataset: Dataset, file: LabelsFile) -> StochasticLabels:
-    """The labels in the dataset's classes; in the file's own where it states others, or knows more."""
+    """The labels in the dataset's classes; in the file's own if it states others, or has more."""
     if not dataset.class_names:
         return StochasticLabels.read(file)
     try:

@@ -1,4 +1,4 @@
-"""Label-consistent augmentation on the device: random crops, and flips where the dataset allows them."""
+"""Augmentation on the device that keeps the class: random crops, and flips if the dataset allows them."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import Tensor
 
 PADDING = 4
 STAY = (PADDING, PADDING, 0)
-"""The move of an image that stays as it is."""
+"""The move that leaves an image as it is."""
 
 
 def draw_moves(count: int, flips: bool, generator: torch.Generator, side: int = 7 * PADDING) -> Tensor:
@@ -21,7 +21,7 @@ def draw_moves(count: int, flips: bool, generator: torch.Generator, side: int = 
 
 
 def move_images(x: Tensor, moves: Tensor) -> Tensor:
-    """Pad (B, C, H, W) images by 4 with zeros, cut each at its offsets, flip those that are to be flipped."""
+    """Pad (B, C, H, W) images with 4 zeros on each side, crop each at its offsets, and flip those marked so."""
     B, C, H, W = x.shape
     padded = F.pad(x, (PADDING,) * 4)
     down, right, flip = moves.long().unbind(-1)

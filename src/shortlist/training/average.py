@@ -1,4 +1,4 @@
-"""Averaged weights: the network that is scored and saved follows the trained one slowly."""
+"""Averaged weights: the network that is scored and saved slowly follows the trained one."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from torch import Tensor
 class Average:
     """Moving averages of tensors that training changes: a <- d a + (1 - d) x, with d = min(ema, (1 + t) / (10 + t)).
 
-    t is the number of steps before: early on the average is one over the last tenth of the way, so the random start is
-    soon forgotten. Running statistics of batch norm are averaged like weights: those of the trained network belong to
-    the activations of its last steps, not to those of the averaged weights.
+    t is the number of earlier steps. At first the average reaches back over about a tenth of the steps so far, so the
+    random start is soon forgotten. Running statistics of batch norm are averaged like weights: those of the trained
+    network describe the activations of its last steps, not those of the averaged weights.
 
     Args:
-        ema: () for one run, or (R,): 0 follows at once, and where all are 0 nothing is kept.
+        ema: the decay d, () for one run or (R,); 0 follows at once, and if all are 0 nothing is kept.
         tensors: what is averaged, each with the dimensions of `ema` in front.
     """
 
@@ -40,7 +40,7 @@ class Average:
 
     @contextmanager
     def shown_in(self, tensors: Sequence[Tensor]) -> Iterator[None]:
-        """Inside, `tensors` hold the averages; of a run without any they stay what they are."""
+        """Inside, `tensors` hold the averages; those of a run without any stay as they are."""
         with torch.no_grad():  # a second forward pass may have moved its running statistics since the last step
             self._move(tensors, (self.ema == 0).float())
         self._swap(tensors)

@@ -31,7 +31,7 @@ class RunConfig:
     method_options: dict[str, Any] = field(default_factory=dict)
     protocol: Protocol = "fair"
     size: int | None = None
-    """Classes on a simulated shortlist; None where labels are given, or ordinary."""
+    """Classes on a simulated shortlist; None if labels are given or ordinary."""
     classes: tuple[int, ...] | None = None
     """Train and test on these classes alone (the paper's Tables 3-5); None for all."""
     model: str = "mlp"
@@ -39,23 +39,23 @@ class RunConfig:
     epochs: int = 30
     batch_size: int = 256
     optimiser: Optimiser = "sgd"
-    """lbfgs: linear models alone, all items in every step (`training/solver/solver.py`); an epoch is a step."""
+    """lbfgs: for linear models only; an epoch is one step on all items (`training/solver/solver.py`)."""
     lr: float = 0.05
     weight_decay: float = 1e-4
     momentum: float = 0.9
     schedule: Schedule = "cosine"
     augment: bool = False
-    """Random crops with 4 pixels of padding, and flips where the dataset allows them."""
+    """Random crops with 4 pixels of padding, and flips if the dataset allows them."""
     strong: bool = False
-    """Every image twice in a batch: as `augment` has it, and strongly changed (`training/views.py`)."""
+    """Every image is twice in a batch: as `augment` makes it, and strongly changed (`training/views.py`)."""
     mix: bool = False
     """Strong views are mixed with those of other items (`training/views.py`)."""
     ema: float = 0.0
-    """The decay by step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
+    """The decay per step of averaged weights (`training/average.py`), which are then scored and saved; 0 for none."""
     holdout: float = 0.0
     """The share of labelled items held out for validation."""
     keep: Keep = "last"
-    """Which epoch's weights are saved: the last one's, or those that did best on the held-out items."""
+    """Which weights are saved: those of the last epoch, or of the one that did best on the held-out items."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -79,18 +79,18 @@ class RunConfig:
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}: expected a number from 0 to below 1, got {getattr(self, name)}")
         if self.mix and not self.strong:
-            raise InputError("mix: expected strong views, which are what is mixed")
+            raise InputError("mix: expected strong views, as only these are mixed")
         if self.keep == "best" and not self.holdout:
-            raise InputError("keep best: expected a holdout above 0, by whose items the epoch is chosen")
+            raise InputError("keep best: expected a holdout above 0, as the epoch is chosen by the held-out items")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, fit for JSON."""
         return dataclasses.asdict(self)
 
     def difference(self, saved: dict[str, Any]) -> str | None:
-        """The first setting that a run saved by `to_dict` has otherwise, in words; None where they are the same.
+        """The first setting that differs in a run saved by `to_dict`, in words; None if all are the same.
 
-        Settings are compared as JSON keeps them, a tuple as a list; one that was added since has its default there.
+        Settings are compared as JSON keeps them, a tuple as a list; one newer than the saved run had its default there.
         """
         ours, theirs = json.loads(json.dumps(self.to_dict())), {**RunConfig().to_dict(), **saved}
         for name, value in ours.items():
@@ -111,7 +111,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class Engine:
-    """How a run is computed. `auto` takes what the device gains from."""
+    """How a run is computed. What is not stated is chosen to suit the device."""
 
     device: str = "auto"
     amp: bool | None = None
@@ -119,12 +119,12 @@ class Engine:
     compile: bool | None = None
     """torch.compile; by default on CUDA for runs long enough to repay it."""
     cuda_graph: bool | None = None
-    """Replay a captured CUDA graph of the step; by default on CUDA."""
+    """Replay each step from a captured CUDA graph; by default on CUDA."""
     kernels: bool | None = None
-    """Our own kernels for the paper's networks; by default on CUDA where Triton is installed."""
+    """Our own kernels for the paper's networks; by default on CUDA if Triton is installed."""
 
     def resolve(self, work: int) -> "Engine":
-        """Every `auto` decided; `work` is how many items the run will process in all."""
+        """With every choice made; `work` is how many items the run will process in all."""
         device = resolve_device(self.device)
         cuda = device.startswith("cuda")
         return Engine(
@@ -137,7 +137,7 @@ class Engine:
 
 
 def resolve_device(name: str) -> str:
-    """The device of that name, `auto` decided; refused where it cannot be used."""
+    """The device of that name, which may be `auto`; refused if it cannot be used."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -1,4 +1,4 @@
-"""Several processes as one run: the same command under torchrun.
+"""Several processes as one run: the same command, started by torchrun.
 
 Every process knows the whole shuffle and takes its slice of each batch. The sums inside the risks are added up over the
 processes (`all_sum`), so each sees the risk of the whole batch; renewed confidences are exchanged, so each holds the
@@ -61,7 +61,7 @@ class Processes:
         return sums if self.world == 1 else _AllSum.apply(sums)  # type: ignore[no-untyped-call]
 
     def any(self, flag: bool) -> bool:
-        """Whether it holds on some process: all must stop at the same epoch, or they would wait for one another."""
+        """Whether it holds in any process: all must stop at the same epoch, or some would wait forever."""
         if self.world == 1:
             return flag
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
@@ -88,7 +88,7 @@ class Processes:
 
 @contextmanager
 def processes(device: str) -> Iterator[Processes]:
-    """The processes that torchrun started, or this one alone."""
+    """Inside, the processes that torchrun started, or this one alone, are one group."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1 or dist.is_initialized():
         yield Processes()

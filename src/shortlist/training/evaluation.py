@@ -1,13 +1,13 @@
-"""Logits of many items, and the scores made of them.
+"""Logits of many items, and scores computed from them.
 
-Where lists of l of the K classes are drawn uniformly and answered without mistakes, answered items are a fair sample,
-and the share of right predictions among them estimates the accuracy. None items estimate it, too: a right prediction is
-never among the classes shown, a wrong one is with probability l / (K - 1), so that
+If lists of l of the K classes are drawn uniformly and answered without mistakes, answered items are a fair sample, and
+the share of right predictions among them estimates the accuracy. None items estimate it, too: a right prediction is
+never among the classes shown, and a wrong one is with probability l / (K - 1), so
 
     accuracy = 1 - ((K - 1) / l) P(prediction among the shown | None)
 
-Both are unbiased. With an error rate of p an answered item has the variance p (1 - p) and a None item
-p ((K - 1) / l - p); `estimate` weighs them by the inverse.
+Both estimates are unbiased. With an error rate of p an answered item has the variance p (1 - p), and a None item
+p ((K - 1) / l - p); `estimate` weights them by the inverse.
 """
 
 import math
@@ -31,9 +31,9 @@ EVALUATION_BATCH = 2000
 TEMPERATURES = (0.05, 20.0)
 """The range of temperatures that are tried."""
 STEADY = 10.0
-"""How strongly the log of a temperature is held at 0, as by so many answers: a few answers say little."""
+"""How strongly the log of a temperature is pulled to 0, in answers: a few answers say little."""
 HIGHEST = 0.9
-"""The error rate above which weights no longer follow it: those of answered items would grow without bound."""
+"""Weights do not follow the error rate above this: those of answered items would grow without bound."""
 
 
 @torch.no_grad()
@@ -55,16 +55,16 @@ def predict_logits(model: nn.Module, inputs: Inputs, rows: Tensor | None = None,
 
 
 def linear_layer(model: nn.Module) -> nn.Linear | None:
-    """The one layer of a linear model, behind its normalisation; None where the model is another."""
+    """The one layer, which has a bias, of a linear model behind its normalisation; None for any other model."""
     parts = list(model) if isinstance(model, nn.Sequential) else []
     inner = list(parts[1]) if len(parts) == 2 and isinstance(parts[1], nn.Sequential) else []
     if len(inner) != 2 or not isinstance(inner[0], nn.Flatten) or type(inner[1]) is not nn.Linear:
         return None
-    return inner[1]
+    return None if inner[1].bias is None else inner[1]
 
 
 def _as_it_is(first: nn.Module) -> bool:
-    """Whether a normalisation changes nothing: that of sparse features."""
+    """Whether a normalisation changes nothing, like that of sparse features."""
     return isinstance(first, Normalise) and not first.mean.any() and bool((first.deviation == 1).all())
 
 
@@ -81,7 +81,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(right: float, answered: int, missed: float, none: int, ratio: float) -> Estimate | None:
-    """By inverse variance; None where nothing was held out.
+    """The accuracy by inverse-variance weights (see above); None if nothing was held out.
 
     Args:
         right: how many of the answered items are predicted right.
@@ -93,7 +93,7 @@ def estimate(right: float, answered: int, missed: float, none: int, ratio: float
     if not answered + none:
         return None
     wrong = 0.0
-    for _ in range(2):  # weighted as for few errors, then as for the errors that gives
+    for _ in range(2):  # first with weights for few errors, then with those for the error rate found
         level = min(max(wrong, 0.0), HIGHEST)
         by_answer, by_none = 1 / (1 - level), 1 / (ratio - level) if none else 0.0
         weight = by_answer * answered + by_none * none
@@ -113,24 +113,23 @@ class Scores:
     """Mean log probability of the answers, None answers included."""
 
     estimate: Estimate | None = None
-    """The accuracy by all answers, None among them; only where lists were uniform."""
+    """The accuracy estimated from all answers, None included; only if lists were uniform."""
 
     @property
-    def known_accuracy(self) -> float | None:
-        """The accuracy, or None where no item was answered: what is stored, as JSON has no NaN."""
-        return None if np.isnan(self.accuracy) else self.accuracy
-
-    @property
-    def estimated(self) -> dict[str, float]:
-        """The estimate as `EpochScores` has it."""
-        if self.estimate is None:
-            return {}
-        return {"validation_estimate": self.estimate.accuracy, "validation_error": self.estimate.error}
+    def validation(self) -> dict[str, float | None]:
+        """As `EpochScores` has them. The accuracy is None if no item was answered, as JSON has no NaN."""
+        scores = {
+            "validation_accuracy": None if np.isnan(self.accuracy) else self.accuracy,
+            "validation_log_likelihood": self.log_likelihood,
+        }
+        if self.estimate is not None:
+            scores |= {"validation_estimate": self.estimate.accuracy, "validation_error": self.estimate.error}
+        return scores
 
 
 @dataclass(frozen=True)
 class HeldAnswers:
-    """The answers of held-out items on a device, to score logits by again and again."""
+    """The answers of held-out items on a device, for scoring logits epoch after epoch."""
 
     answer: Tensor
     """(N,)."""
@@ -181,7 +180,7 @@ class HeldAnswers:
         return torch.stack([value.sum() for value in values])
 
     def scores(self, sums: Sequence[float]) -> Scores:
-        """Of the numbers that `sums` gave."""
+        """The scores, from the numbers that `sums` gave."""
         right, answered, total, log_probability, missed = sums
         return Scores(
             accuracy=right / answered if answered else np.nan,
@@ -203,17 +202,17 @@ def score_answers(
     Args:
         logits: (N, K).
         labels: N rows.
-        probabilities: what the method makes of logits (its link, smoothing undone).
-        weight: (N,) how much each item counts; 1 / inclusion probability of the answer makes the accuracy fair where
+        probabilities: turns logits into the method's probabilities (its link, smoothing undone).
+        weight: (N,) how much each item counts; 1 / inclusion probability of the answer makes the accuracy fair if
             shortlists were not drawn uniformly.
-        uniform: whether they were, so that None answers can be scored, too; then without weights.
+        uniform: whether they were, so that None answers can be scored, too; not together with weights.
     """
     held = HeldAnswers.of(labels, uniform)
     return held.scores(held.sums(logits.cpu(), probabilities(logits).cpu(), weight).tolist())
 
 
 def accuracy(logits: Tensor, y: Tensor) -> Tensor:
-    """The share of right classes, over all items at once (not a mean of batch means), still on the device."""
+    """The share of right classes over all items (not a mean of batch means), still on the device."""
     return (logits.argmax(-1) == y.to(logits.device)).double().mean()
 
 
@@ -226,23 +225,23 @@ def calibration_error(probabilities: NDArray[np.float64], y: NDArray[np.int64], 
 def miscalibration(p: Tensor, y: Tensor, bins: int = 15) -> Tensor:
     """`calibration_error`, still on the device; NaN where a probability is."""
     confidence, said = p.double().max(-1)
-    place = (confidence.nan_to_num() * bins).long().clamp(max=bins - 1)  # a place that is none ends a GPU's process
+    place = (confidence.nan_to_num() * bins).long().clamp(max=bins - 1)  # a wrong place would end a GPU's process
     gap = torch.zeros(bins, dtype=torch.float64, device=p.device)
     gap.index_add_(0, place, (said == y.to(said.device)).double() - confidence)
     return gap.abs().sum() / max(len(y), 1)
 
 
 def fit_temperature(logits: Tensor, candidates: Tensor) -> float:
-    """The temperature, a divisor of the logits, at which answers surprise a model least (after Guo et al. 2017).
+    """The temperature, a divisor of the logits, that makes the answers likeliest (after Guo et al. 2017).
 
-    The likeliest classes stay as they are, only the probabilities change. All that is looked at is the probability of
-    what an answer leaves, so None answers count, too, and lists need not be uniform.
+    It changes the probabilities but not which classes are likeliest. It maximises the probability of the classes that
+    each answer leaves, so None answers count, too, and lists need not be uniform.
 
     Args:
         logits: (N, K) of items that it was not trained on.
         candidates: (N, K) bool: the classes that their answers leave.
     """
-    possible = candidates.any(-1)  # None though every class was shown is as unlikely at any temperature
+    possible = candidates.any(-1)  # if no class is left, no temperature makes the answer likelier
     z, left = logits[possible].double(), candidates[possible]
 
     def surprise(log_temperature: float) -> float:
@@ -254,6 +253,6 @@ def fit_temperature(logits: Tensor, candidates: Tensor) -> float:
 
 
 def is_softmax(method: Method, num_classes: int) -> bool:
-    """Whether a method's probabilities are the softmax of its logits, which a temperature suits."""
+    """Whether a method's probabilities are the softmax of its logits, so that a temperature makes sense."""
     probe = torch.linspace(-1, 1, num_classes)
     return torch.allclose(method.probabilities(probe), torch.softmax(probe, -1))

@@ -1,7 +1,7 @@
-"""The items' inputs, where they live and how a batch of them gets to the device.
+"""The items' inputs: where they are kept, and how a batch of them gets to the device.
 
-Resident data is one tensor on the device. What is larger than the device's free memory, or sparse, stays on the host
-and is streamed: the next batch is gathered into pinned memory and copied while the current one is computed.
+Resident data is one tensor on the device. Data that is too large for it, or sparse, stays on the host and is streamed:
+the next batch is gathered into pinned memory and copied while the current one is computed.
 """
 
 import math
@@ -17,11 +17,11 @@ from shortlist.errors import InputError
 MEMORY_SHARE = 0.5
 """The share of the device's free memory that resident data may take."""
 PIECE = 1 << 19
-"""How many numbers of the inputs are measured at a time: as many as the processor's cache has room for."""
+"""How many numbers of the inputs are measured at a time: as many as fit the processor's cache."""
 
 
 class Inputs:
-    """N inputs; `gather` gives some of them on the device, images still as uint8.
+    """N inputs; `gather` gives a batch of them on the device, images still as uint8.
 
     Args:
         x: uint8 images (N, C, H, W), float features (N, D), or a scipy CSR matrix (N, D).
@@ -30,22 +30,16 @@ class Inputs:
 
     def __init__(self, x: Any, device: str | torch.device) -> None:
         self.device = torch.device(device)
+        x = _native(x)
         self.sparse = x if hasattr(x, "tocsr") else None
         self.shape: tuple[int, ...] = tuple(int(n) for n in x.shape[1:])
         self.count = int(x.shape[0])
-        values = x.data if self.sparse is not None else x
-        if np.issubdtype(values.dtype, np.floating):
-            with np.errstate(over="ignore"):
-                finite = np.isfinite(np.asarray(values, np.float32))
-            if not finite.all():
-                bad = np.argwhere(~finite)[0].tolist()
-                raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {bad}")
+        _check_finite(x)
         if self.sparse is not None and self._fits(4 * self.count * self.shape[0]) and self.device.type != "cpu":
-            self.data = torch.from_numpy(x.toarray().astype(np.float32)).to(self.device)
+            self.data = torch.from_numpy(x.toarray()).to(self.device)
             self.sparse = None
         elif self.sparse is None:
             host = torch.from_numpy(np.ascontiguousarray(x))
-            host = host.float() if host.is_floating_point() else host
             if self._fits(host.numel() * host.element_size()):
                 self.data = host.to(self.device)
             else:
@@ -72,7 +66,7 @@ class Inputs:
         return self._host(rows.cpu()).to(self.device, non_blocking=True)
 
     def stream(self, batches: Tensor) -> Iterator[Tensor]:
-        """The inputs of each row of `batches` (steps, B), the next one under way while one is used."""
+        """The inputs of each row of `batches` (steps, B); the next is copied while one is used."""
         if self.device.type != "cuda":
             yield from (self._host(rows) for rows in batches)
             return
@@ -90,14 +84,32 @@ class Inputs:
 
     def _host(self, rows: Tensor) -> Tensor:
         if self.sparse is not None:
-            return torch.from_numpy(self.sparse[rows.numpy()].toarray().astype(np.float32))
+            return torch.from_numpy(self.sparse[rows.numpy()].toarray())
         return self.data[rows]
+
+
+def _native(x: Any) -> Any:
+    """As numbers that torch has: floats and CSR matrices as float32, whole numbers in this machine's byte order."""
+    if x.dtype.kind == "f" or hasattr(x, "tocsr"):
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return x.astype(np.float32, copy=False)
+    return x.astype(x.dtype.newbyteorder("="), copy=False)
+
+
+def _check_finite(x: Any) -> None:
+    values = x.data if hasattr(x, "tocsr") else x
+    if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
+        return
+    at = np.argwhere(~finite)[0].tolist()
+    if hasattr(x, "tocsr"):  # from the place among the stored numbers to row and column
+        at = [int(np.searchsorted(x.indptr, at[0], "right")) - 1, int(x.indices[at[0]])]
+    raise InputError(f"the features hold NaN, infinity or a number too large for float32, first at {at}")
 
 
 class Normalise(nn.Module):
     """The first layer of every trained model: raw inputs -> floats of mean 0 and deviation 1.
 
-    Its constants are buffers, so they are saved with the weights. Sparse features pass as they are.
+    Its constants are buffers, so they are saved with the weights. Sparse features pass unchanged.
     """
 
     mean: Tensor
@@ -121,15 +133,15 @@ class Normalise(nn.Module):
                 centre, spread = _moments(x if rows is None else x[rows], axes, weight if weighted else None)
             mean = torch.from_numpy(centre).float().reshape(shape)
             deviation = torch.from_numpy(spread).float().reshape(shape)
-        # a constant channel carries nothing: leave it at 0 instead of dividing by 0 or, with weights, by the rounding.
-        # Constant by its own size, not by 1: seconds may be femtoseconds
+        # a constant channel carries nothing: make it 0 instead of dividing by 0 or, with weights, by rounding errors.
+        # What counts as constant depends on its own size: seconds may be given as femtoseconds
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1)
         self.register_buffer("mean", mean)
         self.register_buffer("deviation", deviation)
 
     @classmethod
     def saved(cls, state: Mapping[str, Tensor], in_shape: Sequence[int]) -> Self:
-        """As it was when it was saved as the first layer of a network, for inputs of this shape."""
+        """The first layer of a saved network, for inputs of this shape."""
         layer = cls(np.zeros((1, *in_shape), np.float32))
         for name in ("mean", "deviation"):
             buffer = state[f"0.{name}"]
@@ -143,6 +155,7 @@ class Normalise(nn.Module):
         return (x.to(self.mean.dtype) - self.mean) / self.deviation
 
 
+@np.errstate(invalid="ignore")  # of infinite inputs, which `Inputs` refuses
 def _moments(x: Any, axes: tuple[int, ...], weight: Any) -> tuple[Any, Any]:
     """Mean and deviation over `axes` in float64, rows counted by `weight`."""
     if weight is None:
@@ -157,9 +170,9 @@ def _moments(x: Any, axes: tuple[int, ...], weight: Any) -> tuple[Any, Any]:
 
 
 def _byte_moments(x: Any, axes: tuple[int, ...], rows: Any) -> tuple[Any, Any]:
-    """The same of bytes, a few rows at a time; exact, as sums of whole numbers are.
+    """The same for bytes, a few rows at a time, by exact sums of whole numbers.
 
-    numpy's own makes floats of all of them first: seconds for the images that a pack of runs waits for.
+    numpy would turn all of them into floats first: seconds for the images that a pack of runs waits for.
     """
     rows = np.arange(len(x)) if rows is None else np.asarray(rows)
     at_once = max(1, PIECE // max(1, x[:1].size))

@@ -1,4 +1,4 @@
-"""Many runs: together as a fleet on a GPU, one after another by the single loop elsewhere."""
+"""Many runs: together as a fleet on a GPU, elsewhere one after another by the single loop."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ def train_fleet(
     score_every: int = 1,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> list[FleetResult]:
-    """Train all runs; the results come in the order of `configs`.
+    """Train all runs and return their results in the order of `configs`.
 
     Args:
-        dataset: the data all runs share (each may take only some classes of it).
+        dataset: the data that all runs share; each may take only some of its classes.
         configs: what decides each run.
         engine: how to compute.
         score_every: epochs between scores; the last ten are always scored.
-        on_epoch: called with (epochs done, runs under way) as packs advance.
+        on_epoch: on a GPU, called with (epochs done, runs left) after each epoch of a pack.
     """
     check_score_every(score_every)
     engine = engine or Engine()
@@ -41,7 +41,7 @@ def train_fleet(
 
 
 def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int) -> FleetResult:
-    """A run by the single loop; one that breaks is recorded as such."""
+    """A run by the single loop; if it diverges, the result says so."""
     prepared = prepare(dataset, config, engine=engine)
     result, stopped = FleetResult(config), threading.Event()
     try:
@@ -49,7 +49,7 @@ def _alone(dataset: Dataset, config: RunConfig, engine: Engine, score_every: int
     except DivergedError as error:
         result.failed = str(error)
         return result
-    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the runs after it must not begin
+    if stopped.is_set():  # after Ctrl-C in the last epoch this run is finished, but the next must not begin
         raise Interrupted(config.epochs)
     result.state = {name: tensor.cpu() for name, tensor in prepared.run.model.state_dict().items()}
     result.calibration_error = calibration_on_test(prepared)

@@ -1,4 +1,4 @@
-"""A method is tried on two items before the training: what is wrong with it is a clear line, not a traceback."""
+"""A method is tried on two items before the training, so that a mistake in it is a clear line, not a traceback."""
 
 from dataclasses import replace
 from numbers import Real
@@ -19,7 +19,7 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         method: with its options.
         feed: what it will be trained on.
         views: of each item.
-        runs: how many step together in a fleet, where everything has one more dimension in front; None: a single one.
+        runs: how many step together in a fleet, where tensors have one more dimension in front; None for a single run.
 
     Raises:
         InputError: names the method and what it gave.
@@ -32,7 +32,7 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         raise InputError(f"{who}: its teacher is a decay, expected None or a number from 0 to below 1, got {decay!r}")
     lead = () if runs is None else (runs,)
     where = "" if runs is None else f" with a dimension of runs in front, as fleets on a GPU have it ({runs} here)"
-    # where the feed lies, and without a trace in the caller's random numbers
+    # on the CPU, where the feed lies, and without touching the caller's random numbers
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         batch = feed.batch(torch.arange(min(2, len(feed))))
         logits = torch.zeros(*lead, views * batch.answer.shape[0], batch.shown.shape[1], requires_grad=True)

@@ -1,7 +1,7 @@
 """SGD and Adam on one flat vector of parameters.
 
-One vector means one kernel an operation instead of one a tensor, and the same functions serve a fleet, whose vectors
-have a leading dimension of runs. The arithmetic is torch.optim's (weight decay as an L2 term).
+With one vector an operation is one kernel, not one per tensor. The same functions serve a fleet, whose vectors have a
+leading dimension of runs. The arithmetic is that of torch.optim, with weight decay as an L2 term.
 """
 
 import torch
@@ -13,8 +13,8 @@ from shortlist.errors import InputError
 class FlatParameters:
     """The trainable parameters of a model as one vector `value`, their gradients as another, `grad`.
 
-    The model's own tensors become views of these; convolution weights are laid out channels last, which is faster on
-    every device. `into` gives vectors to use instead of new ones (a fleet's rows).
+    The model's own tensors become views of these. Convolution weights are laid out channels last, which is faster on
+    every device. `into` gives vectors to use instead of new ones, such as a fleet's rows.
     """
 
     def __init__(self, model: nn.Module, into: tuple[Tensor, Tensor] | None = None) -> None:
@@ -33,7 +33,7 @@ class FlatParameters:
             p.data, p.grad = view, slope
 
     def views(self, flat: Tensor) -> list[Tensor]:
-        """A vector like `value` as tensors like the trainable parameters, in their order."""
+        """A vector like `value`, cut into tensors shaped like the trainable parameters, in their order."""
         parts = torch.split(flat, [p.numel() for p in self._parameters])
         return [_view_as(part, p) for part, p in zip(parts, self._parameters, strict=True)]
 

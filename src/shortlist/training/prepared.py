@@ -21,14 +21,14 @@ from shortlist.training.fleet.networks import suits_kernels
 from shortlist.training.fleet.single import KernelRun
 from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run
-from shortlist.training.saved.fingerprint import Fingerprint, inputs_checksum, labels_checksum
+from shortlist.training.saved.fingerprint import Fingerprint, code_checksums, inputs_checksum, labels_checksum
 from shortlist.training.solver.solver import SolverRun
 from shortlist.training.task import Task, build_task
 
 FEW = 100
-"""Items that a trained model is tried on."""
+"""How many items a trained model is tried on."""
 PLENTY = 1 << 23
-"""A temperature is fitted to at most so many logits (items times classes): with more items, to some of them."""
+"""A temperature is fitted to about this many logits (items times classes) at most; of more items to every n-th."""
 
 
 @dataclass
@@ -46,40 +46,42 @@ class Prepared:
     test: Inputs | None
     test_y: Tensor | None
     smoothing: float
-    """What `predict_proba` must undo."""
+    """The label smoothing that predicted probabilities must undo."""
     uniform: bool
     """Whether every list is known to be a uniform draw, or to hold all classes."""
     given: Any
-    """The inputs of all items as they were given, on the host: an array, a CSR matrix, or texts."""
+    """The inputs of all items as they were given: an array, a CSR matrix, or texts."""
+    code: dict[str, str]
+    """The checksums of `saved.fingerprint.code_checksums`."""
     temperature: float = 1.0
-    """By which the logits of the trained model are divided before they become probabilities (`calibrate`)."""
+    """What the trained model's logits are divided by before they become probabilities (`calibrate`)."""
 
     def held_logits(self, part: NDArray[np.int64] | slice = slice(None)) -> Tensor:
-        """(N, K) what the model as it is gives for the held-out items, on the device."""
+        """(N, K) the current model's logits of the held-out items, on the device."""
         run = self.run
         return predict_logits(run.model, run.inputs, self.held_rows[part], bool(run.engine.amp))
 
     def test_logits(self) -> Tensor | None:
-        """The same for the test items; None where there are none."""
+        """The same of the test items; None if there are none."""
         return None if self.test is None else predict_logits(self.run.model, self.test, amp=bool(self.run.engine.amp))
 
     def gives_numbers(self) -> bool:
-        """Whether the model as it is says something of items that it trains on: a few are tried."""
+        """Whether the current model gives numbers; it is tried on a few training items."""
         run = self.run
         logits = predict_logits(run.model, run.inputs, run.feed.rows[:FEW].cpu(), bool(run.engine.amp))
-        return not torch.softmax(logits, -1).isnan().any()  # a logit of -inf is none
+        return not torch.softmax(logits, -1).isnan().any()  # softmax, as some logits of -inf do no harm
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
-        """What a saved run must have been trained on for this one to go on with it."""
+        """What must be the same for this run to resume a saved one."""
         inputs = self.run.inputs
         labels = labels_checksum(self.labels, self.run.feed, inputs.shape, len(inputs))
-        return Fingerprint(labels, inputs_checksum(self.given))
+        return Fingerprint(labels, inputs_checksum(self.given), self.code)
 
     def calibrate(self) -> float:
-        """Fit the temperature of the trained model to the held-out answers.
+        """Fit the temperature of the trained model to the held-out answers, and return it.
 
-        It is 1 where nothing is held out, and for methods whose probabilities are not the softmax of their logits.
+        It stays 1 if nothing is held out, and for methods whose probabilities are not the softmax of their logits.
         """
         if self.held is None or self.smoothing or not is_softmax(self.method, self.labels.num_classes):
             return self.temperature
@@ -108,15 +110,14 @@ def prepare(
     Args:
         dataset: the data, texts already turned into features.
         config: what decides the result.
-        labels: collected answers; drawn from the dataset's classes by `config.size` where not given.
-        rows: the data rows `labels` belong to, in their order; all rows where not given.
+        labels: collected answers; by default they are drawn from the dataset's classes, `config.size` at a time.
+        rows: which row of the data each label belongs to; by default all rows in order.
         weight: how much each label counts.
         engine: how to compute.
         group: the processes that share the run.
-        inputs: the training inputs on the device already, to be shared between runs.
+        inputs: the training inputs if they are on the device already: runs can share them.
         model: an untrained network to use instead of building `config.model`.
-        given: the training inputs as they were given, where the dataset holds features that were made of them: a saved
-            run is known again by these.
+        given: what the dataset's features were made of, such as texts; a saved run is recognised by it.
     """
     task = build_task(dataset, config, labels=labels, rows=rows, weight=weight, model=model)
     if config.optimiser == "lbfgs":  # sparse products on the host
@@ -137,6 +138,7 @@ def prepare(
         smoothing=task.smoothing,
         uniform=task.uniform,
         given=task.dataset.train.x if given is None else given,
+        code=code_checksums(config.method, config.model),  # now: the files may be edited while it trains
     )
 
 

@@ -1,49 +1,47 @@
-"""One run: a model, its method, its feed and its optimiser on one device, trained epoch by epoch.
+"""One run: a model, its method, its feed and its optimiser on one device, trained epoch by epoch; or for a single pass.
 
 Nothing inside an epoch waits for the device: indices, learning rates and the mean risk are tensors there. On CUDA the
 step is captured once as a graph and replayed.
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from shortlist import methods
 from shortlist.errors import InputError
-from shortlist.internal.streams import generator, stream_seed
+from shortlist.internal.streams import stream_seed
 from shortlist.internal.tensors import at_least_float32
+from shortlist.labels import StochasticLabels
 from shortlist.methods import Batch, Feed, Method
-from shortlist.training.augment import STAY, draw_moves, move_images
+from shortlist.training.augment import move_images
 from shortlist.training.average import Average
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.cuda_graph import captured
 from shortlist.training.distributed import Processes
+from shortlist.training.draws import Draws, draw_epoch
 from shortlist.training.inputs import Inputs
+from shortlist.training.method_check import check_method
 from shortlist.training.optim import FlatParameters, optimiser_of
 from shortlist.training.schedules import learning_rates
-from shortlist.training.views import (
-    COLUMNS,
-    change_images,
-    confidence_of,
-    draw_changes,
-    draw_shares,
-    mix_strong,
-    objective_of,
-    two_views,
-)
+from shortlist.training.views import change_images, confidence_of, mix_strong, objective_of, two_views
 
 
 class Run:
-    """The state of one training and how it moves on.
+    """The state of one training run, and the steps that change it.
 
     Args:
-        config: what decides the result.
-        model: takes raw inputs (its first layer normalises), gives logits.
+        config: the settings that decide the result.
+        model: turns raw inputs into logits (its first layer normalises).
         method: the method `config` names.
         feed: what the method trains on.
         inputs: the inputs of all items; `feed.rows` points into them.
@@ -53,7 +51,7 @@ class Run:
     """
 
     checkpoint_rarity = 1.0
-    """How many times further apart checkpoints are than they usually are at least, because they are large."""
+    """A factor on `loop.CHECKPOINT_SECONDS`, above 1 for runs whose checkpoints are large."""
 
     def __init__(
         self,
@@ -77,11 +75,11 @@ class Run:
         if self.batch_size == self.group.world and any(isinstance(layer, _BatchNorm) for layer in model.modules()):
             raise InputError(f"batch norm cannot train on a single item per batch, 2 at least ({len(feed)} in all)")
         self.steps = len(feed) // self.batch_size
-        """Steps of an epoch. Batches are full: the items a shuffle leaves over sit that epoch out."""
+        """Per epoch. Every batch is full: the items left over at the end of a shuffle sit that epoch out."""
         if (config.augment or config.strong) and len(inputs.shape) != 3:
             raise InputError(f"augmentation is for images, got inputs of shape {inputs.shape}")
         self.model = model.to(self.device)
-        """What is scored and saved; `network` is what is trained, another only where weights are averaged."""
+        """What is scored and saved. `network` is trained: the same module, or a copy if weights are averaged."""
         self.network = copy.deepcopy(self.model) if config.ema else self.model
         self.flat = FlatParameters(self.network)
         self.average = Average(torch.tensor(config.ema), self._averaged())
@@ -94,12 +92,7 @@ class Run:
         self.rates = learning_rates(config, self.steps).to(self.device)
         self.epoch = 0
         self._forward = self._prepare_forward()
-        self._order = torch.zeros(self.steps * self.batch_size, dtype=torch.int64, device=self.device)
-        self._moves = torch.tensor(STAY, dtype=torch.uint8, device=self.device).repeat(len(feed), 1)
-        changed = len(feed) if config.strong else 0
-        self._changes = torch.zeros(changed, COLUMNS, dtype=torch.int16, device=self.device)
-        self._teacher_moves = self._moves.clone() if method.apart else self._moves
-        self._shares = torch.ones(self.steps, device=self.device)
+        self._drawn: Draws | None = None
         self._span = torch.arange(self.batch_size, device=self.device)
         self._step_number = torch.zeros((), dtype=torch.int64, device=self.device)  # over all epochs
         self._risk = torch.zeros((), dtype=torch.float32, device=self.device)
@@ -123,30 +116,17 @@ class Run:
     # -- an epoch -----------------------------------------------------------------------------------------------------
 
     def train_epoch(self) -> Tensor:
-        """Train one epoch; the mean risk of its batches, still on the device."""
+        """Train one epoch and return the mean risk of its batches, still on the device."""
         with self._random_numbers():
-            order = self._shuffle()
+            drawn = self._draw()
             self.network.train()
             self._risk.zero_()
-            self._order.copy_(order)
-            if self.config.augment:
-                side = min(self.inputs.shape[1:])
-                self._moves.copy_(draw_moves(len(self.feed), self.flips, self._generator("augment"), side))
-                if self.method.apart:
-                    drawn = draw_moves(len(self.feed), self.flips, self._generator("teacher"), side)
-                    self._teacher_moves.copy_(drawn)
-            if self.config.strong:
-                _, height, width = self.inputs.shape
-                changes = draw_changes(len(self.feed), height, width, self.flips, self._generator("strong"))
-                self._changes.copy_(changes)
-            if self.config.mix:
-                self._shares.copy_(draw_shares(self.steps, self._generator("mix")))
             if self.inputs.resident:
                 step = self._step if not self.engine.cuda_graph else self._captured()
                 for _ in range(self.steps):
                     step()
             else:
-                rows = self.feed.rows.cpu()[order].reshape(self.steps, self.batch_size)
+                rows = self.feed.rows.cpu()[drawn.order].reshape(self.steps, self.batch_size)
                 mine = torch.stack([self.group.slice(part) for part in rows])
                 for x in self.inputs.stream(mine):
                     self._step(x)
@@ -156,19 +136,24 @@ class Run:
 
     @property
     def steps_done(self) -> int:
-        """Steps over all epochs, the one under way included; on a GPU this waits for the device."""
+        """Steps so far, over all epochs; on a GPU this waits for the device."""
         return int(self._step_number)
 
-    def _shuffle(self) -> Tensor:
-        order = torch.randperm(len(self.feed), generator=self._generator("shuffle"))
-        return order[: self.steps * self.batch_size]
-
-    def _generator(self, purpose: str) -> torch.Generator:
-        return generator(self.config.seed, purpose, self.epoch)
+    def _draw(self) -> Draws:
+        """Draw what this epoch needs, and copy it to the device."""
+        drawn = draw_epoch(
+            self.config, self.epoch, len(self.feed), self.batch_size, self.inputs.shape,
+            flips=self.flips, apart=self.method.apart,
+        )  # fmt: skip
+        if self._drawn is None:
+            self._drawn = drawn.to(self.device)
+        else:
+            self._drawn.copy_(drawn)  # in place: a captured step reads it there
+        return drawn
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
-        """Layers that draw (dropout) follow the seed and the epoch, and leave the user's generators alone."""
+        """Inside, layers that draw (dropout) follow the seed and the epoch; the user's generators are left alone."""
         seed = stream_seed(self.config.seed, "layers", self.epoch)
         cuda = self.device.type == "cuda"
         with torch.random.fork_rng(devices=[self.device] if cuda else []):
@@ -179,16 +164,19 @@ class Run:
             yield
 
     def _step(self, x: Tensor | None = None) -> None:
-        """One update. Reads its batch and learning rate from the device and counts itself on."""
+        """One update. It finds its batch and learning rate by a counter on the device, so it can be replayed."""
+        drawn = self._drawn
+        assert drawn is not None
         start = (self._step_number % self.steps) * self.batch_size
-        whole = self._order[start + self._span]
+        whole = drawn.order[start + self._span]
         index = self.group.slice(whole)
         if x is None:
             x = self.inputs.gather(self.feed.rows[index])
-        taught = self._taught(x, index)
-        x = self._views(x, index)
+        own = self._own(drawn)
+        taught = self._taught(x, index, drawn)
+        x = self._views(x, index, drawn, own)
         weak = x[: len(index)]
-        batch = replace(self.feed.batch(index), teacher=taught, progress=self._progress(), own=self._own())
+        batch = replace(self.feed.batch(index), teacher=taught, progress=self._progress(), own=own)
         self.flat.grad.zero_()
         risk, logits = self._forward(x, batch)
         risk.backward()  # type: ignore[no-untyped-call]
@@ -201,31 +189,34 @@ class Run:
         if self.method.refresh != "never":
             self._renew(weak, logits.detach(), batch, whole)
 
-    def _views(self, x: Tensor, index: Tensor) -> Tensor:
-        """The inputs of items as the network takes them: their weak views, then their strong ones if there are any."""
-        if self.config.strong:
-            x = change_images(torch.cat([x, x]), two_views(self._moves[index], self._changes[index]))
-            if (own := self._own()) is not None:
+    def _views(self, x: Tensor, index: Tensor, drawn: Draws, own: Tensor | None) -> Tensor:
+        """The inputs as the network takes them: the items' weak views, then their strong views if there are any."""
+        if drawn.moves is not None and drawn.changes is not None:
+            x = change_images(torch.cat([x, x]), two_views(drawn.moves[index], drawn.changes[index]))
+            if own is not None:
                 mix_strong(x, own)
-        elif self.config.augment:
-            x = move_images(x, self._moves[index])
+        elif drawn.moves is not None:
+            x = move_images(x, drawn.moves[index])
         return _laid_out(x)
 
     @torch.no_grad()
-    def _taught(self, x: Tensor, index: Tensor) -> Tensor | None:
-        """What the teacher makes of the items as it sees them."""
+    def _taught(self, x: Tensor, index: Tensor, drawn: Draws) -> Tensor | None:
+        """The teacher's logits of the items as it sees them; None if there is no teacher."""
         if self._teaching is None:
             return None
-        if self.config.augment:
-            x = move_images(x, self._teacher_moves[index])
+        moves = drawn.moves if drawn.teacher_moves is None else drawn.teacher_moves
+        if moves is not None:
+            x = move_images(x, moves[index])
         with self._autocast():
             logits = self._teaching(_laid_out(x))
         return at_least_float32(logits)
 
-    def _own(self) -> Tensor | None:
-        """The share of its own in each strong view of this step, where they are mixed."""
+    def _own(self, drawn: Draws) -> Tensor | None:
+        """The share of an item itself in each mixed view of this step; None if views are not mixed."""
+        if drawn.shares is None:
+            return None
         number = (self._step_number % self.steps).view(1)  # an index without a dimension would wait for the device
-        return self._shares[number].squeeze(0) if self.config.mix else None
+        return drawn.shares[number].squeeze(0)
 
     def _progress(self) -> Tensor:
         return self._step_number / (self.config.epochs * self.steps)
@@ -273,18 +264,65 @@ class Run:
             tensor.copy_(saved[name])
 
     def optimiser_state(self) -> dict[str, Tensor]:
-        """What another run on the same network needs in order to go on."""
+        """What another run on the same network needs to continue."""
         return self.optimiser.state()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What a checkpoint must keep to go on bit for bit."""
+        """What a checkpoint must keep for the run to resume bit for bit."""
         return {name: tensor.detach().cpu() for name, tensor in self._tensors().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor], epoch: int) -> None:
-        """Go on from where `state_dict` was taken, after `epoch` epochs."""
+        """Continue from a `state_dict` taken after `epoch` epochs."""
         self._restore(state)
         self._update_model()
         self.epoch = epoch
+
+
+def one_pass(
+    network: nn.Module,
+    optimiser: Mapping[str, Tensor],
+    passes: int,
+    config: RunConfig,
+    x: Any,
+    labels: StochasticLabels,
+    weight: NDArray[np.float64] | None,
+    device: str,
+) -> tuple[Run, float]:
+    """Train once on every item; return the run and its mean risk.
+
+    Args:
+        network: where to start; a copy of it is trained.
+        optimiser: the optimiser's state so far; empty at first.
+        passes: how many passes came before: each shuffles in its own way.
+        config: the settings; the learning rate stays constant.
+        x: the items.
+        labels: their answers.
+        weight: how much each counts.
+        device: where to compute.
+    """
+    engine = Engine(device=device).resolve(len(labels))
+    method = methods.get(config.method, **config.method_options)
+    feed = method.feed(labels, config.protocol, weight)
+    check_method(method, feed)
+    # a run leaves out incomplete batches, but these items come only once: fill the batches up with items of weight 0
+    steps = math.ceil(len(feed) / config.batch_size)
+    size = math.ceil(len(feed) / steps)
+    spare = steps * size - len(feed)
+    if spare:
+        counted = torch.ones(len(feed)) if feed.weight is None else feed.weight
+        filled = part_of(feed, torch.arange(steps * size) % len(feed))
+        feed = replace(filled, weight=torch.cat([counted, torch.zeros(spare)]))
+    by = "adam" if config.optimiser == "lbfgs" else config.optimiser
+    now = replace(config, epochs=1, optimiser=by, schedule="constant", batch_size=size, holdout=0.0)
+    run = Run(now, copy.deepcopy(network), method, feed, Inputs(x, engine.device), engine)
+    for name, tensor in run.optimiser.state().items():
+        if name in optimiser:
+            tensor.copy_(optimiser[name])
+    run.epoch = passes
+    risk = run.train_epoch().item()
+    if not math.isfinite(risk):
+        raise InputError(f"the risk is {risk}: try a smaller lr")
+    return run, risk
 
 
 def part_of(feed: Feed, index: Tensor) -> Feed:
@@ -296,7 +334,7 @@ def part_of(feed: Feed, index: Tensor) -> Feed:
 
 
 def _laid_out(x: Tensor) -> Tensor:
-    """Images as convolutions like to read them."""
+    """Images in the memory layout that convolutions read fastest."""
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 

@@ -1,11 +1,12 @@
 """Honest model selection: settings are chosen by the answers of held-out training items, never by test data.
 
-Two scores. `accuracy`: on the answered held-out items. Their answers are true labels, and under uniform, mistake-free
-shortlists they are a fair sample of all items. `log_likelihood`: the mean log probability of all held-out answers, None
-included; it uses every item and holds for any shortlist chosen without looking at the true class.
+There are two scores. `accuracy` is that on the answered held-out items: their answers are true labels, and under
+uniform, mistake-free shortlists they are a fair sample of all items. `log_likelihood` is the mean log probability of
+all held-out answers, None included: it uses every item and is valid for any shortlist chosen without looking at the
+true class.
 
-Under a policy (shortlists that depend on a model) answered items are no fair sample: those whose class was easy to
-guess are answered more often. Then give `weight`, 1 / the probability that the item's class was shown, or score the
+Under a policy (shortlists that depend on a model) answered items are not a fair sample: those whose class is easy to
+guess are answered more often. Then give `weight`, 1 / the probability that the item's class was shown, or score by the
 likelihood.
 """
 
@@ -33,14 +34,14 @@ from shortlist.training.task import hold_out
 
 Score = Literal["accuracy", "log_likelihood"]
 HOLDOUT = 0.1
-"""The share held out where the configuration has none."""
+"""The share held out if the configuration has none."""
 GRID: dict[str, tuple[Any, ...]] = {"lr": (0.01, 0.03, 0.1, 0.3), "weight_decay": (0.0, 1e-4, 1e-3)}
-"""What is tried for a setting that is named without values; these learning rates are SGD's, Adam wants smaller ones."""
+"""The values tried for a setting named without any. These learning rates suit SGD; Adam needs smaller ones."""
 ALIASES = {"wd": "weight_decay"}
 FIXED = ("seed", "size", "classes", "holdout")
 """Settings that decide the labels or the held-out items: points that differ in them cannot be compared."""
 UNUSED: dict[str, tuple[str, ...]] = {"lbfgs": ("lr", "momentum", "batch_size", "schedule"), "adam": ("momentum",)}
-"""Settings that an optimiser has no use for: whatever they are, the run is the same."""
+"""Settings that an optimiser does not use: the run is the same whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class TuneRow:
     log_likelihood: float
     seconds: float
     problem: str | None = None
-    """Why the training of this point failed, which ranks it last."""
+    """Why the training of this point failed; such points rank last."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ class TuneResult:
     rows: tuple[TuneRow, ...]
     """In the order of the grid."""
     best: RunConfig
-    """The configuration with the best settings put in and its own holdout, ready to be trained on all items."""
+    """The configuration with the best settings and its own holdout, ready to be trained on all items."""
     best_row: TuneRow
     score: Score
     held_items: int
-    """How many items the scores are of; `accuracy` is of the answered ones among them."""
+    """How many items were scored; `accuracy` is that on the answered ones."""
     held_answered: int
 
 
@@ -99,20 +100,20 @@ def tune(
 ) -> TuneResult:
     """Train every point of a grid without some items and pick the point that does best on them.
 
-    Every point has the same labels and the same held-out items, drawn by `config.seed`. The test split is not looked
-    at. Ties go to the higher of the other score, then to the point that comes first in the grid, whose last setting
+    Every point has the same labels and the same held-out items, drawn by `config.seed`. The test split is not used.
+    Ties go to the point with the better other score, then to the one that comes first in the grid, whose last setting
     varies fastest.
 
     Args:
         dataset: the data, texts already turned into features.
-        config: all other settings; its `holdout` is the share held out (0.1 where it is 0).
+        config: all other settings; its `holdout` is the share held out (0.1 if it is 0).
         grid: setting -> values, such as `{"lr": [0.01, 0.1], "weight_decay": [0, 1e-4]}`.
-        labels: collected answers; drawn by `config.size` where not given.
-        rows: the data rows `labels` belong to, in their order; all rows where not given.
+        labels: collected answers; by default drawn, `config.size` classes at a time.
+        rows: which row of the data each label belongs to; by default all rows in order.
         weight: how much each label counts in the scores: under a policy 1 / the probability that the item's class was
             shown.
         train_weight: how much each label counts in training.
-        score: what decides.
+        score: which score decides.
         engine: how to compute.
         on_point: called after each point.
 
@@ -135,7 +136,7 @@ def tune(
     for settings, config_of_point in points:
         point = replace(config_of_point, classes=config.classes, holdout=share)
         prepared = prepare(data, point, labels=labels, rows=rows, weight=train_weight, engine=engine, inputs=inputs)
-        inputs = prepared.run.inputs  # on the device once, for all points
+        inputs = prepared.run.inputs  # copied to the device once for all points
         results.append(_train(prepared, settings, weight_of))
         if on_point:
             on_point(results[-1])
@@ -196,9 +197,9 @@ def _train(prepared: Prepared, settings: dict[str, Any], weight: torch.Tensor | 
     try:
         # early epochs need no score: the one that counts is made below, with the weights
         history = loop.fit(prepared, on_stop=stopped.set, score_every=run.config.epochs + 1)
-    except InputError as error:  # the risk was no longer finite
+    except InputError as error:  # it diverged, say
         return TuneRow(settings, math.nan, math.nan, math.nan, str(error))
-    if stopped.is_set():  # Ctrl-C in the last epoch ends the run as it should, but the points after it must not begin
+    if stopped.is_set():  # after Ctrl-C in the last epoch this point is finished, but the next must not begin
         raise loop.Interrupted(run.config.epochs)
     assert held is not None  # `_held` saw to it
     scores: Scores = score_answers(prepared.held_logits(), held, lambda z: loop.probabilities(prepared, z), weight)

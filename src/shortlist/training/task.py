@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from shortlist import methods, models
 from shortlist.data import UNLABELLED, Dataset
 from shortlist.errors import InputError
+from shortlist.internal.arguments import integers
 from shortlist.internal.streams import stream_seed
 from shortlist.labels import StochasticLabels
 from shortlist.methods import Feed, Method
@@ -23,7 +24,7 @@ from shortlist.training.views import check_mixed
 
 @dataclass
 class Task:
-    """What a configuration means on a dataset, before anything is put on a device."""
+    """A configuration applied to a dataset, before anything is put on a device."""
 
     config: RunConfig
     dataset: Dataset
@@ -39,13 +40,18 @@ class Task:
     held_rows: Tensor
     """The rows of those items in the data."""
     smoothing: float
-    """What `predict_proba` must undo."""
+    """The label smoothing that predicted probabilities must undo."""
     uniform: bool
     """Whether every list is known to be a uniform draw, or to hold all classes."""
 
+    @property
+    def batch_size(self) -> int:
+        """That of the configuration, but no more than there are items."""
+        return min(self.config.batch_size, len(self.feed))
+
 
 def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on and rows held out, a share of the answered and of the None items each, drawn by the seed."""
+    """Rows to train on and rows held out: the same share of the answered and of the None items, drawn by the seed."""
     if not share:
         return np.arange(len(labels)), np.arange(0)
     rng = np.random.Generator(np.random.PCG64(stream_seed(seed, "holdout")))
@@ -59,7 +65,7 @@ def hold_out(labels: StochasticLabels, share: float, seed: int) -> tuple[NDArray
 
 
 def with_known_test(dataset: Dataset) -> Dataset:
-    """Without the test items whose class is not known, which cannot be scored; the dataset itself if there are none."""
+    """The dataset without the test items whose class is not known, which cannot be scored."""
     test = dataset.test
     if test is None:
         return dataset
@@ -79,9 +85,9 @@ def build_task(
     model: nn.Module | None = None,
     normalise: Normalise | None = None,
 ) -> Task:
-    """Work out what `config` means on `dataset`; the arguments are those of `prepare`.
+    """Apply a configuration to a dataset; the arguments are those of `prepare`.
 
-    `normalise` is a first layer made for the same inputs: a fleet measures them once.
+    `normalise` is a first layer already made for the same inputs: a fleet measures them once.
     """
     if config.classes is not None:
         if labels is not None:
@@ -89,8 +95,9 @@ def build_task(
         dataset = dataset.only_classes(config.classes)
     dataset = with_known_test(dataset)
     labels = draw_labels(dataset, config.size, config.seed) if labels is None else labels
-    rows = np.arange(len(dataset.train)) if rows is None else rows
-    if len(rows) != len(labels):
+    items = len(dataset.train)
+    rows = np.arange(items) if rows is None else integers("rows", rows, (0, items))
+    if rows.shape != (len(labels),):
         raise InputError(f"{len(labels)} labels for {len(rows)} items of {dataset.name}")
     if dataset.num_classes != labels.num_classes:
         raise InputError(f"{dataset.name} has {dataset.num_classes} classes, the labels {labels.num_classes}")
@@ -99,9 +106,11 @@ def build_task(
     kept, held = hold_out(labels, config.holdout, config.seed)
     if len(held) and not len(kept):
         raise InputError(f"holdout: a share of {config.holdout} of {len(labels)} items leaves none to train on")
+    if config.keep == "best" and not len(held):
+        raise InputError(f"keep best: a holdout of {config.holdout} holds out none of {len(labels)} items to choose by")
     method = methods.get(config.method, **config.method_options)
     trained = labels.subset(kept) if len(held) else labels
-    with torch.random.fork_rng(devices=[]):  # of a method that draws where its confidences begin
+    with torch.random.fork_rng(devices=[]):  # a method may draw its first confidences
         torch.default_generator.manual_seed(stream_seed(config.seed, "feed"))
         feed = method.feed(trained, config.protocol, None if weight is None else np.asarray(weight)[kept])
     check_method(method, feed, views=2 if config.strong else 1)

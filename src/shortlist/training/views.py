@@ -1,17 +1,17 @@
 """Two views of an item in one batch: as `augment` has it, and strongly changed.
 
-A batch of B items is then 2 B inputs, first all weak views, then all strong ones, with batch norm over both; what is
-minimised is the mean of the objective over the views. A strong view has a crop and a flip of its own, a square cut out
-of it, and other colours: with m the mean grey of the whole image, g the grey of a pixel x, and m in place of x where it
-was cut out,
+A batch of B items is then 2 B inputs, first all weak views, then all strong ones, with batch norm over both. What is
+minimised is the mean of the objective over the views. A strong view has its own crop and flip, a square cut out of it,
+and other colours: with m the mean grey of the whole image, g the grey of a pixel x, and m in place of x inside the
+square,
 
     x' = brightness (contrast (saturation x + (1 - saturation) g) + (1 - contrast) m)
 
-Factors are drawn from 0.6 to 1.4. Images with one channel are their own grey, so that saturation leaves them alone.
+Factors are drawn from 0.6 to 1.4. Images with one channel are their own grey, so saturation leaves them alone.
 
-Strong views may be mixed (Zhang et al. 2018): s of the item's own and 1 - s of the one before it in the batch, with one
-s for a step, uniform from 0 to 1. What is minimised of them is then s times the objective of the items plus 1 - s times
-that of the items before them.
+Strong views may be mixed (Zhang et al. 2018): s times the item's own plus 1 - s times that of the item before it in the
+batch, with one s per step, uniform from 0 to 1. Their objective is then s times that of the items plus 1 - s times that
+of the items before them.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from shortlist.methods import Batch, Method
 from shortlist.training.augment import draw_moves, move_images
 
 MOVES = 3
-"""The first columns of a change, which are a move of `augment`; then three factors, then the square that is cut out."""
+"""The first columns of a change are a move as in `augment`; then come three factors, then the square to cut out."""
 COLUMNS = MOVES + 6
 NEUTRAL, PARTS = 128, 320
 """A factor is 1 + (value - NEUTRAL) / PARTS."""
@@ -47,7 +47,7 @@ def draw_changes(count: int, height: int, width: int, flips: bool, generator: to
 
 def two_views(moves: Tensor, changes: Tensor) -> Tensor:
     """(..., 2 B, 9) the changes of a batch of two views from the moves (..., B, 3) and the changes (..., B, 9)."""
-    weak = torch.full_like(changes, NEUTRAL)  # all made on the device: a graph may be listening
+    weak = torch.full_like(changes, NEUTRAL)  # made on the device: a graph may be capturing this
     weak[..., :MOVES] = moves
     weak[..., MOVES + 3 :] = 0
     return torch.cat([weak, changes], -2)
@@ -66,7 +66,7 @@ def change_images(x: Tensor, changes: Tensor) -> Tensor:
 
 
 def draw_shares(count: int, generator: torch.Generator) -> Tensor:
-    """(count,) the share of its own in each item's strong view, for each step."""
+    """(count,) for each step the share of the item itself in each mixed view."""
     return torch.rand(count, generator=generator)
 
 
@@ -79,13 +79,13 @@ def mix_strong(x: Tensor, own: Tensor) -> None:
 
 
 def check_mixed(method: Method) -> None:
-    """Refuse a method that looks at its views side by side: a mixed one is of no single item."""
+    """Refuse a method that compares the views of an item: a mixed view belongs to no single item."""
     if method.compares_views():
         raise InputError(f"mix: method {method.name!r} compares the views of an item, which cannot be mixed ones")
 
 
 def _covered(centre: Tensor, side: Tensor, length: int) -> Tensor:
-    """(B, length) which places lie in squares."""
+    """(B, length) which rows or columns the squares cover."""
     first = (centre - side // 2).unsqueeze(-1)
     at = torch.arange(length, device=centre.device)
     return (at >= first) & (at < first + side.unsqueeze(-1))
@@ -98,17 +98,17 @@ def grey(x: Tensor) -> Tensor:
 
 
 def mean_greys(images: Tensor) -> Tensor:
-    """(N,) of images (N, C, H, W), some at a time."""
+    """(N,) the mean greys of images (N, C, H, W), computed some at a time."""
     return torch.cat([grey(part).mean((-1, -2)).flatten() for part in torch.split(images, 4096)])
 
 
 def views_of(logits: Tensor, batch: Batch) -> tuple[Tensor, ...]:
-    """The logits (..., B, K) of each view from those of all, (..., views B, K); the weak one first."""
+    """Cut logits (..., views B, K) into those of each view, (..., B, K); the weak view comes first."""
     return logits.chunk(logits.shape[-2] // batch.answer.shape[-1], -2)
 
 
 def in_fleet(batch: Batch, runs: int = 1) -> Batch:
-    """The same items for each of some runs that step together."""
+    """The batch as a fleet has it, with the same items for each run."""
     tensors: dict[str, Any] = {
         name: value.expand(runs, *value.shape) for name, value in vars(batch).items() if isinstance(value, Tensor)
     }
@@ -116,7 +116,7 @@ def in_fleet(batch: Batch, runs: int = 1) -> Batch:
 
 
 def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
-    """(...) a method's objective of the views that logits (..., views B, K) are of."""
+    """(...) a method's objective, from the logits (..., views B, K) of all views."""
     views = views_of(logits, batch)
     batch = _self_taught(method, views, batch)
     if batch.own is None:
@@ -127,12 +127,12 @@ def objective_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
 
 
 def confidence_of(method: Method, logits: Tensor, batch: Batch) -> Tensor:
-    """(..., B, K) the confidences renewed from logits (..., views B, K); mixed views say nothing of an item."""
+    """(..., B, K) confidences renewed from logits (..., views B, K); mixed views are left out."""
     views = views_of(logits, batch)
     batch = _self_taught(method, views, batch)
     return method.confidence_of_views(views if batch.own is None else views[:1], batch)
 
 
 def _self_taught(method: Method, views: Sequence[Tensor], batch: Batch) -> Batch:
-    """The batch, with the network as the teacher where the method asks for that."""
+    """The batch, with the network itself as the teacher if the method asks for that."""
     return replace(batch, teacher=views[0].detach()) if method.teacher == 0 else batch

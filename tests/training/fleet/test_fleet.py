@@ -278,6 +278,19 @@ def test_packs_share_what_must_be_shared(digits: Dataset) -> None:
     assert packs(configs) == [[2, 0, 3], [1], [4, 5], [6]]  # runs of one method side by side
 
 
+def test_runs_with_fewer_items_than_a_batch(digits: Dataset) -> None:
+    """Their batches are smaller: they were refused as `a fleet needs one batch size`."""
+    small = replace(digits, train=digits.train.take(range(100)))
+    configs = [
+        replace(BASE, size=5, batch_size=80),
+        replace(BASE, size=5, batch_size=80, method="cc", protocol="paper"),
+        replace(BASE, size=5, batch_size=80, seed=1),
+        replace(BASE, size=5, batch_size=80, method="proden", protocol="paper", seed=1),
+    ]
+    assert list(map(len, packs(configs))) == [4]
+    assert_twins(small, configs)
+
+
 def test_one_batch_size(digits: Dataset) -> None:
     tasks = build_tasks(digits, [replace(BASE, size=5), replace(BASE, size=5, batch_size=32)])
     with pytest.raises(InputError, match="one batch size"):

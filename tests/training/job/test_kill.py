@@ -38,10 +38,10 @@ def _own_data(tmp_path, monkeypatch):
     np.savez("own.npz", x=data.train.x, y=data.train.y, x_test=data.test.x, y_test=data.test.y)
 
 
-def start(*words):
+def start(*words, before=""):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
     return subprocess.Popen(
-        [sys.executable, "-c", START, *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", before + START, *map(str, words)], env=environment, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -82,10 +82,31 @@ def test_killed_and_resumed(case, tmp_path, monkeypatch, capsys):
     undisturbed([*words[:-1], "--resume", "--out"], out, monkeypatch)
     for name in ("weights.safetensors", "config.json", "scores.json", "card.md", "confusion.svg"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    assert not checkpoint.exists()
-    # what a killed writer left under its temporary name is all that may lie about
-    stray = {path.name for path in out.iterdir()} - {path.name for path in (tmp_path / "whole").iterdir()}
-    assert all(name.startswith(".") for name in stray)
+    assert {path.name for path in out.iterdir()} == {path.name for path in (tmp_path / "whole").iterdir()}
+
+
+def test_what_a_killed_process_had_begun_is_removed_at_the_next_start(tmp_path):
+    """Killed in the writing of a checkpoint, in safetensors, and in that of the finished folder."""
+    out = tmp_path / "run"
+    in_writing = (
+        "import os, safetensors.torch as s\n"
+        "def save_file(tensors, path, metadata):\n"
+        "    for name in ('.tmpaB3x_9', path.name):\n"
+        "        (path.parent / name).write_bytes(b'half')\n"
+        "    (path.parent / '.new-0123456789ab').mkdir()\n"
+        "    (path.parent / '.new-0123456789ab' / 'config.json').touch()\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "s.save_file = save_file\n"
+    )
+    process = start(*WORDS, out, before=in_writing)
+    assert process.wait() == -signal.SIGKILL
+    assert {path.name[:5] for path in out.iterdir()} == {".chec", ".tmpa", ".new-"}
+    theirs = {".tmp", ".tmpfiles", ".notes.tmp", ".git", "new-1", ".answers.csv.0123456789abcdef.tmp"}
+    for name in theirs:
+        (out / name).touch()
+    train(Job(DataSource("own.npz"), out, {"epochs": 1, "size": 2}, device="cpu"))
+    train(Job(DataSource("own.npz"), tmp_path / "whole", {"epochs": 1, "size": 2}, device="cpu"))
+    assert {path.name for path in out.iterdir()} == theirs | {path.name for path in (tmp_path / "whole").iterdir()}
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):

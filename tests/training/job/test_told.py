@@ -32,6 +32,18 @@ def test_a_finished_model_is_not_overwritten_in_silence(texts, tmp_path):
     assert (tmp_path / "out" / "weights.safetensors").read_bytes() != before
 
 
+@pytest.mark.parametrize("settings", [{"method": "likelyhood"}, {"lr": -1}, {"holdout": 0.99}])
+def test_a_mistake_in_the_command_does_not_cost_an_unfinished_run(texts, tmp_path, settings):
+    (tmp_path / "out").mkdir()
+    checkpoint = tmp_path / "out" / "checkpoint.safetensors"
+    checkpoint.write_bytes(b"hours of work")
+    with pytest.raises(InputError):
+        train(Job(DataSource(str(texts)), tmp_path / "out", settings, overwrite=True))
+    assert checkpoint.read_bytes() == b"hours of work"
+    train(Job(DataSource(str(texts)), tmp_path / "out", {"holdout": 0.2}, tune="wd", overwrite=True))
+    assert not checkpoint.exists()
+
+
 def test_own_test_data_is_not_called_train(texts, tmp_path):
     train(Job(DataSource(str(texts)), tmp_path / "out"))
     measures, where = evaluate_on(load_folder(tmp_path / "out", "cpu"), str(texts))

@@ -1,5 +1,6 @@
 """A run goes on with the very inputs it was begun on."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from shortlist.training.job.job import Job, train
 from shortlist.training.loop import fit
 from shortlist.training.prepared import prepare
 from shortlist.training.saved.fingerprint import inputs_checksum
+from shortlist.training.saved.folder import read_config
 from shortlist.training.saved.source import DataSource
 
 from ..conftest import CPU, blobs
@@ -121,3 +123,95 @@ def test_texts_count_and_not_the_last_digit_of_their_features(tmp_path, monkeypa
     assert train(job("red bus")).again
     with pytest.raises(InputError, match="run: a run on other inputs"):
         train(job("bus red"))
+
+
+METHOD = """
+from dataclasses import dataclass
+from helper_of_mine import Base
+
+@dataclass(frozen=True)
+class Mine(Base):
+    name = "mine"
+    title = "one's own"
+
+    def objective(self, logits, batch):
+        return batch.mean(self.scale * cross_entropy(logits)[..., 0])
+"""
+BASE = """
+from shortlist.losses import cross_entropy
+from shortlist.methods import Method
+
+class Base(Method):
+    scale = 1.0
+"""
+MODEL = """
+from torch import nn
+
+def net(in_shape, num_classes):
+    return nn.Sequential(nn.Linear(*in_shape, 8), nn.ReLU(), nn.Linear(8, num_classes))
+"""
+FILES = {
+    "method_of_mine": METHOD.replace("import Base", "import Base, cross_entropy"),
+    "helper_of_mine": BASE,
+    "model_of_mine": MODEL,
+}
+OWN = {"method": "method_of_mine:Mine", "model": "model_of_mine:net"}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes the files, with one changed where that is asked for, and lets them be imported as by a new process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a change within a second would not be seen
+
+    def write(changed=None):
+        for name, source in FILES.items():
+            (tmp_path / f"{name}.py").write_text(source + ("# a change\n" if name == changed else ""))
+            monkeypatch.delitem(sys.modules, name, raising=False)
+
+    yield write
+    for name in FILES:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("changed", FILES)
+def test_a_checkpoint_of_code_that_was_changed_since_is_refused(tmp_path, own, changed):
+    path, config = tmp_path / "c.safetensors", replace(ONE, **OWN)
+    own()
+    fit(prepare(blobs(), config, engine=CPU), checkpoint=path)
+    own()
+    assert len(fit(prepare(blobs(), config, engine=CPU), checkpoint=path, resume=True)) == 1
+    own(changed)
+    name = OWN["model" if changed.startswith("model") else "method"]
+    with pytest.raises(InputError, match=f"c.safetensors: a run with '{name}' as it was before its file was changed"):
+        fit(prepare(blobs(), config, engine=CPU), checkpoint=path, resume=True)
+    tensors, content = read_checkpoint(path)
+    del content["code"]  # as an older version wrote it
+    write_checkpoint(path, tensors, content)
+    assert len(fit(prepare(blobs(), config, engine=CPU), checkpoint=path, resume=True)) == 1
+
+
+def test_code_is_known_as_it_was_imported(own, tmp_path):
+    own()
+    prepared = prepare(blobs(), replace(ONE, **OWN), engine=CPU)
+    (tmp_path / "model_of_mine.py").write_text("# edited while it trains")
+    assert prepare(blobs(), replace(ONE, **OWN), engine=CPU).fingerprint.difference(prepared.fingerprint) is None
+
+
+def test_what_is_finished_with_other_code_is_not_taken_for_this_run(tmp_path, own):
+    own()
+    data = blobs(count=60)
+    np.savez("own.npz", x=data.train.x, y=data.train.y)
+    job = Job(DataSource("own.npz"), tmp_path / "run", {"epochs": 1, "size": 2, **OWN}, device="cpu", resume=True)
+    assert not train(job).again
+    assert train(job).again
+    own("model_of_mine")
+    with pytest.raises(InputError, match=r"run: a run with 'model_of_mine:net' as it was before its file was changed"):
+        train(job)
+
+
+def test_folders_of_ordinary_runs_say_nothing_of_code(tmp_path):
+    data = blobs(count=60)
+    np.savez(tmp_path / "own.npz", x=data.train.x, y=data.train.y)
+    train(Job(DataSource(str(tmp_path / "own.npz")), tmp_path / "run", {"epochs": 1}, device="cpu"))
+    assert "code" not in read_config(tmp_path / "run")

@@ -184,7 +184,7 @@ def test_a_run_without_a_test_set_is_measured_on_held_out_answers(tmp_path):
     assert finished.measures.accuracy == pytest.approx(held)
     card = (tmp_path / "run" / "card.md").read_text()
     assert "held-out items that were answered" in card
-    assert "Answered items stand for all items where lists were drawn at random" in card
+    assert "Answered items stand for all items if the lists were drawn at random" in card
     assert json.loads((tmp_path / "run" / "scores.json").read_text())["measured_on"] == finished.measured_on
 
 

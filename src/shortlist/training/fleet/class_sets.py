@@ -1,4 +1,4 @@
-"""Runs on different classes of a dataset in one fleet: their items lie one set of classes behind another."""
+"""Runs on different classes of a dataset in one fleet: the items of its sets of classes lie one set after another."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
@@ -20,11 +20,11 @@ class Place(NamedTuple):
 
 
 class Sets:
-    """The different datasets of a fleet's tasks; tasks on the same classes have one in common (`build_tasks`)."""
+    """The different datasets of a fleet's tasks; tasks on the same classes share one (`build_tasks`)."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.firsts: list[Task] = []
-        """A task of each set."""
+        """The first task of each set."""
         self._places: dict[int, Place] = {}
         train = test = 0
         for task in tasks:
@@ -46,13 +46,13 @@ class Sets:
         return _join([cast(Split, task.dataset.test).x for task in self.firsts])
 
     def test_y(self) -> Tensor | None:
-        """The classes of all test items; None where there are no such items or their classes are not known."""
+        """The classes of all test items; None if some set has no such items or their classes are not known."""
         tests = [task.dataset.test for task in self.firsts]
         known = [test.y for test in tests if test is not None and test.y is not None]
         return torch.from_numpy(np.concatenate(known)) if len(known) == len(tests) else None
 
     def normalised(self, x: Callable[[Task], Any], device: str | torch.device) -> Tensor:
-        """Images of all sets, each as its tasks' first layers make them."""
+        """Images of all sets, each normalised by the first layer of its tasks."""
         parts = [(first_layer(task).to(device), torch.as_tensor(x(task)).to(device)) for task in self.firsts]
         return torch.cat([layer(images) for layer, images in parts])
 

@@ -1,9 +1,9 @@
 """Many runs at once on one device.
 
-Runs of one model and one number of classes share the resident data and advance step by step together; which classes,
-method, shortlists, protocol, learning rate, weight decay, schedule, augmentation, epochs and seed are each run's own.
-The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32 have networks of
-their own (`lenet`, `resnet`); any other module goes through `modules`.
+Runs of one model and one number of classes share the data on the device and advance together, step by step. These may
+differ from run to run: the classes, method, shortlists, protocol, learning rate, weight decay, schedule, augmentation,
+epochs and seed. The results are those of the single loop up to floating-point noise. The paper's LeNet and ResNet-32
+have kernels of their own (`lenet`, `resnet`); any other module goes through `modules`.
 """
 
 import time
@@ -20,8 +20,10 @@ from shortlist.errors import InputError
 from shortlist.methods import Batch, Method
 from shortlist.training.config import RunConfig
 from shortlist.training.cuda_graph import captured
+from shortlist.training.draws import Draws
 from shortlist.training.fleet.class_sets import Sets
-from shortlist.training.fleet.draws import Draws, draw_epoch
+from shortlist.training.fleet.draws import draw_all
+from shortlist.training.fleet.feeds import Feeds, side_by_side
 from shortlist.training.fleet.network import FleetNet, SecondPass, TeacherPass
 from shortlist.training.fleet.objectives import compiled_slopes, groups_of, risks_and_slopes
 from shortlist.training.fleet.scoring import HeldOut, accuracies, calibration_errors
@@ -33,16 +35,16 @@ from shortlist.training.views import confidence_of, two_views
 
 @dataclass
 class FleetResult:
-    """What one run of a fleet came to."""
+    """The result of one run of a fleet."""
 
     config: RunConfig
     history: list[EpochScores] = field(default_factory=list)
     state: dict[str, Tensor] | None = None
-    """The trained model's state dict; None for a broken run."""
+    """The trained model's state dict; None if the run broke."""
     failed: str | None = None
     """Why the run ended before its last epoch."""
     calibration_error: float | None = None
-    """Of that model on the test items (`calibration_error`); None without any, or where the run broke."""
+    """Of that model on the test items; None if there are none, or if the run broke."""
 
     @property
     def saved(self) -> EpochScores:
@@ -51,13 +53,13 @@ class FleetResult:
 
 
 class Fleet:
-    """The state of many runs and how they move on together.
+    """The state of many runs, and the steps that change it.
 
     Args:
-        tasks: what each run is; all with the same batch size and number of classes.
+        tasks: one per run, all with the same batch size and number of classes.
         net: the networks.
-        test: the test inputs of all sets as `net` takes them, and their classes.
-        sets: where the items of each run lie among those of all.
+        test: the test inputs of all sets of classes as `net` takes them, and their classes.
+        sets: where the items of each run lie among all of these.
         cuda_graph: capture the step as a CUDA graph.
         compile: compile the objectives: a few kernels instead of dozens of tiny ones.
     """
@@ -78,59 +80,35 @@ class Fleet:
         self.results = [FleetResult(task.config) for task in tasks]
         self.epoch = 0
         self.best = [w.clone() for w in net.weights()] if any(task.config.keep == "best" for task in tasks) else []
-        """The weights of the epochs that did best so far, for the runs that end with these."""
+        """The weights of the best epochs so far, for the runs with `keep="best"`."""
         self._take(list(tasks), list(range(len(tasks))))
 
     def _take(self, tasks: list[Task], places: list[int]) -> None:
-        """Set up the tensors of these runs; `places` says where their results go."""
+        """Set up the tensors for these runs; `places` are those of their results."""
         self.tasks, self.places = tasks, places
-        R, longest = len(tasks), max(len(task.feed) for task in tasks)
-        sizes = {min(task.config.batch_size, len(task.feed)) for task in tasks}
+        sizes = {task.batch_size for task in tasks}
         if len(sizes) > 1:
             raise InputError(f"a fleet needs one batch size, got {sorted(sizes)}")
         self.batch_size = sizes.pop()
-        self.steps = torch.tensor([len(task.feed) // self.batch_size for task in tasks], device=self.device)
-        self.most = int(self.steps.max())
-        K = tasks[0].feed.num_classes
-        device = self.device
-        self.rows = torch.zeros(R, longest, dtype=torch.int64, device=device)
-        self.shown = torch.zeros(R, longest, K, dtype=torch.bool, device=device)
-        self.answer = torch.zeros(R, longest, dtype=torch.int64, device=device)
-        self.weight = torch.ones(R, longest, device=device)
-        self.inclusion = torch.ones(R, longest, device=device)
-        tables = [task.feed.table for task in tasks]
-        self.table = torch.zeros(R, longest, K, device=device) if any(t is not None for t in tables) else None
-        self.prior = torch.stack([task.feed.prior for task in tasks]).to(self.device)
-        total = max(task.config.epochs for task in tasks) * self.most
-        self.rates = torch.zeros(R, total, device=device)
-        for run, task in enumerate(tasks):
-            feed, n = task.feed, len(task.feed)
-            self.rows[run, :n] = feed.rows.to(self.device) + self.sets.place(task).train
-            self.shown[run, :n] = feed.batch(torch.arange(n)).shown.to(self.device)
-            self.answer[run, :n] = feed.answer.to(self.device)
-            if feed.weight is not None:
-                self.weight[run, :n] = feed.weight.to(self.device)
-            if feed.inclusion is not None:
-                self.inclusion[run, :n] = feed.inclusion.to(self.device)
-            if feed.table is not None and self.table is not None:
-                self.table[run, :n] = feed.table.to(self.device)
-            rates = learning_rates(task.config, n // self.batch_size)
-            self.rates[run, : len(rates)] = rates.to(self.device)
-        self.weighted = any(task.feed.weight is not None for task in tasks)
-        self.included = any(task.feed.inclusion is not None for task in tasks)
+        device, steps = self.device, [len(task.feed) // self.batch_size for task in tasks]
+        self.steps, self.most = torch.tensor(steps, device=device), max(steps)
+        self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
+        longest = max(task.config.epochs for task in tasks) * self.most
+        rates = (learning_rates(task.config, own) for task, own in zip(tasks, steps, strict=True))
+        self.rates = side_by_side(rates, len(tasks), longest, torch.tensor(0.0, device=device))
+        self.feeds = Feeds(tasks, self.sets, device)
+        self.held = HeldOut(tasks, self.sets, device)
         self.groups = groups_of([task.method for task in tasks])
         again = [run for run, task in enumerate(tasks) if task.method.refresh == "after"]
         self.again = SecondPass(self.net, again, device) if again else None
         taught = [run for run, task in enumerate(tasks) if task.method.teacher]
         self.teacher = TeacherPass(self.net, taught) if taught else None
-        self.total_steps = torch.tensor([task.config.epochs for task in tasks], device=device) * self.steps
         self.drawn: Draws | None = None
         self.span = torch.arange(self.batch_size, device=device)
-        self.run_number = torch.arange(R, device=device).unsqueeze(1)
+        self.run_number = torch.arange(len(tasks), device=device).unsqueeze(1)
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)  # in this epoch
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.risk = torch.zeros(R, device=device)
-        self.held = HeldOut(tasks, self.sets, device)
+        self.risk = torch.zeros(len(tasks), device=device)
         self._replay: Callable[[], None] | None = None
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
@@ -154,7 +132,7 @@ class Fleet:
         return self.results
 
     def _draw(self, epoch: int) -> Draws:
-        return draw_epoch(self.tasks, epoch, self.batch_size)
+        return draw_all(self.tasks, epoch, self.batch_size)
 
     def _load(self, drawn: Draws) -> None:
         if self.drawn is None:
@@ -171,81 +149,78 @@ class Fleet:
             step()
 
     def _step(self) -> None:
-        """One update of every run. Reads its batches and learning rates from the device and counts itself on."""
+        """One update of every run. It finds its batches and rates by counters on the device, so it can be replayed."""
         drawn = self.drawn
         assert drawn is not None
         index = drawn.order[:, self.step_number * self.batch_size + self.span]
-        moving = self.step_number < self.steps
-        number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
-        lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
-        items = self.rows.gather(1, index)
-        active = moving.float()
+        items = self.feeds.rows.gather(1, index)
         moves, teacher_moves, changes = (
             None if of is None else of[self.run_number, index]
             for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
         )
+        own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
+        moving = self.step_number < self.steps  # runs with fewer steps per epoch wait for the others
+        active = moving.float()
+        number = (self.epoch_number * self.steps + self.step_number).clamp(max=self.rates.shape[1] - 1)
+        lr = torch.where(moving, self.rates.gather(1, number.unsqueeze(1)).squeeze(1), -1)
         taught = (
             None if self.teacher is None else self.teacher(items, moves if teacher_moves is None else teacher_moves)
         )
-        progress = number / self.total_steps
-        own = None if drawn.shares is None else drawn.shares[:, self.step_number.view(1)].squeeze(1)
         if changes is not None and moves is not None:
             changes = two_views(moves, changes)
             logits = self.net.forward(torch.cat([items, items], 1), active, train=True, moves=changes, own=own)
         else:
             logits = self.net.forward(items, active, train=True, moves=moves)
-        batches = [self._batch(runs, method, index, taught, progress, own) for runs, method in self.groups]
-        parts = [self._slopes(m, logits[g].detach(), batch) for (g, m), batch in zip(self.groups, batches, strict=True)]
+        seen = logits.detach()
+        batches = self._batches(index, taught, number / self.total_steps, own)
+        parts = [self._slopes(method, seen[runs], batch) for runs, method, batch in batches]
         risks = torch.cat([risk for risk, _ in parts])
         self.net.backward(torch.cat([slope for _, slope in parts]))
         self.net.update(lr)
         self.risk.add_(torch.where(moving, risks, 0))
-        if self.table is not None:
-            seen = logits.detach()
+        if self.feeds.table is not None:
             again = seen if self.again is None else self.again(seen[:, : self.batch_size], items, active, moves)
             self._renew(index, moving, seen, again, batches)
         self.step_number.add_(1)
 
-    def _batch(
-        self,
-        group: slice,
-        method: Method,
-        index: Tensor,
-        taught: Tensor | None,
-        progress: Tensor,
-        own: Tensor | None,
-    ) -> Batch:
-        runs, at = self.run_number[group], index[group]
-        table = self.table if method.refresh != "never" else None
-        return Batch(
-            shown=self.shown[runs, at],
-            answer=self.answer[runs, at],
-            prior=self.prior[group],
-            weight=self.weight[runs, at] if self.weighted else None,
-            confidence=None if table is None else table[runs, at],
-            table=None if table is None else table[group],
-            inclusion=self.inclusion[runs, at] if self.included else None,
-            teacher=None if taught is None or not method.teacher else taught[group],
-            progress=progress[group],
-            own=None if own is None else own[group],
-        )
+    def _batches(
+        self, index: Tensor, taught: Tensor | None, progress: Tensor, own: Tensor | None
+    ) -> list[tuple[slice, Method, Batch]]:
+        """Groups of neighbouring runs with the same method, and what it sees of their items."""
+        return [
+            (
+                runs,
+                method,
+                self.feeds.batch(
+                    runs,
+                    method,
+                    index,
+                    teacher=None if taught is None or not method.teacher else taught[runs],
+                    progress=progress[runs],
+                    own=None if own is None else own[runs],
+                ),
+            )
+            for runs, method in self.groups
+        ]
 
     @torch.no_grad()
-    def _renew(self, index: Tensor, moving: Tensor, logits: Tensor, again: Tensor, batches: list[Batch]) -> None:
+    def _renew(
+        self,
+        index: Tensor,
+        moving: Tensor,
+        logits: Tensor,
+        again: Tensor,
+        batches: Sequence[tuple[slice, Method, Batch]],
+    ) -> None:
         """Renew the confidences of the methods that keep them, from the step's logits or those of a second pass."""
-        assert self.table is not None
-        for (group, method), batch in zip(self.groups, batches, strict=True):
-            if method.refresh == "never":
-                continue
-            source = again if method.refresh == "after" else logits
-            fresh = confidence_of(method, source[group], batch).to(self.table.dtype)
-            keep = moving[group].view(-1, 1, 1)
-            runs, at = self.run_number[group], index[group]
-            self.table[runs, at] = torch.where(keep, fresh, self.table[runs, at])
+        for runs, method, batch in batches:
+            if method.refresh != "never":
+                source = again if method.refresh == "after" else logits
+                self.feeds.renew(runs, index, confidence_of(method, source[runs], batch), moving)
 
     def _captured(self) -> Callable[[], None]:
         if self._replay is None:
-            tables = [self.table] if self.table is not None else []
+            tables = [] if self.feeds.table is None else [self.feeds.table]
             self._replay = captured(self._step, [*self.net.state(), self.risk, self.step_number, *tables], self.device)
         return self._replay
 
@@ -261,22 +236,14 @@ class Fleet:
             risks = (self.risk / self.steps).tolist()
             seconds = (time.perf_counter() - began) / len(self.tasks)
             for run, scores in enumerate(held):
-                scores = scores if due[run] else None
-                self.results[self.places[run]].history.append(
-                    EpochScores(
-                        epoch=self.epoch,
-                        risk=risks[run],
-                        seconds=seconds,
-                        validation_accuracy=None if scores is None else scores.known_accuracy,
-                        validation_log_likelihood=None if scores is None else scores.log_likelihood,
-                        test_accuracy=right[run] if right is not None and due[run] else None,
-                        **({} if scores is None else scores.estimated),
-                    )
-                )
+                known = {} if scores is None or not due[run] else scores.validation
+                test = right[run] if right is not None and due[run] else None
+                row = EpochScores(self.epoch, risks[run], seconds, test_accuracy=test, **known)
+                self.results[self.places[run]].history.append(row)
             self._keep_best()
 
     def _keep_best(self) -> None:
-        """Put the weights of the runs aside that never did better on their held-out items."""
+        """Copy the weights of those runs whose last epoch is their best so far on their held-out items."""
         results = [self.results[place] for place in self.places]
         better = [run for run, r in enumerate(results) if r.config.keep == "best" and r.saved is r.history[-1]]
         if better:
@@ -285,43 +252,43 @@ class Fleet:
                 best[at] = weights[at]
 
     def _release(self) -> bool:
-        """Record and free the runs that are done or broken; whether there were any."""
-        ended, finished = [], []
-        for run, task in enumerate(self.tasks):
-            result = self.results[self.places[run]]
-            if not np.isfinite(result.history[-1].risk):
-                result.failed = f"the risk is {result.history[-1].risk} after epoch {self.epoch}"
-                ended.append(run)
-            elif self.epoch >= task.config.epochs:
-                finished.append(run)
-        if finished:
-            with self.net.averaged():
-                for run in finished:
-                    if self.tasks[run].config.keep == "best":
-                        for best, weights in zip(self.best, self.net.weights(), strict=True):
-                            weights[run].copy_(best[run])
-                    self.results[self.places[run]].state = self.net.state_dict(run)
-                if self.test:
-                    errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
-                    for run in finished:
-                        result = self.results[self.places[run]]
-                        if np.isnan(errors[run]):
-                            result.state, result.failed = None, f"the outputs are no numbers after epoch {self.epoch}"
-                        else:
-                            result.calibration_error = errors[run]
-        ended += finished
-        if not ended:
-            return False
-        left = [run for run in range(len(self.tasks)) if run not in ended]
-        if left:
-            for run in left:  # the tables live here: hand them back to the feeds that the next set-up reads
-                feed = self.tasks[run].feed
-                if feed.table is not None and self.table is not None:
-                    feed.table.copy_(self.table[run, : len(feed)].cpu())
+        """Record and free the runs that are finished or broken, and say whether there were any."""
+        results = [self.results[place] for place in self.places]
+        broken = [run for run, result in enumerate(results) if not np.isfinite(result.history[-1].risk)]
+        for run in broken:
+            results[run].failed = f"the risk is {results[run].history[-1].risk} after epoch {self.epoch}"
+        finished = [
+            run for run, result in enumerate(results) if self.epoch >= result.config.epochs and run not in broken
+        ]
+        self._finish(finished)
+        ended = {*broken, *finished}
+        left = [run for run in range(len(results)) if run not in ended]
+        if not left:
+            self.tasks = []
+        elif ended:
+            self.feeds.hand_back(left)
             at = torch.tensor(left, device=self.device)
             self.net.keep(at)
             self.best = [best[at] for best in self.best]
             self._take([self.tasks[run] for run in left], [self.places[run] for run in left])
-        else:
-            self.tasks = []
-        return True
+        return bool(ended)
+
+    def _finish(self, runs: Sequence[int]) -> None:
+        """Record the models of finished runs, and how well calibrated they are."""
+        if not runs:
+            return
+        with self.net.averaged():
+            for run in runs:
+                if self.tasks[run].config.keep == "best":
+                    for best, weights in zip(self.best, self.net.weights(), strict=True):
+                        weights[run].copy_(best[run])
+                self.results[self.places[run]].state = self.net.state_dict(run)
+            if not self.test:
+                return
+            errors = calibration_errors(self.net, self.tasks, self.sets, *self.test)
+            for run in runs:
+                result = self.results[self.places[run]]
+                if np.isnan(errors[run]):
+                    result.state, result.failed = None, f"the outputs are no numbers after epoch {self.epoch}"
+                else:
+                    result.calibration_error = errors[run]

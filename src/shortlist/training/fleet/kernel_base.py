@@ -1,4 +1,4 @@
-"""What the fleets on kernels of their own have in common: their runs, their buffers, and which weights they show."""
+"""What the fleets with their own kernels have in common: runs, buffers, and averaged weights."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ class KernelFleet(ABC):
 
     @abstractmethod
     def _choose_kernels(self) -> None:
-        """Set up what computes, with buffers of this object's own."""
+        """Choose the kernels; they get buffers of this object's own."""
 
     @abstractmethod
     def forward(
@@ -52,13 +52,13 @@ class KernelFleet(ABC):
         """Logits (R, B, K) in float32 of the images at `index` (R, B); a leaf for the objective."""
 
     def _follow(self, ema: Tensor | None, teacher: Tensor | None) -> None:
-        """Begin the averages, of these decays (R,)."""
+        """Start the averages with these decays (R,)."""
         none = torch.zeros(self.R)
         self.average = Average(none if ema is None else ema, self.weights())
         self.teacher = Average(none if teacher is None else teacher, self.weights())
 
     def weights(self) -> list[Tensor]:
-        """What makes the networks what they are, (R, ...) each: parameters and running statistics."""
+        """Parameters and running statistics, (R, ...) each."""
         return [*(getattr(self, name) for name in self.rounded), *self.running.values()]
 
     def _move_averages(self, moving: Tensor) -> None:
@@ -75,13 +75,13 @@ class KernelFleet(ABC):
             getattr(self, copied).copy_(getattr(self, name))
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only; the memory of the others is freed."""
+        """Keep only these runs, and free the memory of the others."""
         self._only(runs)
         self.average.keep(runs)
         self.teacher.keep(runs)
 
     def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
+        """These runs alone, in the same memory, for forward passes."""
         part = copy.copy(self)
         part._only(runs)
         return part
@@ -124,7 +124,7 @@ class KernelFleet(ABC):
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Inside, the networks are the averaged ones."""
+        """Inside, the networks hold the averaged weights."""
         with self.average.shown_in(self.weights()):
             self._copy()
             yield

@@ -1,4 +1,4 @@
-"""Any model for many runs at once: R modules side by side, each on its own stream where there are streams.
+"""Any model for many runs at once: R modules side by side, on CUDA on several streams.
 
 Parameters, gradients and buffers of all runs are rows of one matrix each, so the optimiser is one set of kernels.
 Inside a captured graph the streams become branches that the device runs at the same time.
@@ -19,7 +19,7 @@ from shortlist.training.optim import Adam, FlatParameters, Momentum, optimiser_o
 from shortlist.training.views import MOVES, change_images, mix_strong
 
 STREAMS = 16
-"""Branches side by side; more only cost memory."""
+"""Branches side by side; more would only cost memory."""
 
 
 class ModuleFleet:
@@ -34,7 +34,7 @@ class ModuleFleet:
         amp: bf16 autocast.
         compile: compile the forward and backward pass, once for all runs.
         ema: (R,) the decay of averaged weights.
-        teacher: (R,) that of the averaged weights that teach.
+        teacher: (R,) the decay of the averaged weights that teach.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ModuleFleet:
         return optimiser_of(name, self.value, self.decay.unsqueeze(1), momentum)
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only; the memory of the others is freed."""
+        """Keep only these runs, and free the memory of the others."""
         states = {name: tensor[runs] for name, tensor in self.optimiser.state().items()}
         self.models = [self.models[run] for run in runs.tolist()]
         self.decay = self.decay[runs]
@@ -86,7 +86,7 @@ class ModuleFleet:
         self.teacher.keep(runs)
 
     def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
+        """These runs alone, in the same memory, for forward passes."""
         part = copy.copy(self)
         part.models, part.buffers = self.models[runs], self.buffers[runs]
         return part
@@ -154,11 +154,11 @@ class ModuleFleet:
             average.step(self.weights(), lr >= 0)
 
     def weights(self) -> list[Tensor]:
-        """What makes the networks what they are, a row of each per run."""
+        """Parameters and running statistics, a row of each per run."""
         return [self.value, self.buffers]
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the networks are the averaged ones."""
+        """Inside, the networks hold the averaged weights."""
         return self.average.shown_in(self.weights())
 
     def state(self) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""What a fleet asks of its networks."""
+"""What a fleet needs of its networks."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class FleetNet(Protocol):
-    """R networks that move together."""
+    """R networks that step together."""
 
     device: torch.device
 
@@ -32,19 +32,19 @@ class FleetNet(Protocol):
         """Gradients from the gradient by the logits."""
 
     def update(self, lr: Tensor) -> None:
-        """One optimiser step; a negative lr stands still."""
+        """One optimiser step; a run whose lr is negative stands still."""
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the networks are the averaged ones: what is scored and saved."""
+        """Inside, the networks hold the averaged weights: what is scored and saved."""
 
     def weights(self) -> list[Tensor]:
-        """What makes the networks what they are, (R, ...) each: parameters and running statistics."""
+        """Parameters and running statistics, (R, ...) each."""
 
     def keep(self, runs: Tensor) -> None:
         """Free all runs but these."""
 
     def some(self, runs: slice) -> Self:
-        """These runs alone, on the same memory, to go forward with."""
+        """These runs alone, in the same memory, for forward passes."""
 
     def teachers(self, runs: slice) -> Callable[[Tensor, Tensor | None], Tensor]:
         """The averaged weights that teach these runs: items (R, B) and moves -> logits (R, B, K)."""
@@ -57,7 +57,7 @@ class FleetNet(Protocol):
 
 
 class SecondPass:
-    """The second forward pass of a step for the runs whose methods ask for one, and as few others as lie between."""
+    """The second forward pass of a step, for the runs whose methods ask for one and the few that lie between them."""
 
     def __init__(self, net: FleetNet, runs: Sequence[int], device: torch.device) -> None:
         self.span = slice(min(runs), max(runs) + 1)
@@ -65,7 +65,7 @@ class SecondPass:
         self.asked = torch.tensor([float(run in runs) for run in range(min(runs), max(runs) + 1)], device=device)
 
     def __call__(self, logits: Tensor, items: Tensor, active: Tensor, moves: Tensor | None) -> Tensor:
-        """(R, B, K) the logits, those of these runs made anew."""
+        """(R, B, K) the logits, with new ones for the runs that ask for them."""
         of = self.span
         moved = None if moves is None else moves[of]
         fresh = self.net.forward(items[of], active[of] * self.asked, train=True, moves=moved).detach()
@@ -73,14 +73,14 @@ class SecondPass:
 
 
 class TeacherPass:
-    """The forward pass of the teachers of the runs whose methods ask for one, and of as few others as lie between."""
+    """The teachers' forward pass, for the runs whose methods have one and the few that lie between them."""
 
     def __init__(self, net: FleetNet, runs: Sequence[int]) -> None:
         self.span = slice(min(runs), max(runs) + 1)
         self.teach = net.teachers(self.span)
 
     def __call__(self, items: Tensor, moves: Tensor | None) -> Tensor:
-        """(R, B, K) what they say of the items; zeros of the runs that have none."""
+        """(R, B, K) the teachers' logits; zeros for the runs outside that range."""
         of = self.span
         said = self.teach(items[of], None if moves is None else moves[of])
         behind = len(items) - of.stop

@@ -1,4 +1,4 @@
-"""Which networks a fleet's runs are trained on: our kernels' where these suit the model, else its modules."""
+"""The networks that a fleet trains: on our own kernels if these suit the model, else its modules side by side."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -18,7 +18,7 @@ from shortlist.training.task import Task
 
 
 def suits_kernels(task: Task, engine: Engine) -> bool:
-    """Whether a run may take a special path: on CUDA, SGD, and images that the kernels' layout divides evenly."""
+    """Whether our kernels can train a run: on CUDA, by SGD, with images of a size that their layout divides evenly."""
     config, shape = task.config, task.dataset.in_shape
     if not engine.kernels or config.optimiser != "sgd" or len(shape) != 3 or config.model_options:
         return False
@@ -28,25 +28,16 @@ def suits_kernels(task: Task, engine: Engine) -> bool:
     return config.model == "resnet32" and shape[0] == 3 and shape[1] == shape[2] and even
 
 
+def net_of(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet | ModuleNet":
+    """The networks of these tasks, with weight decays (R,)."""
+    if not suits_kernels(tasks[0], engine):
+        return ModuleNet(tasks, sets, decay, engine)
+    return kernel_net(tasks, decay, engine)
+
+
 def kernel_net(tasks: Sequence[Task], decay: Tensor, engine: Engine) -> "LeNetNet | ResNetNet":
-    """The networks of tasks that `suits_kernels`."""
+    """The networks of tasks for which `suits_kernels` holds."""
     return (LeNetNet if tasks[0].config.model == "lenet" else ResNetNet)(tasks, decay, engine)
-
-
-def module_net(tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> ModuleFleet:
-    """The modules of any tasks side by side."""
-    first = tasks[0].config
-    return ModuleFleet(
-        [task.model for task in tasks],
-        Inputs(sets.train_inputs(), engine.device),
-        first.optimiser,
-        decay,
-        first.momentum,
-        amp=bool(engine.amp),
-        compile=bool(engine.compile),
-        ema=_ema(tasks),
-        teacher=_teacher(tasks),
-    )
 
 
 def _ema(tasks: Sequence[Task]) -> Tensor:
@@ -58,12 +49,34 @@ def _teacher(tasks: Sequence[Task]) -> Tensor:
 
 
 def _inner_states(tasks: Sequence[Task]) -> list[dict[str, Tensor]]:
-    """The states of the networks behind the first layers."""
+    """The state dicts of the networks without their first layers."""
     return [cast(nn.Sequential, task.model)[1].state_dict() for task in tasks]
 
 
+class ModuleNet(ModuleFleet):
+    """`ModuleFleet` from tasks: the modules of any model."""
+
+    def __init__(self, tasks: Sequence[Task], sets: Sets, decay: Tensor, engine: Engine) -> None:
+        self.sets, config = sets, tasks[0].config
+        super().__init__(
+            [task.model for task in tasks],
+            Inputs(sets.train_inputs(), engine.device),
+            config.optimiser,
+            decay,
+            config.momentum,
+            amp=bool(engine.amp),
+            compile=bool(engine.compile),
+            ema=_ema(tasks),
+            teacher=_teacher(tasks),
+        )
+
+    def test_inputs(self) -> Inputs:
+        """The test inputs as `forward` takes them."""
+        return Inputs(self.sets.test_inputs(), self.device)
+
+
 class LeNetNet(LeNetFleet):
-    """`LeNetFleet` between tasks and state dicts whose first layer normalises."""
+    """`LeNetFleet` from tasks, with state dicts that include the layer that normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
         self.layers = [first_layer(task).to(engine.device) for task in tasks]
@@ -80,7 +93,7 @@ class LeNetNet(LeNetFleet):
         return with_halo(self.sets.normalised(lambda task: cast(Split, task.dataset.test).x, self.device), self.dtype)
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only."""
+        """Keep only these runs."""
         super().keep(runs)
         self.layers = [self.layers[run] for run in runs.tolist()]
 
@@ -90,7 +103,7 @@ class LeNetNet(LeNetFleet):
 
 
 class ResNetNet(ResNetFleet):
-    """`ResNetFleet` between tasks and state dicts whose first layer normalises."""
+    """`ResNetFleet` from tasks, with state dicts that include the layer that normalises."""
 
     def __init__(self, tasks: Sequence[Task], decay: Tensor, engine: Engine) -> None:
         self.layers = [first_layer(task).to(engine.device) for task in tasks]
@@ -108,7 +121,7 @@ class ResNetNet(ResNetFleet):
         return torch.from_numpy(self.sets.test_inputs()).to(self.device)
 
     def keep(self, runs: Tensor) -> None:
-        """Go on with these runs only."""
+        """Keep only these runs."""
         super().keep(runs)
         self.layers = [self.layers[run] for run in runs.tolist()]
 
@@ -118,6 +131,6 @@ class ResNetNet(ResNetFleet):
 
 
 def _whole(normalise: Normalise, inner: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict as the single loop would save it."""
+    """A state dict as the single loop saves it."""
     outer = {f"0.{name}": tensor.cpu() for name, tensor in normalise.state_dict().items()}
     return {**outer, **{f"1.{name}": tensor for name, tensor in inner.items()}}

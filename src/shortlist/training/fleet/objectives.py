@@ -1,4 +1,4 @@
-"""The objectives of a fleet's runs and their gradients by the logits, a call for each method."""
+"""The objectives of a fleet's runs and their gradients by the logits: one call per method."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ def risks_and_slopes(method: Method, logits: Tensor, batch: Batch) -> tuple[Tens
 
 
 def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]]:
-    """`risks_and_slopes`, compiled once for each method, whatever the number of runs."""
+    """`risks_and_slopes`, compiled once per method, whatever the number of runs."""
     import torch._dynamo
 
     # a study has dozens of these; past its limit (8) torch would fall back on the slow path without a word
@@ -37,7 +37,7 @@ def compiled_slopes() -> Callable[[Method, Tensor, Batch], tuple[Tensor, Tensor]
 
 
 def groups_of(methods: Sequence[Method]) -> list[tuple[slice, Method]]:
-    """Neighbours of one method: their objective is one call."""
+    """Ranges of neighbouring runs with equal methods: one call computes their objectives."""
     groups: list[tuple[slice, Method]] = []
     start = 0
     for run in range(1, len(methods) + 1):

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -13,28 +12,26 @@ from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.class_sets import Sets, first_layer
 from shortlist.training.fleet.fleet import Fleet, FleetResult
 from shortlist.training.fleet.modules import STREAMS
-from shortlist.training.fleet.network import FleetNet
-from shortlist.training.fleet.networks import kernel_net, module_net, suits_kernels
+from shortlist.training.fleet.networks import net_of
 from shortlist.training.fleet.objectives import groups_of
-from shortlist.training.inputs import Inputs
 from shortlist.training.method_check import check_method
 from shortlist.training.task import Task, build_task
 
 RUN_BYTES = {"lenet": 120 << 20, "resnet32": 1600 << 20}
-"""Device memory of one run at batch 256 on the paper's images, with room to spare (results/fleet_speed.json)."""
+"""Device memory of one run at batch 256 on the paper's images, generously (results/fleet_speed.json)."""
 MEMORY_SHARE = 0.8
 """The share of the device's free memory that a pack may be planned for."""
 
 
 def pack_key(config: RunConfig) -> tuple[object, ...]:
-    """What runs on one dataset must share to move together."""
+    """What runs on one dataset must have in common to step together."""
     classes = None if config.classes is None else len(config.classes)
     model = config.model, repr(config.model_options)
     return classes, *model, config.batch_size, config.strong, config.mix, config.optimiser, config.momentum
 
 
 def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Runs that can move together, by their place; neighbours share a method."""
+    """Groups of runs that can step together, as places in `configs`; runs of one method are neighbours."""
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, config in enumerate(configs):
         together[pack_key(config)].append(i)
@@ -44,7 +41,7 @@ def packs(configs: Sequence[RunConfig]) -> list[list[int]]:
 
 
 def _neighbourhood(config: RunConfig) -> tuple[object, ...]:
-    """Sorts runs of one method side by side, and those of the methods that ask for a second pass or a teacher."""
+    """Sorts runs of one method next to each other, and likewise all that need a second pass or a teacher."""
     options = repr(config.method_options)
     method = methods.get(config.method, **config.method_options)
     return method.refresh == "after", bool(method.teacher), config.method, options, config.protocol
@@ -58,28 +55,32 @@ def train_pack(
     score_every: int,
     on_epoch: Callable[[int, int], None] | None,
 ) -> dict[int, FleetResult]:
-    """Train the runs of a pack, as many at a time as fit; where memory runs out all the same, half as many."""
+    """Train the runs of a pack, as many at a time as fit; if memory runs out all the same, half as many.
+
+    A run with fewer items than a batch has smaller batches, so it waits for others like it.
+    """
     results: dict[int, FleetResult] = {}
     waiting = list(pack)
     limit = _limit(configs[pack[0]], engine)
     while waiting:
         now = waiting[:limit]
         try:
-            tasks = build_tasks(dataset, [configs[i] for i in now])
-            done = fleet_of(tasks, engine).train(score_every, on_epoch)
+            built = dict(zip(now, build_tasks(dataset, [configs[i] for i in now]), strict=True))
+            tasks = {i: task for i, task in built.items() if task.batch_size == built[now[0]].batch_size}
+            done = fleet_of(list(tasks.values()), engine).train(score_every, on_epoch)
         except torch.OutOfMemoryError:
             if limit == 1:
                 raise
             limit = max(1, len(now) // 2)
             torch.cuda.empty_cache()
             continue
-        results.update(zip(now, done, strict=True))
-        waiting = waiting[len(now) :]
+        results.update(zip(tasks, done, strict=True))
+        waiting = [i for i in waiting if i not in results]
     return results
 
 
 def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
-    """`build_task` for many runs; those on the same classes share the restricted data and its normalisation."""
+    """`build_task` for many runs; those on the same classes share the data of these classes and its normalisation."""
     firsts: dict[tuple[int, ...] | None, Task] = {}
     tasks: list[Task] = []
     for config in configs:
@@ -94,21 +95,13 @@ def build_tasks(dataset: Dataset, configs: Sequence[RunConfig]) -> list[Task]:
 
 
 def fleet_of(tasks: Sequence[Task], engine: Engine) -> Fleet:
-    """A fleet on the networks that suit its model."""
-    first, sets = tasks[0], Sets(tasks)
+    """The fleet of these tasks, its methods checked."""
+    views, sets = 2 if tasks[0].config.strong else 1, Sets(tasks)
     for runs, method in groups_of([task.method for task in tasks]):
-        check_method(method, tasks[runs.start].feed, views=2 if first.config.strong else 1, runs=2)
-    decay = torch.tensor([task.config.weight_decay for task in tasks])
-    test_y = sets.test_y()
-    test_inputs: Any = None
-    net: FleetNet
-    if suits_kernels(first, engine):
-        special = kernel_net(tasks, decay, engine)
-        net, test_inputs = special, None if test_y is None else special.test_inputs()
-    else:
-        net = module_net(tasks, sets, decay, engine)
-        test_inputs = None if test_y is None else Inputs(sets.test_inputs(), engine.device)
-    test = None if test_y is None else (test_inputs, test_y.to(engine.device))
+        check_method(method, tasks[runs.start].feed, views=views, runs=2)
+    net = net_of(tasks, sets, torch.tensor([task.config.weight_decay for task in tasks]), engine)
+    y = sets.test_y()
+    test = None if y is None else (net.test_inputs(), y.to(engine.device))
     return Fleet(tasks, net, test, sets=sets, cuda_graph=bool(engine.cuda_graph), compile=bool(engine.compile))
 
 

@@ -1,6 +1,7 @@
-"""What the networks of a fleet say of items that they are not trained on, some of every run's at a time.
+"""Scores of a fleet's networks on items that they are not trained on.
 
-Not captured as a graph, as training is: on an H200 that saved 1 % of the time (20 ResNet-32s, 10,000 items).
+Unlike training this is not captured as a graph: on an H200 that saved only 1 % of the time (20 ResNet-32s, 10,000
+items).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +16,11 @@ from shortlist.training.fleet.network import FleetNet
 from shortlist.training.task import Task
 
 EVALUATION_BATCH = 500
-"""Items per run and evaluation step: small, since every run of the fleet has that many at once."""
+"""Items per run and forward pass: few, as every run of the fleet has that many at once."""
 
 
 def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:
-    """Each run's on the test items of its own classes, which are rows of `inputs` and `y`; waits for the device."""
+    """Each run's accuracy on the test items of its classes, given as rows of `inputs` and `y`; waits for the device."""
     rows, counts = _test_rows(tasks, sets, y.device)
     each = torch.tensor(counts, device=y.device).unsqueeze(1)
     said = _said(net, rows, inputs, lambda logits: logits.argmax(-1))
@@ -28,9 +29,9 @@ def accuracies(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y:
 
 
 def calibration_errors(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs: Any, y: Tensor) -> list[float]:
-    """Each run's on the same items, by the probabilities that its method makes of logits; waits for the device.
+    """Each run's calibration error on the same items, by its method's probabilities; waits for the device.
 
-    NaN where the logits are no numbers, which the risk does not show if the last step of all led there.
+    NaN if the logits are not numbers, which the risk does not show if the very last step led there.
     """
     rows, counts = _test_rows(tasks, sets, y.device)
     logits = _said(net, rows, inputs, Tensor.clone)
@@ -44,7 +45,7 @@ def calibration_errors(net: FleetNet, tasks: Sequence[Task], sets: Sets, inputs:
 
 
 def _test_rows(tasks: Sequence[Task], sets: Sets, device: torch.device) -> tuple[Tensor, list[int]]:
-    """(R, longest) where the test items of each run lie, and how many it has; with fewer it sees its last again."""
+    """(R, longest) the rows of each run's test items, and how many it has; a run with fewer repeats its last."""
     counts = [len(task.dataset.test or ()) for task in tasks]
     starts = torch.tensor([[sets.place(task).test] for task in tasks], device=device)
     last = torch.tensor(counts, device=device).unsqueeze(1) - 1
@@ -63,11 +64,11 @@ class HeldOut:
         self.answers = [None if t.held is None else HeldAnswers.of(t.held, t.uniform, device) for t in tasks]
 
     def logits(self, net: FleetNet) -> Tensor:
-        """(R, longest, K); runs with fewer items have anything behind theirs."""
+        """(R, longest, K); what lies behind the items of a run with fewer means nothing."""
         return _said(net, self.rows, None, Tensor.clone)  # the next pass may write over the logits
 
     def scores(self, net: FleetNet) -> list[Scores | None]:
-        """Of each run, None where nothing is held out; waits for the device once."""
+        """The scores of each run, None if it holds nothing out; waits for the device once."""
         logits = self.logits(net)
         sums = []
         for run, (task, held) in enumerate(zip(self.tasks, self.answers, strict=True)):
@@ -80,7 +81,7 @@ class HeldOut:
 
 @torch.no_grad()
 def _said(net: FleetNet, rows: Tensor, inputs: Any, keep: Callable[[Tensor], Tensor]) -> Tensor:
-    """(R, N, ...) what is kept of the logits at the rows (R, N) of some inputs; of the training inputs if None."""
+    """(R, N, ...) `keep` of the logits at the rows (R, N) of `inputs`, or of the training inputs if that is None."""
     still = torch.zeros(len(rows), device=rows.device)
     parts = [
         keep(net.forward(part.contiguous(), still, train=False, inputs=inputs))

@@ -1,4 +1,4 @@
-"""A single run on the fleets' kernels: a fleet of one, with everything the single loop does around it."""
+"""A single run on the fleets' kernels: a fleet of one inside the single loop."""
 
 import copy
 from dataclasses import replace
@@ -16,13 +16,13 @@ from shortlist.training.task import Task
 from shortlist.training.views import confidence_of, in_fleet, two_views
 
 VELOCITIES = {"big": "big_velocity", "small": "small_velocity", "value": "velocity"}
-"""Where the fleets keep parameters -> where they keep what is moving them."""
+"""The names of the fleets' parameters, and of their velocities."""
 
 
 class KernelRun(Run):
     """`Run` whose forward, backward and update are those of `LeNetFleet` or `ResNetFleet`.
 
-    The module is brought up to date after every epoch, so scores, checkpoints and what is saved do not differ.
+    The module gets the new weights after every epoch, so scores, checkpoints and what is saved work as in `Run`.
     """
 
     def __init__(self, task: Task, inputs: Inputs, engine: Engine) -> None:
@@ -34,7 +34,7 @@ class KernelRun(Run):
         self._slopes = compiled_slopes() if engine.compile else risks_and_slopes
 
     def _update_model(self) -> None:
-        """Bring `model` up to date."""
+        """Copy the weights from the kernels' layout to `model`."""
         counted = {n: b for n, b in self.model.named_buffers() if n.endswith("num_batches_tracked")}
         passes = self.steps * (2 if self.method.refresh == "after" else 1)
         with self.net.averaged():
@@ -42,20 +42,23 @@ class KernelRun(Run):
         self.model.load_state_dict({**state, **{n: b + passes for n, b in counted.items()}})
 
     def _step(self, x: Tensor | None = None) -> None:
+        drawn = self._drawn
+        assert drawn is not None
         start = (self._step_number % self.steps) * self.batch_size
-        index = self._order[start + self._span]
+        index = drawn.order[start + self._span]
         items = self.feed.rows[index].unsqueeze(0)
-        moves = self._moves[index].unsqueeze(0) if self.config.augment or self.config.strong else None
-        teacher_moves = None if moves is None else self._teacher_moves[index].unsqueeze(0)
-        taught = None if self._teach is None else self._teach(items, teacher_moves)
-        own = self._own()
+        moves, teacher_moves, changes = (
+            None if of is None else of[index].unsqueeze(0) for of in (drawn.moves, drawn.teacher_moves, drawn.changes)
+        )
+        taught = None if self._teach is None else self._teach(items, moves if teacher_moves is None else teacher_moves)
+        own = self._own(drawn)
         own = None if own is None else own.view(1)
         seen = replace(in_fleet(self.feed.batch(index)), teacher=taught, progress=self._progress().view(1))
         batch = replace(seen, own=own)
-        if self.config.strong:
-            changes = two_views(self._moves[index], self._changes[index]).unsqueeze(0)
+        if moves is not None and changes is not None:
             twice = torch.cat([items, items], 1)
-            logits = self.net.forward(twice, self._active, train=True, moves=changes, own=own).detach()
+            views = two_views(moves, changes)
+            logits = self.net.forward(twice, self._active, train=True, moves=views, own=own).detach()
         else:
             logits = self.net.forward(items, self._active, train=True, moves=moves).detach()
         risks, slopes = self._slopes(self.method, logits, batch)
@@ -69,7 +72,7 @@ class KernelRun(Run):
             self.feed.renew(index, confidence_of(self.method, logits, batch)[0])
 
     def optimiser_state(self) -> dict[str, Tensor]:
-        """The velocity in the order of the module's parameters; it lies in the kernels' layout as they do."""
+        """The velocity in the order of the module's parameters; the kernels keep it in their own layout."""
         moving = copy.copy(self.net)
         for name, velocity in VELOCITIES.items():
             if hasattr(moving, name):

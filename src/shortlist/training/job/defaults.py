@@ -1,4 +1,4 @@
-"""Settings that work, by kind of data; what the user states comes before them.
+"""Settings that work, by kind of data; what the user states takes precedence.
 
 Chosen on held-out answered items (benchmarks/real_data.py shows what they reach on the test sets).
 """
@@ -11,15 +11,15 @@ from shortlist.training.solver.solver import SOLVED
 
 TEXT = {"model": "linear", "optimiser": "adam", "lr": 0.03, "weight_decay": 1e-5, "batch_size": 256, "epochs": 15}
 SOLVER = {"optimiser": "lbfgs", "epochs": 40}
-"""What a linear model of texts is trained by instead, where the method and what is stated allow it."""
+"""Used for linear models of texts instead, if the method and what the user stated allow it."""
 KNOWN_STEPS = 20
-"""Of the solver where every item has its class: it gets there sooner."""
+"""Epochs of the solver if every item has its class: it converges sooner."""
 PENALTY = 0.03
-"""Of the solver, in units of one item's loss."""
+"""The solver's weight decay, in units of one item's loss."""
 UNSOLVED = frozenset(
     {"model", "optimiser", "lr", "momentum", "batch_size", "schedule", "epochs", "augment", "strong", "mix", "ema"}
 )
-"""Whoever sets one of these wants to train by steps, not by the solver."""
+"""If the user states one of these, the model is trained by steps, not by the solver."""
 FEATURES = {"model": "mlp", "optimiser": "adam", "lr": 0.003, "weight_decay": 1e-5, "batch_size": 128, "epochs": 50}
 CHARACTERS = {"model": "lenet", "optimiser": "adam", "lr": 0.002, "weight_decay": 1e-5, "batch_size": 128, "epochs": 10}
 PHOTOGRAPHS = {
@@ -32,10 +32,10 @@ PHOTOGRAPHS = {
     "augment": True,
 }
 SMALL_SIDE, LARGE_SIDE = 16, 32
-"""Images below the first are treated as features; grey ones up to the second go through LeNet, whose first fully
-connected layer grows with the image; all others through ResNet-32, which averages over the image."""
+"""Images smaller than the first are treated as features. Grey ones up to the second go through LeNet, whose first fully
+connected layer grows with the image; all others go through ResNet-32, which averages over the image."""
 HOLDOUT, FEWEST = 0.1, 100
-"""Held out where there is no test set to score on, and there are this many labels at least."""
+"""The share held out if there is no test set to score on, and the fewest labels for which it is."""
 
 
 def defaults_for(
@@ -44,10 +44,10 @@ def defaults_for(
     """Settings of `RunConfig` for this data and that many labels.
 
     Args:
-        dataset: texts may be texts still, or features already; a test split only where its classes are known.
-        labels: how many items have one.
-        stated: the settings that the user stated; the solver of linear models has no use for most of them.
-        method: the method; the solver takes some only.
+        dataset: texts may be texts still, or features already; a test split must have classes.
+        labels: how many items have a label.
+        stated: the names of the settings that the user stated; most of them rule out the solver of linear models.
+        method: the method's name; the solver takes only some methods.
         known: no label is None.
     """
     settings = dict(_by_kind(dataset))
@@ -55,7 +55,7 @@ def defaults_for(
         settings |= {**SOLVER, "weight_decay": PENALTY / max(labels, 1)}
         settings["epochs"] = KNOWN_STEPS if known else settings["epochs"]
     settings["holdout"] = 0.0 if dataset.test is not None or labels < FEWEST else HOLDOUT
-    # a few steps per epoch at least: small data in one large batch hardly learns; but batch norm needs 2 items
+    # several steps per epoch, as small data in one large batch is hardly learned from; but batch norm needs 2 items
     settings["batch_size"] = min(int(settings["batch_size"]), max(2, labels // 8))
     return settings
 

@@ -24,7 +24,16 @@ from shortlist.training.loop import DivergedError, check_same_run, fit, probabil
 from shortlist.training.prepared import Prepared, prepare
 from shortlist.training.saved.card import HELD_OUT, TEST_SET
 from shortlist.training.saved.fingerprint import Fingerprint
-from shortlist.training.saved.folder import CHECKPOINT, WEIGHTS, Trained, load_folder, read_config, save_folder
+from shortlist.training.saved.folder import (
+    CHECKPOINT,
+    WEIGHTS,
+    WRITABLE,
+    Trained,
+    load_folder,
+    read_config,
+    remove_leftovers,
+    save_folder,
+)
 from shortlist.training.saved.measures import Measures, measure
 from shortlist.training.saved.source import DataSource, with_features
 from shortlist.training.selection import UNUSED, TuneRow, grid_of, tune
@@ -32,11 +41,11 @@ from shortlist.training.task import with_known_test
 
 _LOG = logging.getLogger(__name__)
 MANY = 20
-"""From so many classes on sl has been seen to fail: 24.9 % beside the likelihood's 66.7 % on 150 classes."""
+"""From so many classes on a warning is given for sl: on 150 it reached 24.9 %, the likelihood 66.7 %."""
 
 
 def _nothing(_: Any) -> None:
-    """What is called where nobody listens."""
+    """The listener that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Job:
     source: DataSource
     out: Path
     settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of `RunConfig` that the user stated; `defaults_for` gives the others."""
+    """The settings of `RunConfig` that the user stated; `defaults_for` gives the others."""
     labels: Path | None = None
     miss: float = 0.0
     slip: float = 0.0
@@ -64,7 +73,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who is told what as the training goes on."""
+    """What is called as the training advances."""
 
     on_start: Callable[[Prepared], None] = _nothing
     on_epoch: Callable[[EpochScores], None] = _nothing
@@ -81,26 +90,26 @@ class Finished:
     measured_on: str
     seconds: float
     again: bool = False
-    """It was finished before; nothing was done."""
+    """Whether it was finished before, so that nothing was done."""
 
     @property
     def why_unmeasured(self) -> str:
-        """Why there are no scores."""
+        """Why there are no scores, in words."""
         few = self.trained.labels.get("items", 0) < FEWEST
         return f"no test set, nothing held out{f' (it is from {FEWEST} labels on, or by --holdout)' if few else ''}"
 
     @property
     def on_held_out(self) -> bool:
-        """Whether it was measured on held-out items, for want of a test set."""
+        """Whether it was measured on held-out items, as there was no test set."""
         return self.measured_on == HELD_OUT
 
 
 def train(job: Job, listeners: Listeners | None = None) -> Finished:
-    """Train and save, or go on where a run of the same settings stopped.
+    """Train and save, or resume a run with the same settings that was stopped.
 
     Raises:
-        InputError: something given is wrong; nothing is left behind in `job.out`.
-        Interrupted: on Ctrl-C; the run is saved and `resume` goes on with it.
+        InputError: the input is wrong; nothing is left behind in `job.out`.
+        Interrupted: on Ctrl-C; the run is saved, and `resume` continues it.
     """
     listeners = listeners or Listeners()
     began = time.perf_counter()
@@ -120,12 +129,13 @@ def train(job: Job, listeners: Listeners | None = None) -> Finished:
             rows=answers.rows,
             engine=engine,
             group=group,
-            given=dataset.train.x if features is None else given.train.x,  # texts, not what this machine makes of them
+            given=dataset.train.x if features is None else given.train.x,  # the texts: features differ by machine
         )
         if job.resume and (done := _finished_before(job, prepared)):
             return done
         listeners.on_start(prepared)
         checkpoint = job.out / CHECKPOINT
+        _discard_unfinished(job)
         history = fit(
             prepared,
             checkpoint=checkpoint,
@@ -158,7 +168,7 @@ def _read(job: Job) -> tuple[Dataset, Answers]:
 
 
 def _tested(dataset: Dataset) -> Dataset:
-    """Without the test items that cannot be scored, and saying so."""
+    """The dataset without the test items that cannot be scored, which it warns of."""
     found = with_known_test(dataset)
     if lost := len(dataset.test or ()) - len(found.test or ()):
         _LOG.warning(
@@ -168,7 +178,7 @@ def _tested(dataset: Dataset) -> Dataset:
 
 
 def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, listeners: Listeners) -> RunConfig:
-    """The stated settings before the defaults before `RunConfig`'s own; tuned ones before all."""
+    """Each setting as tuned, else as stated, else from `defaults_for`, else `RunConfig`'s own default."""
     stated = {*job.settings, *(() if job.tune is None else grid_of(job.tune))}
     method, known = job.settings.get("method", "likelihood"), bool(answers.labels.answered.all())
     defaults = defaults_for(dataset, len(answers.labels), stated, method, known=known)
@@ -181,10 +191,11 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, lis
     if job.tune is None:
         return config
     grid = grid_of(job.tune)
-    if "lr" in grid:  # the usual learning rates of SGD are no good for Adam: look around the default
+    if "lr" in grid:  # the grid's learning rates suit SGD only: try some around the default instead
         grid["lr"] = tuple(float(f"{config.lr * factor:.3g}") for factor in (0.1, 0.3, 1.0, 3.0))
     if job.resume and (before := _settings_before(job.out)):
         return replace(config, **{name: before[name] for name in grid})
+    _discard_unfinished(job)
     result = tune(
         dataset,
         config,
@@ -197,8 +208,14 @@ def _configure(job: Job, dataset: Dataset, answers: Answers, engine: Engine, lis
     return result.best
 
 
+def _discard_unfinished(job: Job) -> None:
+    """Called right before training: a mistake in the command must not cost the run that it would overwrite."""
+    if not job.resume:
+        (job.out / CHECKPOINT).unlink(missing_ok=True)
+
+
 def _warn(config: RunConfig, dataset: Dataset, answers: Answers) -> None:
-    """Say what is known to end badly."""
+    """Warn of what is known to end badly."""
     if not answers.labels.answered.any():
         _LOG.warning("every answer is None: what is learned are the classes that items do not have, which is little")
     if config.method == "sl" and dataset.num_classes >= MANY and not answers.labels.answered.all():
@@ -209,7 +226,7 @@ def _warn(config: RunConfig, dataset: Dataset, answers: Answers) -> None:
 
 
 def _settings_before(out: Path) -> dict[str, Any] | None:
-    """The settings of the run that was stopped or finished in `out`, tuned ones among them."""
+    """The settings, tuned ones included, of the run that was stopped or finished in `out`."""
     if (out / CHECKPOINT).exists():
         settings: dict[str, Any] | None = read_checkpoint(out / CHECKPOINT)[1].get("config")
         return settings
@@ -217,11 +234,12 @@ def _settings_before(out: Path) -> dict[str, Any] | None:
 
 
 def _finished_before(job: Job, prepared: Prepared) -> Finished | None:
-    """The result of a run that was finished and is asked to go on."""
+    """The result, if the run to resume is finished already."""
     if job.unfinished or not (job.out / WEIGHTS).exists():
         return None
     content = read_config(job.out)
-    saved = Fingerprint(content["labels"].get("fingerprint"), content["data"].get("fingerprint"))
+    labels, inputs = (content[part].get("fingerprint") for part in ("labels", "data"))
+    saved = Fingerprint(labels, inputs, content.get("code", {}))
     check_same_run(prepared, job.out, content["run"], saved)
     return Finished(load_folder(job.out, "cpu"), None, "", 0.0, again=True)
 
@@ -254,11 +272,12 @@ def _trained(
         labels={**answers.to_dict(), "miss": job.miss, "slip": job.slip, "fingerprint": prepared.fingerprint.labels},
         history=history,
         device=prepared.run.engine.device,
+        code=prepared.code,
     )
 
 
 def _measures(prepared: Prepared, dataset: Dataset) -> tuple[Measures | None, str]:
-    """On the test items where their classes are known, else on the held-out items that were answered."""
+    """Measure on the test items if there are any, else on the held-out items that were answered."""
     logits = prepared.test_logits()
     if logits is not None and prepared.test_y is not None:
         y, where = prepared.test_y.numpy(), TEST_SET
@@ -274,27 +293,25 @@ def _measures(prepared: Prepared, dataset: Dataset) -> tuple[Measures | None, st
 
 @contextmanager
 def _output(job: Job, writes: bool) -> Iterator[None]:
-    """The folder to write to, checked before the work begins; what was made of it goes when the input was wrong."""
+    """Check the folder before the work begins; if the work fails, remove what was made, but for a checkpoint."""
     if not writes:
         yield
         return
     existed = job.out.exists()
-    checkpoint = job.out / CHECKPOINT
-    if job.unfinished and not job.resume:
-        if not job.overwrite:
-            raise InputError(f"{job.out} holds an unfinished run: resume goes on with it, overwrite starts anew")
-        checkpoint.unlink()
-    elif (job.out / WEIGHTS).exists() and not (job.resume or job.overwrite):
+    if job.unfinished and not (job.resume or job.overwrite):
+        raise InputError(f"{job.out} holds an unfinished run: resume goes on with it, overwrite starts anew")
+    if (job.out / WEIGHTS).exists() and not (job.resume or job.overwrite):
         raise InputError(f"{job.out} holds a finished model: state another folder, or --overwrite to replace it")
     make_folder(job.out)
     try:
-        atomic_write(job.out / ".writable", b"")  # no permission or no space: say so now, not after an hour
-        (job.out / ".writable").unlink()
+        remove_leftovers(job.out)
+        atomic_write(job.out / WRITABLE, b"")  # if there is no permission or space, fail now, not after an hour
+        (job.out / WRITABLE).unlink()
         yield
     except BaseException as error:  # Ctrl-C too
         if isinstance(error, DivergedError):
             with suppress(OSError):
-                checkpoint.unlink(missing_ok=True)
+                (job.out / CHECKPOINT).unlink(missing_ok=True)
         if not existed and not job.unfinished:  # a checkpoint is work that can be resumed
             shutil.rmtree(job.out, ignore_errors=True)
         raise

@@ -8,12 +8,12 @@ from shortlist.training.saved.measures import Measures
 
 TEST_SET = "the test set"
 HELD_OUT = "held-out items that were answered"
-"""What measures may be of."""
+"""What scores may be measured on."""
 ANSWERED = (
-    "Answered items stand for all items where lists were drawn at random, whatever the item. Where a model chose them, "
+    "Answered items stand for all items if the lists were drawn at random, whatever the item. If a model chose them, "
     "score on items whose classes are known (`shortlist evaluate`)."
 )
-CHOSEN = "The epoch was chosen by the same items, so that these figures are a little too good."
+CHOSEN = "The epoch was chosen by the same items, so these figures are a little too good."
 KINDS = {"image": "images", "text": "texts", "features": "feature vectors"}
 
 
@@ -25,8 +25,8 @@ def card_text(
     Args:
         content: what config.json holds.
         history: scores by epoch.
-        measures: scores by class, where they could be measured.
-        measured_on: on what, in words.
+        measures: scores by class, if they could be measured.
+        measured_on: what on, in words.
     """
     run, data = content["run"], content["data"]
     title = f"# {_cell(run['method'])} on {_cell(data.get('name', 'data'))}"
@@ -80,7 +80,7 @@ def _optimiser(run: Mapping[str, Any]) -> str:
 
 
 def _kept(run: Mapping[str, Any], history: Sequence[EpochScores]) -> list[tuple[str, str]]:
-    """Which epoch's weights these are, where they are not the last one's."""
+    """Which epoch's weights these are, unless they are the last one's."""
     if run.get("keep") != "best" or not history:
         return []
     epoch = saved_epoch(history, "best").epoch
@@ -118,7 +118,7 @@ def _table(facts: Sequence[tuple[str, str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that a Markdown table shows as it is."""
+    """Escape text so that a Markdown table shows it as it is."""
     for sign in "\\`*_{}[]<>|#":
         text = text.replace(sign, "\\" + sign)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The confusion matrix as a picture: an SVG of its own, light enough for a hundred classes."""
+"""The confusion matrix as an SVG picture, small enough a file for a hundred classes."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIDE = 560
-"""Pixels of the matrix, whatever K."""
+"""Width of the matrix in pixels, whatever K."""
 NAMED = 40
-"""At most this many classes have their names at the sides."""
+"""With more classes than this, their names are left out."""
 NUMBERED = 12
-"""At most this many classes have the counts in the cells."""
+"""With more classes than this, the counts in the cells are left out."""
 LONGEST = 22
 
 
 def confusion_svg(confusion: NDArray[np.int64], class_names: Sequence[str]) -> str:
-    """Rows are true classes, columns what they were taken for, shaded by the share of their row.
+    """Rows are true classes, columns what they were taken for; each cell is shaded by its share of the row.
 
     Args:
         confusion: (n, 3) as `Measures` has it.

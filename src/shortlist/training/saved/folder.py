@@ -1,18 +1,19 @@
-"""The folder of a trained model: all that is needed to use it, and to know what it is.
+"""The folder of a trained model: all that is needed to use it and to know what it is.
 
     weights.safetensors   the network, its input normalisation included
     config.json           settings, class names, input shape, data, labels
     features.json         how texts become features (texts only)
     history.json          scores by epoch
-    scores.json           accuracy by class, calibration, what was taken for what (where they could be measured)
+    scores.json           accuracy by class, calibration, which class was taken for which (if they could be measured)
     card.md, confusion.svg
     checkpoint.safetensors  only while the run is not finished
 
-Everything is written beside first and renamed then, the weights last: a folder with weights is whole.
+Everything is first written to a folder inside it and then renamed, the weights last: a folder with weights is whole.
 """
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,13 @@ FORMAT = "shortlist-model-1"
 WEIGHTS, CONFIG, FEATURES = "weights.safetensors", "config.json", "features.json"
 HISTORY, SCORES, CARD, CONFUSION = "history.json", "scores.json", "card.md", "confusion.svg"
 CHECKPOINT = "checkpoint.safetensors"
+WRITABLE = ".writable"
+"""Written and removed again, to see whether the folder can be written to."""
+_OURS = "|".join(map(re.escape, (CHECKPOINT, WRITABLE)))
+_BEGUN = re.compile(rf"\.({_OURS})\.[0-9a-f]{{16}}\.tmp|\.new-[0-9a-f]{{12}}|{re.escape(WRITABLE)}")
+"""Temporary files of `atomic_path`, and the folders of `_staged`."""
+_INNER = re.compile(r"\.tmp\w{6}")
+"""What safetensors in turn writes first, beside such a file."""
 
 
 @dataclass
@@ -52,18 +60,19 @@ class Trained:
     """A trained model with all that is needed to use it.
 
     Attributes:
-        model: takes raw inputs (its first layer normalises), gives logits.
+        model: turns raw inputs into logits (its first layer normalises).
         config: the settings of the run.
         class_names: K names.
         in_shape: (C, H, W) or (D,), of one input after the feature transform.
         kind: `image`, `text` or `features`: what `predict` takes.
-        smoothing: what the method's probabilities suffer and `predict` undoes.
+        smoothing: the label smoothing in the method's probabilities, which `predict` undoes.
         features: the transform of texts.
         data: where the data came from.
-        labels: what the labels were: origin, None share, reads.
+        labels: facts about the labels: origin, None share, reads.
         history: scores by epoch.
-        device: where it computes.
+        device: where `predict` computes.
         temperature: what `predict` divides logits by (`Prepared.calibrate`).
+        code: checksums of the files of a method and a model of one's own (`fingerprint`).
     """
 
     model: nn.Module
@@ -78,10 +87,11 @@ class Trained:
     history: list[EpochScores] = field(default_factory=list)
     device: str = "cpu"
     temperature: float = 1.0
+    code: dict[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> Method:
-        """The method it was trained by."""
+        """The method that it was trained by."""
         return methods.get(self.config.method, **self.config.method_options)
 
     @property
@@ -125,7 +135,7 @@ class Trained:
         return inputs
 
     def to_dict(self) -> dict[str, Any]:
-        """What config.json holds: nothing in it depends on the moment or the machine."""
+        """The content of config.json; nothing in it depends on the time or the machine."""
         return {
             "format": FORMAT,
             "shortlist": __version__,
@@ -137,14 +147,15 @@ class Trained:
             "temperature": self.temperature,
             "data": self.data,
             "labels": self.labels,
+            **({"code": self.code} if self.code else {}),
         }
 
 
 def save_folder(folder: Path, trained: Trained, measures: Measures | None = None, measured_on: str = "") -> None:
-    """Write all of it; a failure on the way leaves what was there before.
+    """Write the whole folder; if something fails on the way, what was there before stays.
 
     Args:
-        folder: made where it is missing; other files in it are left alone.
+        folder: made if it is missing; other files in it are left alone.
         trained: the model.
         measures: scores for the card.
         measured_on: what they were measured on, in words.
@@ -165,7 +176,7 @@ def save_folder(folder: Path, trained: Trained, measures: Measures | None = None
 
 @contextmanager
 def _staged(folder: Path) -> Iterator[Path]:
-    """A hidden folder inside `folder` whose files take their places when all are written, the weights last."""
+    """A hidden folder inside `folder`, whose files move to their places when all are written, the weights last."""
     folder.mkdir(parents=True, exist_ok=True)
     stage = folder / f".new-{secrets.token_hex(6)}"
     stage.mkdir()
@@ -173,12 +184,25 @@ def _staged(folder: Path) -> Iterator[Path]:
         yield stage
         for name in (WEIGHTS, CONFIG, FEATURES, HISTORY, SCORES, CARD, CONFUSION):
             with suppress(FileNotFoundError):
-                (folder / name).unlink()  # the weights first: what is left is not taken for a model
+                (folder / name).unlink()  # the weights first: without them the rest is not taken for a model
         for path in sorted(stage.iterdir(), key=lambda path: path.name == WEIGHTS):
             path.rename(folder / path.name)
         sync_directory(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process had begun to write here."""
+    here = list(folder.iterdir())
+    begun = [path for path in here if _BEGUN.fullmatch(path.name)]
+    inner = [path for path in here if _INNER.fullmatch(path.name)] if begun else []
+    for path in (*inner, *begun):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
 
 
 def _write_json(path: Path, content: Any) -> None:
@@ -222,6 +246,7 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
             labels=content["labels"],
             history=[EpochScores(**row) for row in _read_json(path / HISTORY)],
             device=where,
+            code=content.get("code", {}),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
@@ -264,5 +289,5 @@ def _network(
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path / WEIGHTS}: not the weights of {config.model!r} as it is now: {reason}") from error
-    FlatParameters(model)  # lays the weights out as in training, so the same bits come out
+    FlatParameters(model)  # lays the weights out as in training, so that the results are the same to the last bit
     return model.eval()

@@ -1,4 +1,4 @@
-"""How good a trained model is on items whose classes are known: what a model card and `shortlist evaluate` state."""
+"""How good a trained model is on items whose classes are known, as model cards and `shortlist evaluate` state it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class Measures:
     log_loss: float
     """Mean -log of the probability given to the true class."""
     by_class: dict[str, float | None]
-    """Accuracy on the items of each class; None where there is none."""
+    """Accuracy on the items of each class; None if there are none."""
     items_by_class: NDArray[np.int64]
     """(K,)."""
     confusion: NDArray[np.int64]
-    """(n, 3) class i, class j, and how many items of i were taken for j, where there are any; by i, then by j."""
+    """(n, 3) class i, class j, and how many items of i were taken for j, sorted; pairs without items are left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, fit for JSON; without what was taken for what."""
+        """As plain values, fit for JSON, without the confusion matrix."""
         return {
             "accuracy": self.accuracy,
             "items": self.items,
@@ -39,7 +39,7 @@ class Measures:
         }
 
     def taken_for(self) -> dict[str, dict[str, int]]:
-        """Of each class that has items, how many were taken for which: nothing where there are none."""
+        """The confusion matrix as class -> class that it was taken for -> items."""
         names, found = list(self.by_class), dict[str, dict[str, int]]()
         for i, j, items in self.confusion.tolist():
             found.setdefault(names[i], {})[names[j]] = items
@@ -47,14 +47,14 @@ class Measures:
 
 
 def measure(probabilities: NDArray[np.float64], y: NDArray[np.int64], class_names: Sequence[str]) -> Measures:
-    """Score (N, K) probabilities; items whose class is not known are left out."""
+    """Score (N, K) probabilities; items of unknown class are left out."""
     known = y != UNLABELLED
     probabilities, y = probabilities[known], y[known]
     if not len(y):
         raise InputError("no item has a known class, so there is nothing to score")
     K = len(class_names)
     chosen = probabilities.argmax(1)
-    pairs, counts = np.unique(y * K + chosen, return_counts=True)  # of K x K pairs nearly all have no item
+    pairs, counts = np.unique(y * K + chosen, return_counts=True)  # nearly all of the K x K pairs have no item
     totals, right = np.bincount(y, minlength=K), np.bincount(y[chosen == y], minlength=K)
     share = np.maximum(probabilities[np.arange(len(y)), y], np.finfo(np.float32).tiny)
     return Measures(

@@ -1,4 +1,4 @@
-"""Using a trained model on other data: what may be given to it and how it is read."""
+"""Using a trained model on other data: what it takes, and how that is read."""
 
 import csv
 import io
@@ -27,8 +27,8 @@ def evaluate_on(trained: Trained, data: str, split: str | None = None, **columns
     Args:
         trained: the model.
         data: a known dataset, or own data of the form it was trained on.
-        split: `train` or `test`; unless stated test where there is one, else `all` of it.
-        columns: names of columns, where they differ from those it was trained with.
+        split: `train` or `test`; by default the test split if there is one, else `all` of it.
+        columns: names of columns that differ from those it was trained with.
     """
     if split not in (None, "train", "test"):
         raise unknown_name("split", split, ("train", "test"))
@@ -49,12 +49,12 @@ def predict_files(trained: Trained, files: Sequence[str], top_k: int = 3, **colu
 
 
 def read_items(trained: Trained, files: Sequence[str], **columns: str | None) -> Items:
-    """What `shortlist predict` is given, read for this model.
+    """Read what `shortlist predict` is given, for this model.
 
     Args:
         trained: the model.
         files: images, folders, tables, .txt, .npz, names of datasets, or "-" for stdin.
-        columns: names of columns, where they differ from those it was trained with.
+        columns: names of columns that differ from those it was trained with.
     """
     if not files:
         raise InputError("no files to predict")
@@ -87,7 +87,7 @@ def _part(trained: Trained, file: str, columns: dict[str, str | None]) -> Items:
 
 
 def _stdin() -> str:
-    """All that is piped in, read as files are, whatever the locale makes of it."""
+    """All that is piped in, as UTF-8 like files, whatever the locale."""
     if sys.stdin is None:
         raise InputError("stdin is closed: nothing can be read from it")
     text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
@@ -120,7 +120,7 @@ def _read(trained: Trained, data: str, columns: dict[str, str | None], class_nam
 
 
 def _inputs(trained: Trained, dataset: Dataset, part: Split) -> Any:
-    """The items of a split as `Trained.predict` takes them: images in the model's number of channels."""
+    """The items of a split as `Trained.predict` takes them: images with as many channels as the model has."""
     if trained.kind != "image" or not isinstance(part.x, np.ndarray):
         return part.x
     wanted, got = trained.in_shape[0], part.x.shape[1]
@@ -139,7 +139,7 @@ def _images(trained: Trained, files: Sequence[str]) -> Items:
 
 
 def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | None]) -> Items:
-    """Texts, one per line, or a CSV whose first line names the text column; paths of images for a model of images."""
+    """Texts, one per line or as a CSV whose first line names the text column; for a model of images, their paths."""
     lines = text.split("\n")  # not splitlines: U+2028 or a form feed may stand inside a text
     if trained.kind == "features":
         raise InputError("a model of features takes .npz files with an array x, not lines of text")
@@ -148,7 +148,7 @@ def _lines(trained: Trained, text: str, where: str, columns: dict[str, str | Non
     source = DataSource(**trained.data["source"])
     column = columns.get("text_column") or source.text_column or "text"
     mark = separator_of(lines[0])
-    header = [name.strip() for name in next(csv.reader(lines[:1], delimiter=mark), [])]  # as in a table of one's own
+    header = [name.strip() for name in next(csv.reader(lines[:1], delimiter=mark), [])]  # as in tables of one's own
     if column not in header:
         kept = [(str(number), line) for number, line in enumerate(lines) if line.strip()]
         return Items([line for _, line in kept], [name for name, _ in kept])

@@ -1,4 +1,4 @@
-"""Where a run's data comes from and how it is read, kept with the trained model so that the same is done again."""
+"""Where a run's data comes from and how it is read; kept with the model, so that other data is read the same way."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +11,7 @@ from shortlist.data import Dataset, Features, as_features, is_table
 
 @dataclass(frozen=True)
 class DataSource:
-    """A known dataset by name, or the user's own by path, with what is needed to read it."""
+    """A known dataset by name, or the user's own data by path, with what is needed to read it."""
 
     data: str
     text_column: str | None = None
@@ -44,7 +44,7 @@ class DataSource:
         return asdict(self)
 
     def other(self, data: str, **changes: Any) -> "DataSource":
-        """Other data of the same form: the same columns and size of images, unless changed."""
+        """Other data in the same form: the same columns and image size, apart from these changes."""
         stated = {key: value for key, value in changes.items() if value is not None}
         plain = DataSource(data, features=self.features)
         if plain.known or Path(data).suffix.lower() == ".npz":
@@ -56,7 +56,7 @@ class DataSource:
 
 
 def with_features(dataset: Dataset, features: Features | str = "tfidf") -> tuple[Dataset, Features | None]:
-    """As features by a transform, by its word, or from a file; what is no text stays as it is without a file."""
+    """The dataset as features, by a transform, its name, or a file of features; only a file replaces other kinds."""
     if dataset.kind != "text" and features == "tfidf":
         return dataset, None
     return as_features(dataset, features)

@@ -1,7 +1,7 @@
 """A linear model trained on all items at once by L-BFGS: near the optimum in 20 to 40 passes over sparse features.
 
-Adam takes steps of a few items, each of which touches every weight, and turns sparse features into dense ones: on texts
-that is nearly all of its time. The objective is the same: the method's, plus the weight decay as an L2 term.
+Adam takes steps on a few items, each of which touches every weight, and makes sparse features dense: on texts that
+takes nearly all of its time. The objective is the same: the method's, plus the weight decay as an L2 term.
 """
 
 import copy
@@ -24,25 +24,26 @@ from shortlist.training.inputs import Inputs
 from shortlist.training.run import Run, part_of
 
 SOLVED = ("likelihood", "cc", "log", "ol")
-"""Methods whose objective is smooth and bounded below: what a solver finds there is worth finding."""
+"""Methods whose objective is smooth and bounded below, so that its minimum is worth finding. Each is a plain mean over
+items, so it can be computed part by part."""
 MEMORY = 8
-"""Steps that the curvature is known from."""
+"""How many earlier steps the curvature is estimated from."""
 CELLS = 1 << 22
-"""Logits held at a time."""
+"""Logits of a part."""
 ENOUGH, HALVINGS, GAIN = 1e-4, 20, 1e-6
-"""A step must bring this share of what the slope promises, is halved as often as that, and the training is at its end
-where a step gains less than that share of the objective."""
+"""A step must gain this share of what the slope promises, and is halved at most so often. The training ends when a step
+gains less than that share of the objective."""
 
 FIRST_STEPS, FIRST_PENALTY = 8, 1.0
-"""On the items that have an answer, before all are looked at."""
+"""How many steps on the answered items alone come first, and their penalty in units of one item's loss."""
 
 Matrix = NDArray[np.float32]
 
 
 class SolverRun(Run):
-    """`Run` whose epoch is one step of L-BFGS on all items; at its end epochs change nothing.
+    """`Run` whose epoch is one step of L-BFGS on all items; once it has converged, epochs change nothing.
 
-    Every process of a distributed run does the same by itself.
+    In a distributed run every process does the same work.
     """
 
     checkpoint_rarity = 20.0
@@ -63,7 +64,8 @@ class SolverRun(Run):
         self.batch_size, self.steps = len(feed), 1
         rows = feed.rows.numpy()
         self._x = inputs.sparse[rows] if inputs.sparse is not None else _normalised(model, inputs, feed.rows)
-        step = max(1, CELLS // feed.num_classes)
+        # other objectives may depend on all items at once (`sl` divides by the number of None answers): no parts
+        step = max(1, CELLS // feed.num_classes) if config.method in SOLVED else len(rows)
         self._parts = [slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
         self._batch = self._batch_of(self._parts[0]) if len(self._parts) == 1 else None
         shape = (self._x.shape[1] + 1, feed.num_classes)
@@ -78,7 +80,7 @@ class SolverRun(Run):
         self._write()
 
     def train_epoch(self) -> Tensor:
-        """One step; the risk where it led to, without the penalty."""
+        """Take one step and return the risk after it, without the penalty."""
         if not self.epoch:
             self._begin()
         if self._here is None:
@@ -91,9 +93,9 @@ class SolverRun(Run):
         return torch.tensor(self._here[1])
 
     def _begin(self) -> None:
-        """Where some answers are None the objective has several minima: start near the one of the other answers alone.
+        """With None answers the objective has several minima: start near the minimum for the other answers alone.
 
-        On BANKING77 with lists of 8 (2,000 held-out items) 76.7 % instead of 76.3 %, from zeros.
+        On BANKING77 with lists of 8 (2,000 held-out items) this gives 76.7 %, a start from zeros 76.3 %.
         """
         index = torch.nonzero(self.feed.answer != NONE)[:, 0]
         if not 0 < len(index) < len(self.feed):
@@ -116,11 +118,11 @@ class SolverRun(Run):
             if found[0] <= value + ENOUGH * step * falls:
                 break
             step /= 2
-        else:  # no step is better than none: as near as the numbers allow
+        else:  # no step is an improvement: this is as near as the numbers allow
             self._ended.fill_(True)
             return
         while not self._known and (further := self._look(here + np.float32(2 * step) * direction))[0] < found[0]:
-            step, found = 2 * step, further  # nothing was known of the right length yet
+            step, found = 2 * step, further  # at first nothing is known about the right length
             there = here + np.float32(step) * direction
         self._remember(there - here, found[2] - slope)
         here[:] = there
@@ -128,7 +130,7 @@ class SolverRun(Run):
         self._ended.fill_(bool(value - found[0] <= GAIN * max(abs(value), 1e-6)))
 
     def _direction(self, slope: Matrix) -> Matrix:
-        """Down, each feature by its own length, turned by what is known of the curvature (L-BFGS's two loops)."""
+        """The next step's direction: downhill, scaled by feature, corrected for curvature (the two loops of L-BFGS)."""
         count = int(self._known)
         newest = [k % MEMORY for k in range(count - 1, max(count - MEMORY, 0) - 1, -1)]
         steps, turns = self._steps.numpy(), self._turns.numpy()
@@ -152,7 +154,7 @@ class SolverRun(Run):
             self._known.add_(1)
 
     def _look(self, table: Matrix) -> tuple[float, float, Matrix]:
-        """The objective, the risk, and the slope of the objective, at these weights."""
+        """The objective, the risk, and the gradient of the objective at these weights."""
         slope = np.float32(self.config.weight_decay) * table
         penalty = 0.5 * self.config.weight_decay * float(np.vdot(table, table))
         weight = self.feed.weight
@@ -171,12 +173,12 @@ class SolverRun(Run):
         return risk + penalty, risk, slope
 
     def _batch_of(self, part: slice) -> Batch:
-        """With the progress of a training's end: what is solved does not change on the way."""
+        """The batch of a part, with the progress of a finished training: the objective must not change on the way."""
         return replace(self.feed.batch(torch.arange(part.start, part.stop)), progress=torch.ones(()))
 
     @torch.no_grad()
     def _write(self) -> None:
-        """Bring `model` up to date."""
+        """Copy the weights to `model`."""
         layer = linear_layer(self.model)
         assert layer is not None
         layer.weight.copy_(self._table[:-1].T)
@@ -187,7 +189,7 @@ class SolverRun(Run):
         return {**super()._tensors(), **{f"solver.{name}": value for name, value in own.items()}, "ended": self._ended}
 
     def load_state_dict(self, state: Any, epoch: int) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Continue from a `state_dict`."""
         super().load_state_dict(state, epoch)
         self._here = None
         self._write()
@@ -204,16 +206,18 @@ def _check(config: RunConfig, model: nn.Module, method: Method) -> None:
 
 
 def lengths(x: Any, num_classes: int, decay: float, known: bool = True) -> Matrix:
-    """(D + 1, 1): how far to go along each feature before anything is known: the rarer it is, the further.
+    """(D + 1, 1) how far to go along each feature before anything is known of the curvature: further if it is rare.
 
-    One over the root of the curvature at equal probabilities. One over the curvature itself would be Newton's step, but
-    sends rare terms too far: on BANKING77 20 steps of this lead as low as 40 without it, or 26 of Newton's. Where the
-    class of some items is not `known` it leads to worse minima (docs/features.md), so there all features are alike.
+    This is one over the root of the curvature at equal probabilities. One over the curvature itself would be Newton's
+    step, but sends rare terms too far: on BANKING77 20 steps of this lead as low as 26 of Newton's, or 40 with equal
+    lengths. If the class of some items is not `known` it leads to worse minima (docs/features.md), so then all lengths
+    are equal.
     """
     if not known:
         return np.ones((1, 1), np.float32)
     squares = np.asarray((x.multiply(x) if hasattr(x, "multiply") else np.square(x)).mean(axis=0)).ravel()
     curvature = np.append(squares, 1) * (num_classes - 1) / num_classes**2 + decay
+    curvature[curvature == 0] = 1  # a feature that no item has: its slope is 0, however far that goes
     return np.asarray(curvature[:, None] ** -0.5, np.float32)
 
 
