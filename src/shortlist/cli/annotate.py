@@ -187,7 +187,7 @@ def export(
     with Project.open(project) as opened:
         rows = export_file(opened, out, format_name, pseudonyms=pseudonyms)
         chosen = opened.settings.live
-    typer.echo(f"{rows} rows in {out}", err=True)
+    typer.echo(f"{rows} {'row' if rows == 1 else 'rows'} in {out}", err=True)
     if format_name == "label-studio" and out.suffix == ".json" and chosen:
         typer.echo("the lists of these tasks are random: a model chooses lists only on Shortlist's own page", err=True)
 

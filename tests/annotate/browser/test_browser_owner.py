@@ -155,7 +155,7 @@ def test_files_come_in(run_project, person):
     assert owner.page.locator("#upload-said li").all_inner_texts() == lines
     owner.page.locator("p:text-is('7 left out:') + ul").wait_for()
     owner.page.get_by_role("button", name="Add items").click()
-    owner.page.locator("#upload-said", has_text="300 items were added.").wait_for()
+    owner.page.locator("#upload-said", has_text="300 items added.").wait_for()
     owner.page.locator("#upload-what").select_option("classes")
     owner.page.set_input_files("#upload-file", {"name": "c.txt", "mimeType": "text/plain", "buffer": b"Pin Blocked\n"})
     owner.page.get_by_role("button", name="See what will happen").click()

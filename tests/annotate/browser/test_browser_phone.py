@@ -77,6 +77,9 @@ def test_the_reasons_for_a_skip_leave_the_next_item_in_view(run_project, person)
     ada.page.locator("#why").wait_for()
     reasons, item = ada.page.locator("#why").bounding_box(), ada.page.locator("#stage").bounding_box()
     assert reasons["height"] < 0.4 * item["height"]
+    for reason in ada.page.locator("#why button").all():
+        box = reason.bounding_box()
+        assert reasons["x"] <= box["x"] and box["x"] + box["width"] <= reasons["x"] + reasons["width"], "in sight"
     ada.page.locator("#why button").last.tap()
     ada.page.locator("#toast", has_text="Danke").wait_for()
 

@@ -1,11 +1,13 @@
 """Who comes in, from where, and what each may do: secrets, links, sessions, cookies, requests of other sites."""
 
+import socket
 import stat
+from urllib.parse import urlsplit
 
 import pytest
 
 from shortlist.annotate.project.project import SECRET, SETTINGS, Project
-from shortlist.annotate.web.serve import Address
+from shortlist.annotate.web.serve import Address, listen
 from shortlist.errors import InputError
 
 # -- hard-coded secrets, default accounts, open sign-up
@@ -114,6 +116,18 @@ def test_an_annotator_is_no_admin(make_site):
         ("delete", "/annotators/1/answers"),
     ):
         assert ada.request(method, f"/api/v1{path}", json={}).status_code == 403, path
+
+
+@pytest.mark.parametrize("everywhere", ["0.0.0.0", "::"])
+def test_links_of_a_server_on_all_addresses_can_be_opened(everywhere):
+    try:
+        listener, address = listen(Address(host=everywhere, port=0, allow_plain_http=True))
+    except InputError:
+        pytest.skip(f"this machine cannot listen on {everywhere}")
+    with listener:
+        where = urlsplit(address.url)
+        assert where.hostname != everywhere
+        socket.create_connection((where.hostname, where.port), timeout=5).close()
 
 
 def test_only_this_machine_unless_told_otherwise(tmp_path):

@@ -79,8 +79,22 @@ class Address:
     @property
     def url(self) -> str:
         """What people open."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = _reached_at(self.host)
+        host = f"[{host}]" if ":" in host else host
         return (self.public_url or f"{'https' if self.tls else 'http'}://{host}:{self.port}").rstrip("/")
+
+
+def _reached_at(host: str) -> str:
+    """Where others reach a server that listens on `host`: all addresses of this machine are none that can be opened."""
+    if not is_address(host) or not (bound := ipaddress.ip_address(host)).is_unspecified:
+        return host
+    family, elsewhere = (socket.AF_INET, "192.0.2.1") if bound.version == 4 else (socket.AF_INET6, "2001:db8::1")
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as way_out:
+            way_out.connect((elsewhere, 9))  # chooses the network, and sends nothing
+            return str(way_out.getsockname()[0])
+    except OSError:  # no network: a name that may be known there
+        return socket.gethostname()
 
 
 def is_local(host: str) -> bool:

@@ -2,7 +2,7 @@
 import { call, failure } from "./api.js";
 import { ask } from "./ask.js";
 import { at, breakable, element } from "./dom.js";
-import { count, percent } from "./figures.js";
+import { count, counted, percent } from "./figures.js";
 import { bar } from "./parts.js";
 
 const SLOW_MS = 20_000;
@@ -121,15 +121,15 @@ async function describe(one) {
 
 async function merge(one) {
   const others = rows.filter((other) => other.ended_at === null && other !== one).sort((a, b) => a.name.localeCompare(b.name));
-  const words = `Its ${count(one.answers)} answers become the other class's, for good.`;
+  const words = `${counted(one.answers, "answer", "answers")} will belong to the other class, for good.`;
   const into = await ask({ title: `Merge ${one.name}`, words, label: "Into which class", options: others.map((other) => [other.id, other.name]), go: "Merge", danger: true });
   if (into) change(one, () => call("POST", `/classes/${one.id}/merge`, { into: Number(into) }), () => `${one.name} is a part of ${rows[into].name}.`);
 }
 
 async function retire(one) {
-  const words = `It leaves all lists, and its ${count(one.answers)} answers are asked for again. It can be restored.`;
+  const words = `It leaves all lists, and ${counted(one.answers, "answer", "answers")} will be asked for again. It can be restored.`;
   if (!(await ask({ title: `Retire ${one.name}?`, words, go: "Retire", danger: true }))) return;
-  change(one, () => call("POST", `/classes/${one.id}/retire`, {}), ({ answers }) => `${one.name} is retired; ${count(answers)} answers are asked for again.`);
+  change(one, () => call("POST", `/classes/${one.id}/retire`, {}), ({ answers }) => `${one.name} is retired; ${counted(answers, "answer", "answers")} will be asked for again.`);
 }
 
 function restore(one) {

@@ -1,10 +1,13 @@
 // Data: files in, with a look at what will happen and a bar; files out.
 import { ApiError, call, failure, send } from "./api.js";
 import { at, element } from "./dom.js";
-import { count } from "./figures.js";
+import { count, counted } from "./figures.js";
 
 const POLL_MS = 300;
-const WORDS = { items: "items", media: "items", gold: "gold answers", known: "known labels", scores: "items with scores", classes: "classes", "label-studio": "answers" };
+const WORDS = {
+  items: ["item", "items"], media: ["item", "items"], gold: ["gold answer", "gold answers"], known: ["known label", "known labels"],
+  scores: ["item with scores", "items with scores"], classes: ["class", "classes"], "label-studio": ["answer", "answers"],
+};
 const GROUPS = [
   ["Labels", "A table with one class per item: what most people picked or a reviewer gave, or weighted by how reliable people are.", { "labels.csv": "Most picked", "dawid-skene.csv": "Weighted (Dawid-Skene)" }],
   ["Answers", "Every answer with the list that was shown, to train a model on: shortlist train DATA --labels answers.csv. CSV, JSONL and Parquet hold the same; answers on gold items are kept apart.", { "answers.csv": "CSV", "answers.jsonl": "JSONL", "answers.parquet": "Parquet", "gold-answers.csv": "On gold items", "crowd-kit.csv": "For crowd-kit" }],
@@ -88,7 +91,7 @@ async function look() {
   if (at("upload-what").value !== what || at("upload-file").files[0] !== files[0]) return; // another one was chosen since
   report("will be added", found);
   const some = found.added || found.known || found.scored || what === "classes";
-  at("upload-go").textContent = `Add ${WORDS[what]}`;
+  at("upload-go").textContent = `Add ${WORDS[what][1]}`;
   at("upload-go").hidden = !some;
 }
 
@@ -108,7 +111,7 @@ function byReason(skipped) {
 
 function report(words, found) {
   const what = at("upload-what").value;
-  const some = what === "classes" ? `${count(found.classes)} classes ${words === "were added" ? "now" : "then"}.` : `${count(total(found))} ${WORDS[what]} ${words}.`;
+  const some = what === "classes" ? `${counted(found.classes, ...WORDS.classes)} ${words === "added" ? "now" : "then"}.` : `${counted(total(found), ...WORDS[what])} ${words}.`;
   const left = found.skipped.length + found.more_skipped;
   const reasons = byReason(found.skipped).slice(0, 10);
   const few = (items) => items.slice(0, 3).join(", ") + (items.length > 3 ? ` and ${count(items.length - 3)} more` : "");
@@ -125,7 +128,7 @@ async function read() {
   if (what === "media") return media(files);
   if (what === "label-studio") {
     const kind = files[0].name.toLowerCase().endsWith(".csv") ? "csv" : "json";
-    return report("were added", { ...(await send("POST", `/import/label-studio?kind=${kind}&strict=${at("upload-strict").checked}`, files[0])), more_skipped: 0 });
+    return report("added", { ...(await send("POST", `/import/label-studio?kind=${kind}&strict=${at("upload-strict").checked}`, files[0])), more_skipped: 0 });
   }
   let found = await send("POST", address("", files[0]), files[0]);
   while (found.state === "running") {
@@ -135,7 +138,7 @@ async function read() {
   }
   at("upload-bar").hidden = true;
   if (found.state === "failed") at("upload-said").textContent = found.message;
-  else report("were added", found);
+  else report("added", found);
 }
 
 async function media(files) {
@@ -150,7 +153,7 @@ async function media(files) {
     }
   }
   at("upload-bar").hidden = true;
-  report("were added", { added: files.length - skipped.length, skipped, more_skipped: 0 });
+  report("added", { added: files.length - skipped.length, skipped, more_skipped: 0 });
 }
 
 function progress(done, all) {
