@@ -53,7 +53,7 @@ def figure2(dataset: str, results: Results) -> str | None:
             axes[row, 0].set_ylabel(f"test accuracy (%)\n{protocol}")
         for panel in axes[-1]:
             panel.set_xlabel("epoch")
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
         drawing.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False)
         several = max(len(curve) for _, _, curves in panels for curve in curves.values()) > 1
         what = "mean of the trials by epoch" + (", ± one standard deviation" if several else "")
