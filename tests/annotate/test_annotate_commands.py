@@ -139,8 +139,8 @@ def test_a_reason_is_printed_once(tmp_path):
     items.write_text(items.read_text() + '" "\n')
     lines = run("add", tmp_path / "project", "--items", items).splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("skipped row 1 (0), row 2 (1), row 3 (2) and 27 more: the project has an item")
-    assert lines[1:] == ["skipped row 31 (30): an empty text", "0 items added, 31 skipped"]
+    assert lines[0].startswith("skipped row 2 (0), row 3 (1), row 4 (2) and 27 more: the project has an item")
+    assert lines[1:] == ["skipped row 32 (30): an empty text", "0 items added, 31 skipped"]
     items.write_text("item,text,gold\n" + "".join(f"n{k},text,class {k}\n" for k in range(25)))
     lines = run("add", tmp_path / "project", "--items", items).splitlines()
     assert len(lines) == 22

@@ -286,7 +286,7 @@ def here(tmp_path, monkeypatch):
         ("simulate rows.csv --size 2 --out folder.csv", "folder.csv: cannot be written: Is a directory"),
         ("simulate rows.csv --size 2 --out rows.csv", "rows.csv: is read, and would be written over"),
         ("predict o rows.csv --out rows.csv", "rows.csv: is read, and would be written over"),
-        ("label rows.csv --known known.csv", "known.csv: row 1: unknown class 'zebra'"),
+        ("label rows.csv --known known.csv", "known.csv: row 2: unknown class 'zebra'"),
         ("label rows.csv --size 3", "size: expected 1 to 2 for 3 classes, got 3"),
         ("label rows.csv --retrain-every 0", "retrain_every: expected at least 1, got 0"),
         ("label rows.csv --out rows.csv", "rows.csv cannot be made a folder: File exists"),

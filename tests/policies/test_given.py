@@ -36,8 +36,8 @@ def test_whole_numbers_beside_missing_ones_are_the_classes_that_the_data_has(tmp
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("item,class\na,cow\n", "row 1: unknown class 'cow'"),
-        ("item,class\na,cat\na,dog\n", "row 2: item 'a' has another class further up"),
+        ("item,class\na,cow\n", "row 2: unknown class 'cow'"),
+        ("item,class\na,cat\na,dog\n", "row 3: item 'a' has another class further up"),
         ("name,class\na,cat\n", r"has no column 'item' \(its columns: name, class\), by which its rows are matched"),
         ("item,class\na,\n", "no row has a class"),
         ("item,kind\na,cat\nb,cow\n", r"nor another of nothing but classes \(its columns: item, kind\)"),
@@ -145,7 +145,7 @@ def test_damaged_archives_of_scores_are_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("item,cat\na,much\n", "row 1, column cat: expected a number or nothing, got 'much'"),
+        ("item,cat\na,much\n", "row 2, column cat: expected a number or nothing, got 'much'"),
         ("item,cow\na,1\n", "none of its columns is a class"),
         ("item,cat\nx,1\n", "none of its items is in the data"),
         ("cat,dog\n1,2\n", "expected a column item"),
@@ -170,7 +170,7 @@ def test_scores_come_as_predict_writes_them(tmp_path):
     lines.write_text('{"item": "a", "top": ["dog"], "top_probabilities": [0.7]}\n{"item": "b"}\n')
     np.testing.assert_allclose(read_scores(lines, ITEMS, CLASSES)[:2], [[np.nan, 0.7], [np.nan] * 2], rtol=1e-6)
     path.write_text("item,class,probability,top,top_probabilities\na,dog,0.7,dog|cat,0.7\n")
-    with pytest.raises(InputError, match=r"row 1: 2 classes in top, 1 probabilities"):
+    with pytest.raises(InputError, match=r"row 2: 2 classes in top, 1 probabilities"):
         read_scores(path, ITEMS, CLASSES)
 
 

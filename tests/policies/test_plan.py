@@ -168,7 +168,7 @@ def test_a_log_of_names_that_hold_the_separators(tmp_path, ending):
         ("item,answer\n1,a\n", "no column 'shortlist'"),
         ("", "is empty, expected a line of column names"),
         ("shortlist,answer,seconds\na|b,a,1,2\n", "line 2: 4 values, the first line names 3"),
-        ("shortlist,answer,seconds\na|b,a,soon\n", "row 1: seconds is 'soon'"),
+        ("shortlist,answer,seconds\na|b,a,soon\n", "row 2: seconds is 'soon'"),
         ("shortlist,answer,seconds\na|b,a,1\n", "at least 10"),
         (
             "shortlist,answer,seconds\n" + "a|b,a,2\na|b,b,2\n" * 9,

@@ -88,6 +88,11 @@ def separator_of(header: str) -> str:
     return others[0] if counts[","] < 2 and len(others) == 1 else ","
 
 
+def first_row(path: Path) -> int:
+    """The number that the first item's row of a table has in an editor or a spreadsheet: a header comes before it."""
+    return 2 if path.suffix.lower() in (".csv", ".tsv", ".xlsx") else 1
+
+
 def cache_folder() -> Path:
     """Shortlist's cache, where pooch would put it; machines that only train need not have pooch."""
     try:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shortlist.data import item_names, read_table
 from shortlist.errors import InputError, unknown_name
 from shortlist.internal.arguments import is_missing
+from shortlist.internal.files import first_row
 
 _LOG = logging.getLogger(__name__)
 IntArray = NDArray[np.int64]
@@ -48,7 +49,7 @@ def read_known(
     places, classes = places_of(items), places_of(class_names)
     known: dict[int, int] = {}
     elsewhere = []
-    for line, (item, value) in enumerate(zip(names, table[column], strict=True), 1):
+    for line, (item, value) in enumerate(zip(names, table[column], strict=True), first_row(path)):
         label = _as_class(value, classes)
         if not label:
             continue

@@ -16,6 +16,7 @@ from shortlist.data import item_names, read_images, read_table
 from shortlist.errors import InputError
 from shortlist.internal.archives import read_arrays
 from shortlist.internal.extras import MissingExtraError
+from shortlist.internal.files import first_row
 from shortlist.internal.names import split_names
 from shortlist.policies.given import places_of
 
@@ -105,7 +106,9 @@ def _spread(
 
 def _read_top(path: Path, names: Sequence[str], table: Any) -> Iterator[tuple[str, list[str], list[float]]]:
     """The entries of a file that `shortlist predict` wrote."""
-    for row, (item, top, shares) in enumerate(zip(names, table[TOP], table[TOP_PROBABILITIES], strict=True), 1):
+    for row, (item, top, shares) in enumerate(
+        zip(names, table[TOP], table[TOP_PROBABILITIES], strict=True), first_row(path)
+    ):
         classes, numbers = _several(top), _several(shares)
         if len(classes) != len(numbers):
             raise InputError(f"{path}: row {row}: {len(classes)} classes in {TOP}, {len(numbers)} probabilities")
@@ -167,7 +170,10 @@ def _read_columns(path: Path) -> tuple[NDArray[np.float32], list[str], list[str]
         return _spread(_read_top(path, names, table))
     columns = [name for name in table if name != "item"]
     scores = np.array(
-        [[_number(value, path, row, name) for row, value in enumerate(table[name], 1)] for name in columns]
+        [
+            [_number(value, path, row, name) for row, value in enumerate(table[name], first_row(path))]
+            for name in columns
+        ]
     )
     return scores.T.astype(np.float32), names, columns
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist.data import read_table
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
+from shortlist.internal.files import first_row
 from shortlist.internal.names import split_names
 
 FloatArray = NDArray[np.float64]
@@ -160,7 +161,7 @@ def _read_log(file: Path) -> TimeModel:
     plain = plain_cell if file.suffix.lower() in (".csv", ".tsv") else str
     lists, answers, seconds, typed = [], [], [], []
     wrote = table.get("typed", [None] * len(columns[0]))
-    for number, (shown, answer, taken, written) in enumerate(zip(*columns, wrote, strict=True), 1):
+    for number, (shown, answer, taken, written) in enumerate(zip(*columns, wrote, strict=True), first_row(file)):
         if taken in ("", None):
             continue
         try:

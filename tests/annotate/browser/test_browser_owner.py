@@ -149,8 +149,8 @@ def test_files_come_in(run_project, person):
     owner.page.locator("#upload-said", has_text="300 items will be added.").wait_for()
     there = "the project has an item of this name"
     lines = [
-        f"row 301 (gold 1), row 303 (message 000), row 304 (message 001) and 3 more: {there}",
-        "row 302 (empty): an empty text",
+        f"row 302 (gold 1), row 304 (message 000), row 305 (message 001) and 3 more: {there}",
+        "row 303 (empty): an empty text",
     ]
     assert owner.page.locator("#upload-said li").all_inner_texts() == lines
     owner.page.locator("p:text-is('7 left out:') + ul").wait_for()

@@ -180,10 +180,10 @@ def test_a_backup_has_labels_and_scores(make, tmp_path, database):
     ("option", "content", "message"),
     [
         ("--known", None, "cannot be read"),
-        ("--known", "item,class\nt1,nonsense\n", "row 1: unknown class 'nonsense'"),
+        ("--known", "item,class\nt1,nonsense\n", "row 2: unknown class 'nonsense'"),
         ("--known", "item,class\nelsewhere,lost_card\n", "none of its items is in the data, whose first is 't0'"),
         ("--known", "name,class\nt1,lost_card\n", "has no column 'item' (its columns: name, class)"),
-        ("--scores", "item,lost_card\nt1,much\n", "row 1, column lost_card: expected a number"),
+        ("--scores", "item,lost_card\nt1,much\n", "row 2, column lost_card: expected a number"),
         ("--scores", "item,nonsense\nt1,1\n", "none of its columns is a class"),
         ("--scores", None, "cannot be read"),
     ],

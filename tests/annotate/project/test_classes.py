@@ -126,7 +126,7 @@ def test_classes_come_with_what_they_mean_and_that_can_be_changed(make_project, 
     [
         ("text,label\nhello,a\n", "expected the column class, and description if wanted, got text, label"),
         ("class\na\nb\na\n", "class 'a' occurs twice"),
-        ("class,description\na,x\n,y\n", "row 2 has no class"),
+        ("class,description\na,x\n,y\n", "row 3 has no class"),
     ],
 )
 def test_a_table_that_is_not_one_of_classes_is_refused(tmp_path, content, said):

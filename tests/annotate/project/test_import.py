@@ -127,8 +127,8 @@ def test_sounds_are_told_by_their_bytes(make_project, tmp_path):
     assert audio_type(b"\xff\xd8\xff\xe0") is None, "a JPEG begins with set bits too"
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_texts_from_a_file(make_project, tmp_path, ending):
+@pytest.mark.parametrize(("ending", "header"), [("csv", 1), ("jsonl", 0)])
+def test_texts_from_a_file(make_project, tmp_path, ending, header):
     path = tmp_path / f"items.{ending}"
     if ending == "csv":
         path.write_text('item,text,gold\na,"line one\nline two",\nb,,\na,again,\nc,known,class 1\nd,odd,class 99\n')
@@ -140,9 +140,9 @@ def test_texts_from_a_file(make_project, tmp_path, ending):
     report = add_items(project, find_sources(path))
     assert report.added == 3
     assert dict(report.skipped) == {
-        "row 2 (b)": "an empty text",
-        "row 3 (a)": "a duplicate id",
-        "row 5 (d)": "the gold answer 'class 99' is not a class: the item is added without it",
+        f"row {header + 2} (b)": "an empty text",
+        f"row {header + 3} (a)": "a duplicate id",
+        f"row {header + 5} (d)": "the gold answer 'class 99' is not a class: the item is added without it",
     }
     with project.store.read() as connection:
         row = connection.execute(select(Item).where(Item.name == "c")).mappings().one()
@@ -195,7 +195,7 @@ def test_a_table_of_image_paths(make_project, tmp_path):
     path.write_text("item,image\nx,pictures/a.png\ny,pictures/b.png\n")
     project = make_project(items=0)
     report = add_items(project, find_sources(path))
-    assert (report.added, report.skipped) == (1, [("row 2 (y)", "cannot be read: No such file or directory")])
+    assert (report.added, report.skipped) == (1, [("row 3 (y)", "cannot be read: No such file or directory")])
 
 
 def test_hidden_files_are_no_items(make_project, tmp_path):

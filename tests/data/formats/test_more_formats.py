@@ -215,7 +215,7 @@ def test_doubtful_classes_and_texts_are_told(tmp_path, caplog):
     assert data.num_classes == 4
     assert "classes that differ by capitals, spaces or zeros only: 'Card lost' and 'card  lost'" in caplog.text
     assert "'nan' is taken for a class: leave the cell empty" in caplog.text
-    assert "2 texts are empty or read 'nan', first row 3" in caplog.text
+    assert "2 texts are empty or read 'nan', first row 4" in caplog.text
     caplog.clear()
     (tmp_path / "numbers.csv").write_text("text,label\na,1\nb,01\nc,1.0\nd,10\n")
     assert load(tmp_path / "numbers.csv").num_classes == 4

@@ -115,7 +115,7 @@ def test_a_table_of_images(tmp_path):
         ("t.csv", b"sentence,label\na,b\n", r"no column 'text' or 'image' \(its columns: sentence, label\)"),
         ("t.csv", b"text,image\na,b\n", "both a text and an image column"),
         ("t.csv", b"text,label\n\xff,b\n", "is not UTF-8 text"),
-        ("t.csv", b"text,item\na,1\nb,\n", "row 2 has no item name"),
+        ("t.csv", b"text,item\na,1\nb,\n", "row 3 has no item name"),
         ("t.jsonl", b"", "holds no items"),
         ("t.jsonl", b'{"text": "a"}\n{"text": \n', "line 2 is not JSON"),
         ("t.jsonl", b"[1]\n", "line 1 must be a JSON object, got list"),

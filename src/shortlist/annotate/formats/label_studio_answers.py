@@ -127,7 +127,7 @@ def _read_csv(data: bytes) -> Iterator[Found]:
     try:
         text = data.decode("utf-8-sig")
         separator = separator_of(text.partition("\n")[0])  # a spreadsheet may have saved it anew
-        for place, row in enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), start=1):
+        for place, row in enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), start=2):
             yield from _flat(f"row {place}", {key: value for key, value in row.items() if key is not None})
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"not a CSV file in UTF-8: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any
 from shortlist.annotate.project.media import AUDIO_ENDINGS, IMAGE_ENDINGS
 from shortlist.data import TABLE_SUFFIXES, is_table, item_names, read_table
 from shortlist.errors import InputError
-from shortlist.internal.files import read_text
+from shortlist.internal.files import first_row, read_text
 
 MAX_TEXT = 100_000
 MAX_NAME = 500
@@ -139,7 +139,9 @@ def _from_table(
     names = item_names(table, path, item_column) or [str(row) for row in range(len(values))]
     nothing = [None] * len(values)
     golds, labels = table.get("gold", nothing), table.get(_label_column(table, column, classes), nothing)
-    for number, (value, name, gold, label) in enumerate(zip(values, names, golds, labels, strict=True), start=1):
+    for number, (value, name, gold, label) in enumerate(
+        zip(values, names, golds, labels, strict=True), first_row(path)
+    ):
         if isinstance(value, int | float) and not math.isnan(value):  # so a workbook holds the text 42
             value = str(value)
         words = isinstance(value, str)
@@ -184,7 +186,7 @@ def read_classes(path: Path) -> dict[str, str | None]:
         raise InputError(f"{path}: expected the column class, and description if wanted, got {', '.join(table)}")
     names = ["" if name is None else str(name).strip() for name in table["class"]]
     if "" in names:
-        raise InputError(f"{path}: row {names.index('') + 1} has no class")
+        raise InputError(f"{path}: row {names.index('') + first_row(path)} has no class")
     if "description" not in table:
         return dict.fromkeys(_once(path, names))
     described = ["" if words is None else str(words).strip() for words in table["description"]]
@@ -211,7 +213,7 @@ def read_gold(path: Path, item_column: str | None = None) -> dict[str, str]:
     if item not in table or "gold" not in table:
         raise InputError(f"{path}: expected the columns item and gold, got {', '.join(table)}")
     items = _once(path, item_names(table, path, item) or [], "item")
-    for number, gold in enumerate(table["gold"], start=1):
+    for number, gold in enumerate(table["gold"], first_row(path)):
         if gold in (None, ""):
             raise InputError(f"{path}: row {number} has no gold, expected a class name")
     return dict(zip(items, map(str, table["gold"]), strict=True))

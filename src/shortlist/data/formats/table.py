@@ -22,7 +22,7 @@ from shortlist.data.formats.hugging_face import columns_of, is_hugging_face, rea
 from shortlist.data.formats.images import ImageSize, StoredImage, read_splits
 from shortlist.errors import InputError
 from shortlist.internal.cells import plain_cell
-from shortlist.internal.files import allow_long_fields, separator_of
+from shortlist.internal.files import allow_long_fields, first_row, separator_of
 from shortlist.internal.reasons import reason
 
 _LOG = logging.getLogger(__name__)
@@ -232,11 +232,12 @@ def _tell_alike(table: Table, path: Path, name: str) -> None:
 
 def _texts(values: list[Any], path: Path) -> list[str]:
     texts = []
-    for row, value in enumerate(values, 1):
+    for row, value in enumerate(values, first_row(path)):
         if isinstance(value, list | dict | bytes):
             raise InputError(f"{path}: row {row} has no text, got {reprlib.repr(value)}")
         texts.append("" if value is None else str(value))  # a workbook holds a text such as 42 as a number
-    empty = [row for row, value in enumerate(texts, 1) if not value.strip() or value.strip().casefold() in MISSING]
+    rows = enumerate(map(str.strip, texts), first_row(path))
+    empty = [row for row, value in rows if not value or value.casefold() in MISSING]
     if empty:
         _LOG.warning(
             "%s: %d texts are empty or read %r, first row %d: they are kept, and tell a model nothing",
@@ -252,7 +253,7 @@ def _labels(table: Table, path: Path, columns: Columns) -> list[str | None]:
     if name not in table:
         _tell_alike(table, path, name)
         return [None] * len(next(iter(table.values()), []))
-    labels = [_name(value, path, row, "label") for row, value in enumerate(table[name], 1)]
+    labels = [_name(value, path, row, "label") for row, value in enumerate(table[name], first_row(path))]
     # next to missing values pandas writes the class 3 to a CSV as 3.0
     if all(label is None or re.fullmatch(r"-?[0-9]+\.0", label) for label in labels):
         return [label and label.removesuffix(".0") for label in labels]
@@ -279,14 +280,14 @@ def item_names(table: Table, path: Path, column: str | None = None) -> list[str]
     if values is None:
         _tell_alike(table, path, "item")
         return None
-    items = [_name(value, path, row, "item") for row, value in enumerate(values, 1)]
+    items = [_name(value, path, row, "item") for row, value in enumerate(values, first_row(path))]
     if None in items:
-        raise InputError(f"{path}: row {items.index(None) + 1} has no item name")
+        raise InputError(f"{path}: row {items.index(None) + first_row(path)} has no item name")
     return [item for item in items if item is not None]
 
 
 def _images(values: list[Any], path: Path) -> list[Path | StoredImage]:
-    return [_image(value, path, row) for row, value in enumerate(values, 1)]
+    return [_image(value, path, row) for row, value in enumerate(values, first_row(path))]
 
 
 def _image(value: Any, path: Path, row: int) -> Path | StoredImage:
