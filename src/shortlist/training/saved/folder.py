@@ -197,7 +197,7 @@ def remove_leftovers(folder: Path) -> None:
     """Remove what a killed process had begun to write here."""
     here = list(folder.iterdir())
     begun = [path for path in here if _BEGUN.fullmatch(path.name)]
-    inner = [path for path in here if _INNER.fullmatch(path.name)] if begun else []
+    inner = [path for path in here if _INNER.fullmatch(path.name) and path.is_file()] if begun else []
     for path in (*inner, *begun):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
