@@ -166,6 +166,11 @@ def test_a_sentence_encoder_that_a_folder_brings_along_is_refused(tmp_path, monk
         load_folder("run", "cpu")
     EmbeddingFeatures("no-such-folder").save("run/features.json")
     assert load_folder("run", "cpu").features.model_name == "no-such-folder"
+    config = json.loads(Path("run/config.json").read_text())
+    config["data"]["source"]["features"] = "run/encoder"  # by which other texts would be read
+    Path("run/config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="the sentence encoder 'run/encoder' lies in it"):
+        load_folder("run", "cpu")
 
 
 def test_a_failure_leaves_the_old_model(tmp_path, monkeypatch):

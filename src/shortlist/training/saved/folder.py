@@ -235,7 +235,8 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         features = load_features(path / FEATURES) if (path / FEATURES).exists() else None
         if content["kind"] == "text" and features is None:
             raise InputError(f"{path}: {FEATURES} is missing, so texts cannot be read")
-        _import_own(path, config, features)
+        _import_own(path, config)
+        _refuse_encoder(path, getattr(features, "model_name", None), content["data"].get("source", {}).get("features"))
         where = resolve_device(device)
         return Trained(
             model=_network(config, in_shape, len(class_names), tensors, path).to(where),
@@ -256,14 +257,18 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
 
 
-def _import_own(folder: Path, config: RunConfig, features: Features | None) -> None:
-    """Import a method and a model of one's own; but no code that a folder brings along, which may be anybody's."""
+def _import_own(folder: Path, config: RunConfig) -> None:
+    """Import a method and a model of one's own; but no code that the folder brings along, which may be anybody's."""
     for kind, name in (("method", config.method), ("model", config.model)):
         if ":" in name:
             import_from_outside(folder, kind, name)
-    encoder = getattr(features, "model_name", None)
-    if encoder is not None and Path(encoder).exists() and inside(encoder, folder):  # its folder may hold modules
-        raise InputError(f"{folder}: the sentence encoder {encoder!r} lies in it: keep yours elsewhere")
+
+
+def _refuse_encoder(folder: Path, *names: str | None) -> None:
+    """Refuse a sentence encoder that the folder brings along, as encoders may bring code."""
+    for name in names:
+        if name is not None and Path(name).is_dir() and inside(name, folder):
+            raise InputError(f"{folder}: the sentence encoder {name!r} lies in it: keep yours elsewhere")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
