@@ -1,5 +1,7 @@
 """save and load: bit for bit, without pickle, and no damaged folder gets through."""
 
+import copy
+import pickle
 import sys
 
 import numpy as np
@@ -153,6 +155,17 @@ def test_a_network_stays_what_it_is_when_parameters_are_set(tmp_path):
     again = ShortlistClassifier.load(tmp_path)
     assert (again.method, again.model) == ("likelihood", "mlp")
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_what_the_first_version_pickled_is_read(tmp_path):
+    """It did not note what the network was trained by."""
+    clf = ShortlistClassifier("sl", random_state=0, epochs=1).fit(X, shown=LABELS)
+    older = copy.copy(clf)
+    del older._trained
+    again = pickle.loads(pickle.dumps(older))
+    assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+    again.save(tmp_path)
+    assert ShortlistClassifier.load(tmp_path).method == "sl"
 
 
 @pytest.mark.parametrize("param", ["model", "method"])

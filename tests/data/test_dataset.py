@@ -50,6 +50,7 @@ def test_what_is_nearly_an_array_becomes_one(tmp_path):
         (("a", "b"), "x: expected an array, a sparse matrix or a list of texts, got a tuple"),
         (np.array(["a", "b"]), "x: expected numbers of shape (N, ...), or a list of texts, got <U1 of shape (2,)"),
         (np.zeros(2), "x: expected numbers of shape (N, ...), or a list of texts, got float64 of shape (2,)"),
+        (csr_matrix(np.eye(2) * 1j), "x: expected a sparse matrix of real numbers, got complex128"),
         (pd.DataFrame({"a": ["p", "q"]}), "x: expected numbers of shape (N, ...), or a list of texts, got "),
     ],
 )

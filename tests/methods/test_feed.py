@@ -73,7 +73,8 @@ def test_weights_follow_their_items():
     feed = methods.get("cc").feed(labels, "paper", weight=weight)
     assert feed.weight.tolist() == weight[~labels.answered].tolist()
     assert feed.batch(torch.tensor([1])).weight.tolist() == [weight[~labels.answered][1]]
-    for bad in (np.ones(39), np.ones(41), np.ones((40, 1)), -np.ones(40), np.full(40, np.nan)):
+    words, ragged = ["much"] * 40, [[1.0]] * 39 + [[1.0, 2.0]]
+    for bad in (np.ones(39), np.ones(41), np.ones((40, 1)), -np.ones(40), np.full(40, np.nan), words, ragged, 1j):
         with pytest.raises(InputError, match="weight: expected 40 numbers"):
             methods.get("cc").feed(labels, weight=bad)
 

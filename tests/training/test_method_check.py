@@ -1,5 +1,6 @@
 """What is wrong with a method of one's own is one line before anything is trained."""
 
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -85,6 +86,32 @@ def test_refused_in_one_line(case, register):
         with pytest.raises(InputError, match=line) as caught:
             train()
         assert "\n" not in str(caught.value)
+
+
+OWN_FILE = """
+from dataclasses import dataclass
+from shortlist.methods import Method
+
+@dataclass(frozen=True)
+class Shapes(Method):
+    name = "shapes"
+    title = "adds what cannot be added"
+    def objective(self, logits, batch):
+        return added(logits).mean()
+
+def added(logits):
+    return logits + logits.new_ones(7)  # fails inside torch
+"""
+
+
+def test_a_failure_is_told_with_its_place_in_the_users_own_file(tmp_path, monkeypatch):
+    (tmp_path / "with_shapes.py").write_text(OWN_FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "with_shapes", raising=False)
+    with pytest.raises(InputError, match=r"^method 'shapes' failed: RuntimeError: .*") as error:
+        prepare(blobs(), RunConfig(method="with_shapes:Shapes", size=2, model="linear"), engine=CPU)
+    assert str(error.value).endswith(" (with_shapes.py, line 13, in added)")
+    sys.modules.pop("with_shapes")
 
 
 def test_what_is_wrong_with_views_is_told_where_there_are_two(register):

@@ -218,6 +218,13 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = ("method", "method_options", *(("model", "model_options", "dtype") if new else ()))
         self._trained = {**getattr(self, "_trained", {}), **{name: getattr(self, name) for name in names}}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "network_") and not hasattr(
+            self, "_trained"
+        ):  # pickled by 0.1.0, which went by the parameters
+            self._remember(new=True)
+
     def _known_classes(self, classes: Iterable[Any] | None, first: bool) -> Classes:
         given = self.classes if classes is None else classes
         if first:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["image", "text", "features"]
 Inputs: TypeAlias = "NDArray[Any] | csr_matrix | list[str]"
 
+NUMBERS = "buif"
+"""The kinds of real numbers, as numpy names them."""
 UNLABELLED = -1
 """The value in `Split.y` for an item whose class is not known."""
 
@@ -183,11 +185,13 @@ def as_inputs(x: Any) -> Inputs:
         return x
     if hasattr(x, "tocsr"):
         rows: csr_matrix = x.tocsr()
+        if rows.dtype.kind not in NUMBERS:
+            raise InputError(f"x: expected a sparse matrix of real numbers, got {rows.dtype}")
         return rows
     if not hasattr(x, "__array__"):
         raise InputError(f"x: expected an array, a sparse matrix or a list of texts, got a {type(x).__name__}")
     array: NDArray[Any] = np.asanyarray(x)  # a memory map stays one
-    if array.ndim < 2 or array.dtype.kind not in "buif":
+    if array.ndim < 2 or array.dtype.kind not in NUMBERS:
         raise InputError(
             f"x: expected numbers of shape (N, ...), or a list of texts, got {array.dtype} of shape {array.shape}"
         )
@@ -199,7 +203,7 @@ def _whole(y: Any) -> NDArray[np.int64]:
     array = np.asarray(y)
     if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.flat):
         array = array.astype(np.float64)  # numbers in a column that may hold anything
-    if array.dtype.kind in "buif":
+    if array.dtype.kind in NUMBERS:
         with np.errstate(invalid="ignore"):
             whole = array.astype(np.int64, copy=False)
         wrong = array[whole != array].tolist()

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,21 +32,52 @@ def own_object(kind: str, path: str, what: str, suits: Callable[[Any], bool]) ->
     return found
 
 
-def _module(name: str, asked: str) -> ModuleType:
+def import_from_outside(folder: Path, kind: str, path: str) -> None:
+    """Import the module of `path`, unless it lies in a folder that somebody else may have made.
+
+    Raises:
+        InputError: it lies there, cannot be found elsewhere, or fails.
+    """
+    _module(path.partition(":")[0], f"{kind} {path!r}", but=folder)
+
+
+def inside(path: str | Path, folder: Path) -> bool:
+    """Whether a path lies in a folder, or is it."""
+    return Path(path).resolve().is_relative_to(folder.resolve())
+
+
+def _module(name: str, asked: str, but: Path | None = None) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     # last, so that a file here cannot replace an installed module; worker processes have the same current folder
     here = str(Path.cwd())
-    added = here not in sys.path
+    looked = but is None or not inside(here, but)
+    added = looked and here not in sys.path
     if added:
         sys.path.append(here)
     try:
         importlib.invalidate_caches()
+        if but is not None:
+            _refuse_inside(but, name, asked)
         return importlib.import_module(name)
+    except InputError:
+        raise
     except ModuleNotFoundError as error:
-        raise InputError(f"{asked}: no module {error.name!r} is installed or in the current folder {here}") from error
+        where = f"or in the current folder {here}" if looked else f"(and {but}, the current folder, brings no code)"
+        raise InputError(f"{asked}: no module {error.name!r} is installed {where}") from error
     except Exception as error:
         raise InputError(f"{asked}: importing it failed: {first_line(error)}") from error
     finally:
         if added:
             sys.path.remove(here)
+
+
+def _refuse_inside(folder: Path, name: str, asked: str) -> None:
+    """Look where a module lies before it runs: first the packages around it, as finding it imports them."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        spec = find_spec(".".join(parts[:count]))
+        origin = spec.origin if spec is not None and spec.has_location else None
+        places = [] if spec is None else [*(spec.submodule_search_locations or ()), *([origin] if origin else [])]
+        if any(inside(place, folder) for place in places):
+            raise InputError(f"{asked}: its file lies in {folder} itself, which brings no code: keep yours elsewhere")

@@ -7,6 +7,7 @@ that keep a confidence for each item and class (RC, PRODEN, LW) say when it is r
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -178,9 +179,7 @@ class Method(ABC):
         if protocol not in PROTOCOLS:
             raise unknown_name("protocol", protocol, PROTOCOLS)
         if weight is not None:
-            weight = np.asarray(weight, np.float64)
-            if weight.shape != (len(labels),) or not (np.isfinite(weight) & (weight >= 0)).all():
-                raise InputError(f"weight: expected {len(labels)} numbers of at least 0, one per item")
+            weight = _checked_weight(weight, len(labels))
         if not len(labels):
             raise InputError(f"method {self.name!r} cannot train without labels")
         rows = self._checked_rows(labels, protocol)
@@ -288,6 +287,14 @@ class Feed:
         if "confidence" not in state or state["confidence"].shape != self.table.shape:
             raise InputError(f"the saved confidences do not fit: expected a table of {tuple(self.table.shape)}")
         self.table.copy_(state["confidence"])
+
+
+def _checked_weight(weight: ArrayLike, count: int) -> NDArray[np.float64]:
+    with suppress(TypeError, ValueError):  # texts, or lists of different lengths
+        numbers = np.asarray(weight, np.float64)
+        if numbers.shape == (count,) and (np.isfinite(numbers) & (numbers >= 0)).all():
+            return numbers
+    raise InputError(f"weight: expected {count} numbers of at least 0, one per item")
 
 
 def _weighted_prior(labels: StochasticLabels, weight: NDArray[np.float64]) -> NDArray[np.float64]:

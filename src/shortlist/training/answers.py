@@ -192,11 +192,40 @@ def _in_classes_of(dataset: Dataset, file: LabelsFile) -> StochasticLabels:
             raise error from None
         if labels.class_names is not None and file.states_classes:
             return labels
-        names = set(labels.class_names or map(str, range(labels.num_classes)))
-        if set(dataset.class_names) < names:
+        if _has_more(labels, dataset.class_names):
+            if not file.states_classes:
+                _tell_more(labels, dataset, file.path)
             return labels
         if labels.class_names is None and labels.num_classes != dataset.num_classes:
             raise InputError(
                 f"{file.path}: labels of {labels.num_classes} classes, {dataset.name} has {dataset.num_classes}"
             ) from error
         raise
+
+
+def _has_more(labels: StochasticLabels, names: Sequence[str]) -> bool:
+    """Whether the labels have all of these classes, and others."""
+    if labels.num_classes <= len(names):
+        return False
+    if labels.class_names is not None:
+        return set(names) < set(labels.class_names)
+    digits = len(str(labels.num_classes))  # not by a set of all numbers: there may be a hundred million
+    return all(
+        len(name) <= digits and name.isdecimal() and name == str(int(name)) and int(name) < labels.num_classes
+        for name in names
+    )
+
+
+def _tell_more(labels: StochasticLabels, dataset: Dataset, path: Path) -> None:
+    """Warn about classes that only the answers have, which may be slips; refuse numbers that leave others out."""
+    known, names = set(dataset.class_names), labels.class_names
+    occur = {k: str(k) if names is None else names[k] for k in np.unique(labels.classes).tolist()}
+    new = [k for k, name in occur.items() if name not in known]
+    rows = np.repeat(np.arange(len(labels)), labels.sizes)[np.isin(labels.classes, new)]
+    told = (
+        f"{path}: the answers have classes that {dataset.name} does not have, {shown_names([occur[k] for k in new])}, "
+        f"in {len(np.unique(rows))} of {len(labels)} rows (first item {str(labels.item_ids[rows[0]])!r})"
+    )
+    if len(known) + len(new) < labels.num_classes:
+        raise InputError(f"{told}: if they are not slips, state how many there are in the column 'classes'")
+    _LOG.warning("%s: they are learned as classes of their own, unless you correct them", told)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import InputError, first_line, unknown_name
+from shortlist.internal.own_code import place_in
 from shortlist.methods import Feed, Method, Refresh
 from shortlist.training.views import confidence_of, in_fleet, objective_of
 
@@ -46,7 +47,7 @@ def check_method(method: Method, feed: Feed, views: int = 1, runs: int | None = 
         except InputError:
             raise
         except Exception as error:
-            raise InputError(f"{who} failed{where}: {first_line(error)}") from error
+            raise InputError(f"{who} failed{where}: {first_line(error)}{place_in(error, type(method))}") from error
     if not isinstance(risk, Tensor) or risk.shape != lead:
         raise InputError(f"{who} must give one number for a batch{where}, its objective gave {_what(risk)}")
     if not risk.requires_grad:

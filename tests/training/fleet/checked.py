@@ -16,7 +16,7 @@ import shortlist
 SOURCE = Path(shortlist.__file__).parent
 HERE = Path(__file__).parent
 RECORD = HERE / "checked.txt"
-LOOKED_AT = ("training/fleet/**/*", "training/views.py", "training/augment.py", "models/*.py")
+LOOKED_AT = ("training/fleet/**/*", "training/draws.py", "training/views.py", "training/augment.py", "models/*.py")
 CHECKS = ("kernel_check.py", "cuda_on_cpu.py", "on_cpu.h", "test_cuda_conv.py", "test_cuda_lenet.py")
 
 

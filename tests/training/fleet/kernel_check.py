@@ -359,7 +359,7 @@ def run(errors: dict[str, float]) -> None:
         one, other = fit(plain), fit(kernels)
         errors[f"{method} risk"] = abs(one[-1].risk - other[-1].risk)
         ours, theirs = (
-            ShortlistClassifier()._keep(done.run.model, done.run.optimiser_state())._optimiser["velocity"]
+            ShortlistClassifier()._keep(done.run.model, done.run.optimiser_state(), new=True)._optimiser["velocity"]
             for done in (kernels, plain)
         )
         errors[f"{method} momentum"] = gap(ours, theirs)

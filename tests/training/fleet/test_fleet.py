@@ -1,13 +1,16 @@
 """A fleet's runs against their single twins, on the CPU: equal to the last bit, whatever differs between the runs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
 
+from shortlist import methods
 from shortlist.data import Dataset, load
 from shortlist.errors import InputError
-from shortlist.methods import METHODS, Batch, Method
+from shortlist.labels import NONE
+from shortlist.methods import METHODS, Batch, Feed, Method
 from shortlist.training.config import Engine, RunConfig
 from shortlist.training.fleet.fleet import FleetResult
 from shortlist.training.fleet.networks import suits_kernels
@@ -58,6 +61,22 @@ def test_every_method_under_both_protocols(digits: Dataset) -> None:
         for protocol in ("fair", "paper")
     ]
     assert_twins(digits, configs)
+
+
+def test_weights_that_a_method_of_ones_own_feeds_itself(digits: Dataset) -> None:
+    @dataclass(frozen=True)
+    class Picked(METHODS["likelihood"]):  # type: ignore[misc]
+        name = "picked"
+
+        def feed(self, *args: Any) -> Feed:
+            feed = super().feed(*args)
+            return replace(feed, weight=torch.where(feed.answer == NONE, 0.1, 5.0))
+
+    methods.register(Picked)
+    try:
+        assert_twins(digits, [replace(BASE, method=name, size=5, seed=1) for name in ("picked", "likelihood")])
+    finally:
+        del METHODS["picked"]
 
 
 def test_everything_else_may_differ(digits: Dataset) -> None:

@@ -104,6 +104,8 @@ def test_what_a_killed_process_had_begun_is_removed_at_the_next_start(tmp_path):
     theirs = {".tmp", ".tmpfiles", ".notes.tmp", ".git", "new-1", ".answers.csv.0123456789abcdef.tmp"}
     for name in theirs:
         (out / name).touch()
+    theirs |= {".tmpfolder"}  # named as what safetensors begins, but a folder
+    (out / ".tmpfolder").mkdir()
     train(Job(DataSource("own.npz"), out, {"epochs": 1, "size": 2}, device="cpu"))
     train(Job(DataSource("own.npz"), tmp_path / "whole", {"epochs": 1, "size": 2}, device="cpu"))
     assert {path.name for path in out.iterdir()} == theirs | {path.name for path in (tmp_path / "whole").iterdir()}

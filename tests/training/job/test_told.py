@@ -1,5 +1,7 @@
 """What `train` says and what it refuses before it does harm."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,38 @@ def test_a_mistake_in_the_command_does_not_cost_an_unfinished_run(texts, tmp_pat
     assert checkpoint.read_bytes() == b"hours of work"
     train(Job(DataSource(str(texts)), tmp_path / "out", {"holdout": 0.2}, tune="wd", overwrite=True))
     assert not checkpoint.exists()
+
+
+def _numbered(tmp_path, shown, header="item,shortlist,answer"):
+    """Items of seven classes without names, and a file of answers whose first row shows one more."""
+    x = np.random.default_rng(0).standard_normal((140, 5)).astype(np.float32)
+    np.savez(tmp_path / "seven.npz", x=x, y=np.arange(140) % 7)
+    more = "," if header.endswith("classes") else ""
+    rows = [f"{k},{k % 7}|{(k + 1) % 7},{k % 7}{more}" for k in range(1, 140)]
+    (tmp_path / "l.csv").write_text("\n".join([header, shown, *rows]) + "\n")
+    return Job(DataSource(str(tmp_path / "seven.npz")), tmp_path / "out", {"epochs": 1}, labels=tmp_path / "l.csv")
+
+
+def test_a_class_that_only_the_answers_have_is_told(texts, tmp_path, caplog):
+    rows = ["i0,c0|crad,crad", *(f"i{k},c{k % 4}|c{(k + 1) % 4},c{k % 4}" for k in range(1, 24))]
+    (tmp_path / "l.csv").write_text("item,shortlist,answer\n" + "\n".join(rows) + "\n")
+    done = train(Job(DataSource(str(texts)), tmp_path / "a", labels=tmp_path / "l.csv"))
+    assert done.trained.class_names == ("c0", "c1", "c2", "c3", "crad")
+    told = "the answers have classes that t does not have, 'crad', in 1 of 24 rows (first item 'i0'): they are learned"
+    assert told in caplog.text
+
+
+def test_a_number_beyond_the_classes_of_the_data_is_told_or_refused(tmp_path, caplog):
+    done = train(_numbered(tmp_path, "0,7|0,7"))
+    assert len(done.trained.class_names) == 8
+    assert "the answers have classes that seven does not have, '7', in 1 of 140 rows (first item '0')" in caplog.text
+    caplog.clear()
+    for far in ("66", "99999999"):
+        with pytest.raises(InputError, match=rf"seven does not have, '{far}', in 1 of 140 rows \(first item '0'\): if"):
+            train(replace(_numbered(tmp_path, f"0,{far}|0,{far}"), overwrite=True))
+    stated = _numbered(tmp_path, "0,8|0,8,9", "item,shortlist,answer,classes")
+    assert len(train(replace(stated, overwrite=True)).trained.class_names) == 9
+    assert "does not have" not in caplog.text
 
 
 def test_own_test_data_is_not_called_train(texts, tmp_path):

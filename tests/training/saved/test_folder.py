@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from shortlist.data import Dataset, Split
+from shortlist.data.text.embeddings import EmbeddingFeatures
 from shortlist.errors import InputError
 from shortlist.labels import NONE, StochasticLabels
 from shortlist.training.config import RunConfig
@@ -81,6 +83,94 @@ def test_texts_are_turned_into_features_by_the_saved_transform(tmp_path):
     (tmp_path / "run" / "features.json").unlink()
     with pytest.raises(InputError, match=r"features\.json is missing"):
         load_folder(tmp_path / "run", "cpu")
+
+
+OWN = """
+import math
+from pathlib import Path
+
+from torch import nn
+
+from shortlist.methods import METHODS
+
+Path({mark!r}).touch()
+
+
+class Mine(METHODS["likelihood"]):
+    name = "own"
+
+
+def net(in_shape, num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(in_shape), num_classes))
+"""
+
+
+@pytest.fixture
+def own_run(tmp_path, monkeypatch):
+    """A run by a method and a model in the current folder: a way to load it, and the file that their code leaves."""
+    monkeypatch.chdir(tmp_path)
+    mark = tmp_path / "code-was-run"
+    Path("own_code.py").write_text(OWN.format(mark=str(mark)))
+    known = set(sys.modules)
+
+    def forget():
+        for name in set(sys.modules) - known:
+            if name.partition(".")[0] in ("own_code", "run", "other"):
+                del sys.modules[name]
+        mark.unlink(missing_ok=True)
+
+    trained = trained_on(blobs(), method="own_code:Mine", model="own_code:net")[1]
+    save_folder(Path("run"), trained)
+    forget()
+    yield lambda folder: (forget(), load_folder(folder, "cpu")), mark
+    forget()
+
+
+@pytest.mark.parametrize("on_path", [False, True])
+def test_own_code_beside_a_folder_is_found_without_ceremony(own_run, tmp_path, monkeypatch, on_path):
+    load, mark = own_run
+    monkeypatch.setattr(sys, "path", [*([str(tmp_path)] if on_path else []), *sys.path])
+    load("run")
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("on_path", [False, True])
+@pytest.mark.parametrize("inner", ["run", "other", "run/deep"])
+def test_code_that_a_folder_brings_along_is_never_run(own_run, tmp_path, monkeypatch, inner, on_path):
+    """Whether one is in the folder, beside it or in a folder inside it, and whoever put that on Python's path."""
+    load, mark = own_run
+    Path("run/deep").mkdir()
+    shutil.move("own_code.py", "run/own_code.py")
+    shutil.copy("run/own_code.py", "run/deep/own_code.py")
+    Path("run/__init__.py").write_text(OWN.format(mark=str(mark)))
+    config = json.loads(Path("run/config.json").read_text())
+    names = [("own_code:Mine", "own_code:net")] if inner != "other" else []
+    for method, model in (*names, ("run.own_code:Mine", "mlp"), ("likelihood", "run:net"), ("run.deep.no:M", "mlp")):
+        config["run"] |= {"method": method, "model": model}
+        (tmp_path / "run/config.json").write_text(json.dumps(config))
+        here = tmp_path if inner == "other" else tmp_path / inner
+        monkeypatch.chdir(here)
+        monkeypatch.setattr(sys, "path", [*([str(here)] if on_path else []), *sys.path])
+        with pytest.raises(InputError, match="brings no code"):
+            load(tmp_path / "run")
+        assert not mark.exists()
+
+
+def test_a_sentence_encoder_that_a_folder_brings_along_is_refused(tmp_path, monkeypatch):
+    data = Dataset("x", Split(TEXTS, np.array([0, 1, 0, 1, 0, 1])), None, ("a", "b"), "text")
+    save_folder(tmp_path / "run", trained_on(data, size=1)[1])
+    (tmp_path / "run" / "encoder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    EmbeddingFeatures("run/encoder").save("run/features.json")
+    with pytest.raises(InputError, match="the sentence encoder 'run/encoder' lies in it"):
+        load_folder("run", "cpu")
+    EmbeddingFeatures("no-such-folder").save("run/features.json")
+    assert load_folder("run", "cpu").features.model_name == "no-such-folder"
+    config = json.loads(Path("run/config.json").read_text())
+    config["data"]["source"]["features"] = "run/encoder"  # by which other texts would be read
+    Path("run/config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="the sentence encoder 'run/encoder' lies in it"):
+        load_folder("run", "cpu")
 
 
 def test_a_failure_leaves_the_old_model(tmp_path, monkeypatch):

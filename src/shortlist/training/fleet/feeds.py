@@ -27,6 +27,9 @@ class Feeds:
         self.shown = padded((f.batch(torch.arange(len(f))).shown for f in feeds), torch.zeros(K, dtype=torch.bool))
         self.answer = padded((feed.answer for feed in feeds), torch.tensor(0))
         self.prior = torch.stack([feed.prior for feed in feeds]).to(device)
+        self.weight: Tensor | None = None
+        if any(feed.weight is not None for feed in feeds):  # by a `Method.feed` of one's own
+            self.weight = padded((feed.weight for feed in feeds), torch.tensor(1.0))
         self.inclusion: Tensor | None = None
         if any(feed.inclusion is not None for feed in feeds):
             self.inclusion = padded((feed.inclusion for feed in feeds), torch.tensor(1.0))
@@ -43,6 +46,7 @@ class Feeds:
             shown=self.shown[at],
             answer=self.answer[at],
             prior=self.prior[runs],
+            weight=None if self.weight is None else self.weight[at],
             confidence=None if table is None else table[at],
             table=None if table is None else table[runs],
             inclusion=None if self.inclusion is None else self.inclusion[at],

@@ -31,6 +31,7 @@ from shortlist.data import Features, as_inputs, load_features
 from shortlist.errors import InputError
 from shortlist.internal.checkpoint import read_checkpoint, write_checkpoint
 from shortlist.internal.files import atomic_write, sync_directory
+from shortlist.internal.plugins import import_from_outside, inside
 from shortlist.internal.version import __version__
 from shortlist.methods import Method
 from shortlist.training.config import RunConfig, resolve_device
@@ -196,7 +197,7 @@ def remove_leftovers(folder: Path) -> None:
     """Remove what a killed process had begun to write here."""
     here = list(folder.iterdir())
     begun = [path for path in here if _BEGUN.fullmatch(path.name)]
-    inner = [path for path in here if _INNER.fullmatch(path.name)] if begun else []
+    inner = [path for path in here if _INNER.fullmatch(path.name) and path.is_file()] if begun else []
     for path in (*inner, *begun):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -218,6 +219,8 @@ def _plain(value: Any) -> Any:
 def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained:
     """Read what `save_folder` wrote.
 
+    A method or model of your own is imported, but not from the folder itself: somebody else may have made it.
+
     Raises:
         InputError: the folder holds no finished model, or a damaged one.
     """
@@ -232,6 +235,8 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         features = load_features(path / FEATURES) if (path / FEATURES).exists() else None
         if content["kind"] == "text" and features is None:
             raise InputError(f"{path}: {FEATURES} is missing, so texts cannot be read")
+        _import_own(path, config)
+        _refuse_encoder(path, getattr(features, "model_name", None), content["data"].get("source", {}).get("features"))
         where = resolve_device(device)
         return Trained(
             model=_network(config, in_shape, len(class_names), tensors, path).to(where),
@@ -250,6 +255,20 @@ def load_folder(folder: str | os.PathLike[str], device: str = "auto") -> Trained
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path / CONFIG}: damaged or of another version: {error!r}") from error
+
+
+def _import_own(folder: Path, config: RunConfig) -> None:
+    """Import a method and a model of one's own; but no code that the folder brings along, which may be anybody's."""
+    for kind, name in (("method", config.method), ("model", config.model)):
+        if ":" in name:
+            import_from_outside(folder, kind, name)
+
+
+def _refuse_encoder(folder: Path, *names: str | None) -> None:
+    """Refuse a sentence encoder that the folder brings along, as encoders may bring code."""
+    for name in names:
+        if name is not None and Path(name).is_dir() and inside(name, folder):
+            raise InputError(f"{folder}: the sentence encoder {name!r} lies in it: keep yours elsewhere")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
