@@ -28,6 +28,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.data import read_table
 
 from .conftest import Site
+from .project.test_whole_or_nothing import refused_by_a_full_disk
 
 MADE_BY = Path(__file__).parent / "data" / "project_of_1eba82b.zip"
 COMPARED = ("answers.csv", "answers.jsonl", "gold-answers.csv", "labels.csv", "crowd-kit.csv", "label-studio.xml")
@@ -83,6 +84,19 @@ def test_it_survives_being_killed_while_its_tables_are_copied(old, reached):
     for table, rows in before.items():
         changed = [{name: row[name] for name in rows[0]} for row in after[table]]
         assert changed[: len(rows)] == rows, table
+
+
+def test_a_disk_too_full_to_copy_its_tables_is_said_and_changes_nothing(old):
+    """What was said was that a temporary table does not exist."""
+    folder = old / "project"
+    with closing(sqlite3.connect(folder / "annotations.db")) as connection, connection:
+        connection.execute("UPDATE items SET text = ?", ("long " * 20_000,))
+    before = rows_of(folder)
+    line = refused_by_a_full_disk((folder / "annotations.db").stat().st_size + 200_000, "status", folder)
+    assert line.endswith(("database or disk is full", "disk I/O error"))
+    assert rows_of(folder) == before
+    with Project.open(folder) as project:
+        assert project.check() == []
 
 
 def rows_of(folder: Path) -> dict[str, list[dict]]:
