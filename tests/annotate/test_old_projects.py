@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import create_engine, select
 
-from shortlist.annotate.db.schema import Answer, Correction, Item, LabelClass, Note
+from shortlist.annotate.db.schema import Answer, Base, Correction, Item, LabelClass, Note
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import live_plan
@@ -84,6 +84,24 @@ def test_it_survives_being_killed_while_its_tables_are_copied(old, reached):
     for table, rows in before.items():
         changed = [{name: row[name] for name in rows[0]} for row in after[table]]
         assert changed[: len(rows)] == rows, table
+
+
+def test_its_copied_tables_are_those_of_the_schema(old, tmp_path):
+    """Also the conditions of indexes, and numbers that are not given twice."""
+    Project.open(old / "project").close()
+    made = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    Base.metadata.create_all(made)
+    made.dispose()
+    assert schema_of(old / "project" / "annotations.db") == schema_of(tmp_path / "made.db")
+
+
+def schema_of(database: Path) -> dict[str, set[str]]:
+    """What makes each table and index, clause by clause: columns that came later stand in another order."""
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    made = {name: " ".join(sql.replace('"', "").split()).partition("(")[2] for name, sql in found}
+    made.pop("alembic_version", None)
+    return {name: {part.strip(" )") for part in sql.split(", ")} for name, sql in made.items()}
 
 
 def test_a_disk_too_full_to_copy_its_tables_is_said_and_changes_nothing(old):

@@ -41,7 +41,7 @@ class ClassMap:
         return None if found in self.into else found
 
     def last(self, class_id: int) -> int:
-        """The same class, also if it was retired."""
+        """The class that this one is part of, in use or retired."""
         while (into := self.into.get(class_id)) is not None:
             class_id = into
         return class_id
