@@ -196,11 +196,14 @@ def test_a_score_by_few_items_is_too_early(make_project):
     project = make_project(items=2)
     project.live.mkdir()
     score = {"accuracy": 1.0, "low": 0.463, "high": 1.0, "items": 9, "undecided": 0, "size": 24, "corrected": False}
-    score |= {"answers": 32, "questions_for_a_point": 12.0}
+    score |= {"asked": 9, "answers": 32, "questions_for_a_point": 12.0}
     write_score(project.live, score)
     text = run("status", project.folder)
     assert "  model: too early to say, 9 of 24 sampled items are answered\n" in text
     assert "100.0%" not in text
+    write_score(project.live, {**score, "items": 4, "asked": 20})
+    said = "4 of 24 sampled items count so far: 20 are answered, some after new or skipped ones, which are asked"
+    assert f"  model: too early to say, {said} about next\n" in run("status", project.folder)
     write_score(project.live, {**score, "items": 10})
     assert "  model: 100.0% right (46.3% to 100.0%) by 10 of 24 sampled items" in run("status", project.folder)
 

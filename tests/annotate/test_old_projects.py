@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import create_engine, select
 
-from shortlist.annotate.db.schema import Answer, Correction, Item, LabelClass, Note
+from shortlist.annotate.db.schema import Answer, Base, Correction, Item, LabelClass, Note
 from shortlist.annotate.formats import EXPORTS
 from shortlist.annotate.live.chooser import LiveChooser
 from shortlist.annotate.live.plan import live_plan
@@ -28,6 +28,7 @@ from shortlist.annotate.project.stats import Stats
 from shortlist.data import read_table
 
 from .conftest import Site
+from .project.test_whole_or_nothing import refused_by_a_full_disk
 
 MADE_BY = Path(__file__).parent / "data" / "project_of_1eba82b.zip"
 COMPARED = ("answers.csv", "answers.jsonl", "gold-answers.csv", "labels.csv", "crowd-kit.csv", "label-studio.xml")
@@ -83,6 +84,37 @@ def test_it_survives_being_killed_while_its_tables_are_copied(old, reached):
     for table, rows in before.items():
         changed = [{name: row[name] for name in rows[0]} for row in after[table]]
         assert changed[: len(rows)] == rows, table
+
+
+def test_its_copied_tables_are_those_of_the_schema(old, tmp_path):
+    """Also the conditions of indexes, and numbers that are not given twice."""
+    Project.open(old / "project").close()
+    made = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    Base.metadata.create_all(made)
+    made.dispose()
+    assert schema_of(old / "project" / "annotations.db") == schema_of(tmp_path / "made.db")
+
+
+def schema_of(database: Path) -> dict[str, set[str]]:
+    """What makes each table and index, clause by clause: columns that came later stand in another order."""
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    made = {name: " ".join(sql.replace('"', "").split()).partition("(")[2] for name, sql in found}
+    made.pop("alembic_version", None)
+    return {name: {part.strip(" )") for part in sql.split(", ")} for name, sql in made.items()}
+
+
+def test_a_disk_too_full_to_copy_its_tables_is_said_and_changes_nothing(old):
+    """What was said was that a temporary table does not exist."""
+    folder = old / "project"
+    with closing(sqlite3.connect(folder / "annotations.db")) as connection, connection:
+        connection.execute("UPDATE items SET text = ?", ("long " * 20_000,))
+    before = rows_of(folder)
+    line = refused_by_a_full_disk((folder / "annotations.db").stat().st_size + 200_000, "status", folder)
+    assert line.endswith(("database or disk is full", "disk I/O error"))
+    assert rows_of(folder) == before
+    with Project.open(folder) as project:
+        assert project.check() == []
 
 
 def rows_of(folder: Path) -> dict[str, list[dict]]:

@@ -37,7 +37,10 @@ def _time(hours: float) -> str:
 
 def _score(score: dict[str, Any]) -> str:
     if score["early"]:
-        return f"too early to say, {score['items']} of {score['size']} sampled items are answered"
+        if score["asked"] <= score["items"]:
+            return f"too early to say, {score['items']} of {score['size']} sampled items are answered"
+        why = f"{score['asked']} are answered, some after new or skipped ones, which are asked about next"
+        return f"too early to say, {score['items']} of {score['size']} sampled items count so far: {why}"
     line = f"{score['accuracy']:.1%} right ({score['low']:.1%} to {score['high']:.1%}) by {score['items']} of "
     line += f"{score['size']} sampled items, {score['undecided']} undecided, after {score['answers']:,} answers"
     line += "" if score["corrected"] else ", answers taken as right"

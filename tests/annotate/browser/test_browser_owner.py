@@ -14,6 +14,7 @@ from shortlist.annotate.project.audit import CommandLine, audit_alone
 from shortlist.annotate.project.importing import add_items
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.review.corrections import correct
+from shortlist.annotate.project.score import write_score
 from shortlist.annotate.project.sources import Source
 
 from .test_browser_axe import check
@@ -76,6 +77,17 @@ def filled(run_project):
     audit_alone(site.project.store, CommandLine(), "invite", "annotator 1")
     correct(site.project.store, 5, 0, 4, "Grace Hopper", "Money that should come back is a refund.")
     return site
+
+
+def test_a_score_that_waits_for_new_items_says_so(run_project, person):
+    site = run_project(items=3)
+    site.project.live.mkdir()
+    score = {"accuracy": 1.0, "low": 0.4, "high": 1.0, "items": 4, "undecided": 0, "size": 300, "corrected": False}
+    write_score(site.project.live, score | {"asked": 115, "answers": 900, "questions_for_a_point": None})
+    owner = person().go(site.admin_link)
+    said = "too early: 4 of 300 sampled items count so far: 115 are answered, some after new or skipped ones"
+    owner.page.locator("#figures", has_text=said).wait_for()
+    owner.page.locator("#accuracy-now", has_text="that are new or were skipped are asked about first").wait_for()
 
 
 def test_every_tab_at_every_size(run_project, person):

@@ -144,6 +144,34 @@ def test_images_of_any_size_and_sounds_not(make_project, tmp_path):
         kind_of(connection)
 
 
+def test_a_picture_that_is_missing_on_the_disk_is_said_and_the_rest_is_learned_from(make_project, tmp_path, caplog):
+    """The trainer ended, and was started again for ever."""
+    from PIL import Image
+
+    project = make_project(items=0)
+    for i in range(5):
+        Image.new("L", (8, 8), 40 * i).save(tmp_path / f"{i}.png")
+    sources = [
+        Source(f"{i}.png", f"{i}.png", path=tmp_path / f"{i}.png", gold="class 1" if i == 4 else None) for i in range(5)
+    ]
+    add_items(project, sources)
+    with project.store.read() as connection:
+        files = list(connection.execute(select(Item.file).order_by(Item.id)).scalars())
+    for lost in (1, 4):
+        (project.media / files[lost]).unlink()
+    trainer = Trainer(project, LivePlan(size=3))
+    assert trainer.step()
+    assert [trainer.items.ids, len(trainer.items.x), len(trainer.items.x_score)] == [[1, 2, 3, 4], 4, 1]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"trainer: {some} pictures missing, such as {name}: the model takes them for black ones"
+        for some, name in (("1 of 4", "1.png"), ("1 of 1", "4.png"))
+    ]
+    for file in files:
+        (project.media / file).unlink(missing_ok=True)
+    with pytest.raises(InputError, match="every picture is missing"):
+        Trainer(project, LivePlan(size=3)).step()
+
+
 def test_features_of_ones_own_are_joined_by_item(make_project, tmp_path):
     project = make_project(items=6)
     with project.store.read() as connection:

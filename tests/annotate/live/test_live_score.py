@@ -122,6 +122,21 @@ def test_items_of_known_class_are_not_in_the_sample(project):
     assert trainer.rows[first] in trainer.loop.state.informative
 
 
+def test_sampled_items_behind_new_ones_are_said_to_be_answered(project):
+    """After items were added, of a sample that was answered only its beginning was spoken of."""
+    (ada,) = people(project, "ada")
+    trainer = Trainer(project, PLAN)
+    label(project, trainer, ada, 10_000)
+    score = read_score(project.live)
+    assert (score["items"], score["asked"], score["size"]) == (12, 12, 12)
+    add_items(project, sources(120, 150))
+    train(trainer)
+    score = read_score(project.live)
+    asked = {trainer.items.ids[row] for row in trainer.loop.audit.rows if trainer.loop.state.asked[row]}
+    assert score["asked"] == len(asked) == 11 > score["items"]
+    assert score["size"] == 15
+
+
 def test_items_added_later_may_be_in_the_sample(project):
     trainer = Trainer(project, PLAN)
     train(trainer)

@@ -1,13 +1,18 @@
 """A person or an item erased: nothing is left of it, and all that was counted still adds up."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 
 from shortlist.annotate.db.schema import Annotator, Answer, Item, Note, Question, Slot, tables
 from shortlist.annotate.problems import NotFound, Unauthorized
 from shortlist.annotate.project.audit import CommandLine, read_audit
 from shortlist.annotate.project.erasing import erase_item, erase_person
 from shortlist.annotate.project.importing import add_items
+from shortlist.annotate.project.known_items import mark_known
 from shortlist.annotate.project.people import People
 from shortlist.annotate.project.project import DATABASE
 from shortlist.annotate.project.sources import Source
@@ -125,6 +130,30 @@ def test_notes_go_with_their_person_or_item(make_project, database):
         assert connection.execute(select(func.count()).where(Answer.reason == "unclear")).scalar_one() == 4
     erase_item(project, 2, CommandLine())
     assert left() == {note for note in before if note[0] == ben and note[1] != 2}
+    check_sums(project)
+
+
+def test_somebody_is_erased_while_classes_become_known(make_project, database):
+    """On PostgreSQL the two waited for each other until the database ended one of them."""
+    project = make_project(database, items=20)
+    (ada,) = people(project, "ada")
+    queue = project.queue()
+    for _ in range(5):
+        (held,) = queue.next(ada)
+        queue.answer(ada, held.id, 0, held.shortlist[0], 1.0)
+    begun = threading.Event()
+
+    def hesitate(_connection, _cursor, statement, *_) -> None:
+        if statement.startswith("UPDATE slots") and not begun.is_set():  # its items are changed already
+            begun.set()
+            time.sleep(0.5)
+
+    event.listen(project.store.engine, "before_cursor_execute", hesitate)
+    with ThreadPoolExecutor(1) as pool:
+        erased = pool.submit(erase_person, project, ada, CommandLine())
+        assert begun.wait(10)
+        assert mark_known(project, {f"item {k}": "class 1" for k in range(20)}) == (20, [])
+        assert erased.result(10) == 5
     check_sums(project)
 
 

@@ -5,7 +5,7 @@ import threading
 from itertools import count
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from shortlist.annotate.db.schema import Item, Question, Slot
 from shortlist.annotate.db.statements import class_names
@@ -165,3 +165,15 @@ def test_the_preview_says_what_will_be_left_out_and_why(make_project, database, 
     done = add_to_project(project, Additions(gold=path))
     assert (told.added, told.skipped) == (done.added, done.skipped)
     assert (done.added, [name for name, _ in done.skipped]) == (1, ["gold 0", "item 0", "item 1", "item 2", "ghost"])
+
+
+def test_many_become_gold_in_few_statements(make_project):
+    """Nobody is asked about anything meanwhile: 3,000 kept everybody waiting for three seconds on PostgreSQL."""
+    project = make_project(items=400)
+    written = []
+    event.listen(project.store.engine, "before_cursor_execute", lambda *about: written.append(about[2]))
+    assert mark_gold(project, {f"item {k}": f"class {k % 6}" for k in range(400)}).added == 400
+    assert len(written) < 20
+    with project.store.read() as connection:
+        assert list(connection.execute(select(Item.gold).order_by(Item.id)).scalars()) == [k % 6 for k in range(400)]
+        assert connection.execute(select(func.count()).select_from(Slot)).scalar() == 0

@@ -110,6 +110,22 @@ def test_a_backup_with_rows_of_another_kind_is_one_line(make_project, tmp_path, 
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.parametrize("place", [0, 1, 40])
+def test_a_backup_with_another_byte_in_it_is_one_line(make_project, tmp_path, place):
+    """Packed rows that cannot be unpacked came as a traceback of zlib's."""
+    project = make_project(items=30)
+    write_backup(project, tmp_path / "good.zip")
+    with zipfile.ZipFile(tmp_path / "good.zip") as good:
+        rows = good.getinfo("tables/items.jsonl")
+    packed = bytearray((tmp_path / "good.zip").read_bytes())
+    packed[packed.index(b"tables/items.jsonl", rows.header_offset) + 50 + place] ^= 0xFF
+    (tmp_path / "bad.zip").write_bytes(packed)
+    with pytest.raises(InputError, match=r"bad\.zip: a damaged backup: .") as refused:
+        restore_backup(tmp_path / "bad.zip", tmp_path / "again")
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "again").exists()
+
+
 @pytest.mark.parametrize("name", ["instructions.txt", "scores.npz", "secret.key"])
 def test_what_lies_in_the_folder_is_not_taken_for_a_projects_own(files, tmp_path, name):
     """`init .` beside one's own instructions removed them, also where it failed."""

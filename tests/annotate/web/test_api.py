@@ -65,7 +65,7 @@ def test_what_an_admin_sees_and_does(make_site, database):
     assert [(m["value"], m["answers"]) for m in status["measures"]] == [(0.5, 1)]
     assert status["score"] is None
     score = {"accuracy": 0.8, "low": 0.5, "high": 0.9, "items": 9, "undecided": 1, "size": 20, "corrected": True}
-    score |= {"answers": 100, "questions_for_a_point": None}
+    score |= {"asked": 9, "answers": 100, "questions_for_a_point": None}
     site.project.live.mkdir()
     write_score(site.project.live, score)
     assert admin.get("/api/v1/status").json()["score"] == {**score, "early": True}

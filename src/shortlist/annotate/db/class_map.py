@@ -37,10 +37,14 @@ class ClassMap:
 
     def now(self, class_id: int) -> int | None:
         """The class that this one is part of today; None: it was retired."""
-        found: int | None = class_id
-        while found is not None and found in self.into:
-            found = self.into[found]
-        return found
+        found = self.last(class_id)
+        return None if found in self.into else found
+
+    def last(self, class_id: int) -> int:
+        """The class that this one is part of, in use or retired."""
+        while (into := self.into.get(class_id)) is not None:
+            class_id = into
+        return class_id
 
     @cached_property
     def _parts(self) -> dict[int, list[int]]:

@@ -45,7 +45,7 @@ class Store:
         except BaseException as error:
             store.close()
             if isinstance(error, DBAPIError):
-                raise InputError(f"cannot open the database {_shown(url)}: {first_line(error)}") from error
+                raise InputError(f"cannot open the database {_shown(url)}: {first_line(_cause(error))}") from error
             raise
         return store
 
@@ -195,6 +195,14 @@ def sqlite_url(path: Path) -> str:
 
 def _shown(url: str) -> str:
     return make_url(url).render_as_string(hide_password=True)
+
+
+def _cause(error: DBAPIError) -> DBAPIError:
+    """The first error of the database; where a full disk ends a migration, alembic fails in clearing up after it."""
+    first, one = error, error.__context__
+    while one is not None:
+        first, one = one if isinstance(one, DBAPIError) else first, one.__context__
+    return first
 
 
 def first_line(error: BaseException) -> str:

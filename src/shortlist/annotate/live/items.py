@@ -1,5 +1,6 @@
 """A project's items as features (texts by TF-IDF, images by patches, unless told otherwise); known ones to score on."""
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from shortlist.data import Split
 from shortlist.errors import InputError
 from shortlist.policies import make_features
 
+_LOG = logging.getLogger(__name__)
 SIDE = 32
 """Images of one size, at most that wide and high, stay as they are; others become SIDE x SIDE."""
 FEATURES = 400
@@ -101,9 +103,22 @@ def read_gold_classes(connection: Connection, items: LiveItems) -> LiveItems:
 
 
 def _inputs(kind: str, rows: list[Any], media: Path, like: Any = None) -> Any:
+    """Texts, or images as an array. One that is missing on the disk ends nothing: there are others to learn from."""
     if kind == "text":
         return [row.text for row in rows]
-    return _images([media / row.file for row in rows], None if like is None else like.shape[1:])
+    there = np.array([(media / row.file).is_file() for row in rows], np.bool_)
+    lost = [row.name for row, found in zip(rows, there, strict=True) if not found]
+    if like is None and len(lost) == len(rows):
+        raise InputError(f"{media}: every picture is missing")
+    paths = [media / row.file for row, found in zip(rows, there, strict=True) if found]
+    found = _images(paths, None if like is None else like.shape[1:])
+    if not lost:
+        return found
+    words = "trainer: %d of %d pictures missing, such as %s: the model takes them for black ones"
+    _LOG.warning(words, len(lost), len(rows), lost[0])
+    x = np.zeros((len(rows), *found.shape[1:]), np.uint8)
+    x[there] = found
+    return x
 
 
 def _images(paths: list[Path], form: tuple[int, ...] | None) -> NDArray[np.uint8]:

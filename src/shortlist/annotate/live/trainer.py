@@ -212,7 +212,8 @@ class Trainer:
         line["score"] = None if score is None or score.items < FEW else score.accuracy
         with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        more = {"answers": self.answers, "questions_for_a_point": self.loop.questions_for(1)}
+        asked = int(np.count_nonzero(state.asked[self.loop.audit.rows]))
+        more = {"asked": asked, "answers": self.answers, "questions_for_a_point": self.loop.questions_for(1)}
         write_score(self.folder, None if score is None else {**asdict(score), **more})
 
     def _doubt(self, idle: bool) -> bool:

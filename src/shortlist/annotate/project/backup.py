@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -43,6 +44,8 @@ LOGGER = logging.getLogger("shortlist.annotate")
 FORMAT = {"format": "shortlist-annotate-backup", "revision": REVISION}
 # columns added since may be empty, so older rows still fit
 READABLE = [f"{number:04}" for number in range(1, int(REVISION) + 1)]
+_DAMAGED = (KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a damaged .zip raises; the RuntimeErrors are ways to pack or to encrypt that Python does not know."""
 _MEDIA_NAME = re.compile(r"media/[0-9a-f]{16}/(?:[0-9]+/)?[0-9]+\.[a-z0-9]+")
 _BATCH = 2000
 MOST_GROWTH, MANY_BYTES = 100, 16 * 1024 * 1024
@@ -111,7 +114,7 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
         archive = zipfile.ZipFile(source)
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
-    except zipfile.BadZipFile as error:
+    except _DAMAGED as error:
         raise InputError(f"{source}: not a backup: {error}") from error
     with archive:
         _refuse_bombs(archive, source)
@@ -144,11 +147,12 @@ def restore_backup(source: Path, folder: Path, database: str | None = None) -> i
 
 def _why_not(error: BaseException, source: Path, folder: Path) -> str | None:
     """Whether the backup is to blame, or the database or disk that should hold it; None: neither."""
-    damaged = (KeyError, ValueError, TypeError, zipfile.BadZipFile, SQLAlchemyError)
     if isinstance(error, OSError | OperationalError):
         why = getattr(error, "strerror", None) or first_line(error)
         return f"{folder}: cannot be made: {why}; nothing was restored"
-    return f"{source}: a damaged backup: {first_line(error)}" if isinstance(error, damaged) else None
+    return (
+        f"{source}: a damaged backup: {first_line(error)}" if isinstance(error, (*_DAMAGED, SQLAlchemyError)) else None
+    )
 
 
 def _refuse_bombs(archive: zipfile.ZipFile, source: Path) -> None:
@@ -173,7 +177,7 @@ def _read_head(archive: zipfile.ZipFile, source: Path) -> tuple[Any, bytes | Non
             )
         secret = archive.read(SECRET) if SECRET in archive.namelist() else None
         return parse_settings(archive.read(SETTINGS).decode(), source), secret
-    except (KeyError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except (*_DAMAGED, OSError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{source}: not a backup of ours: {error}") from error

@@ -43,6 +43,9 @@ def erase_person(project: Project, annotator_id: int, who: Actor) -> int:
         if connection.execute(project.store.locked(select(annotators.c.id).where(me), of=annotators)).scalar() is None:
             raise NotFound("no_annotator", f"there is no annotator {annotator_id}")
         count = _count(connection, questions.c.annotator_id == annotator_id)
+        # a slot before any item, as by whoever answers or changes many items, or the two might wait for each other
+        own = select(slots.c.id).where(slots.c.annotator_id == annotator_id)
+        connection.execute(project.store.locked(own, of=slots)).all()
         _free_slots(connection, annotator_id)
         _delete(connection, annotators, select(annotators.c.id).where(me))
         audit(connection, who, ERASE, f"annotator {annotator_id}", answers=count)

@@ -1,10 +1,10 @@
 """Gold answers for items that are in the project already."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
-from shortlist.annotate.db.schema import Item, Question, Slot
+from shortlist.annotate.db.schema import Item, Question, Slot, items
 from shortlist.annotate.db.statements import batches, class_ids, stop_asking
 from shortlist.annotate.project.classes import Names, insert_classes
 from shortlist.annotate.project.importing import ImportOutcome
@@ -29,8 +29,8 @@ def mark_gold(
         stop_asking(connection)
         ids_by_name = class_ids(connection)
         good = check_gold(connection, known, ids_by_name, outcome)
-        for item_id, label in good.items():
-            _mark(connection, item_id, ids_by_name[label])
+        for batch in batches(list(good.items()), AT_ONCE):
+            _mark(connection, [{"item": item_id, "class": ids_by_name[label]} for item_id, label in batch])
         outcome.added = len(good)
         if strict and outcome.skipped:
             name, reason = outcome.skipped[0]
@@ -44,11 +44,11 @@ def check_gold(
     """Item id -> class, of those that can be gold; `outcome` is told about the others."""
     good: dict[int, str] = {}
     for batch in batches(list(known), AT_ONCE):
-        items = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(filter(is_name, batch))))}
-        ids = [row.id for row in items.values()]
+        there = {row.name: row for row in connection.execute(_ITEMS.where(Item.name.in_(filter(is_name, batch))))}
+        ids = [row.id for row in there.values()]
         asked = set(connection.execute(_ASKED.where(Slot.item_id.in_(ids))).scalars())
         for name in batch:
-            item = items.get(name)
+            item = there.get(name)
             if item is None:
                 outcome.skipped.append((name, "a gold answer for an item that does not exist"))
             elif known[name] not in classes:
@@ -65,9 +65,10 @@ def check_gold(
 
 
 _ITEMS = select(Item.id, Item.name, Item.gold, Item.known)
+_GOLD = update(items).where(items.c.id == bindparam("item")).values(gold=bindparam("class"), pending=0, state="open")
 _ASKED = select(Slot.item_id).join(Question, Question.slot_id == Slot.id).distinct()
 
 
-def _mark(connection: Connection, item_id: int, gold: int) -> None:
-    connection.execute(delete(Slot).where(Slot.item_id == item_id))
-    connection.execute(update(Item).where(Item.id == item_id).values(gold=gold, pending=0, state="open"))
+def _mark(connection: Connection, told: Sequence[Mapping[str, int]]) -> None:
+    connection.execute(delete(Slot).where(Slot.item_id.in_([one["item"] for one in told])))
+    connection.execute(_GOLD, told)

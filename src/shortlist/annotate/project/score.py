@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 SCORE = "score.json"
-FIELDS = {"accuracy", "low", "high", "items", "undecided", "size", "corrected", "answers", "questions_for_a_point"}
+FIELDS = {"accuracy", "low", "high", "items", "undecided", "size", "asked", "corrected"}
+FIELDS |= {"answers", "questions_for_a_point"}
 
 FEW = 10  # sampled items that were answered: with fewer, a share says nothing yet
 
@@ -25,7 +26,8 @@ def write_score(live: Path, score: dict[str, Any] | None) -> None:
 def read_score(live: Path) -> dict[str, Any] | None:
     """The model's accuracy with its interval, what it rests on, and what another point takes; None: not known.
 
-    `early`: it rests on too few items to be shown.
+    `early`: it rests on too few items to be shown. Only those at the beginning of the sample's order count (`items`);
+    `asked` may be more, as some may come after new items.
     """
     try:
         found = json.loads((live / SCORE).read_text(encoding="utf-8"))

@@ -130,6 +130,26 @@ def test_a_class_that_comes_back_has_its_known_items_again(make_project, databas
     assert retire_class(project, 2) == 2, "two have their answers, and one is of another class"
 
 
+@pytest.mark.parametrize(
+    ("known", "corrected", "comes_back"),
+    [(None, 2, None), (2, 2, 2), (2, 3, 2), (0, 2, 4), (3, 2, 3)],
+    ids=["asked about before", "said twice", "corrected away", "merged", "of another class"],
+)
+def test_a_correction_taken_back_after_its_class_was_retired(make_project, known, corrected, comes_back):
+    """When the class was restored, the item was of it all the same; or it was not what it had been before."""
+    project = make_project(items=1)
+    if known is not None:
+        mark_known(project, {"item 0": f"class {known}"})
+    correct(project.store, 1, 0, corrected, "rev", "")
+    merge_classes(project, 0, 4)
+    for retired in (2, 4):
+        retire_class(project, retired)
+    undo_correction(project.store, 1, 1, "rev")
+    for restored in (2, 4):
+        restore_class(project, restored)
+    assert item(project, "item 0")["known"] == comes_back
+
+
 def test_an_item_that_a_policy_had_closed_is_open_again_when_its_class_is_retired(make_project, database):
     """It went on counting as done, and nobody was asked in the second person's place."""
     project = make_project(database, items=1, size=2, overlap=2)

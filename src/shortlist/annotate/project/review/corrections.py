@@ -64,11 +64,16 @@ def undo_correction(
         if latest is None:
             raise Conflict("nothing_to_undo", "there is no correction to take back")
         # the class of then may be a part of another one by now, or retired
-        before = None if latest.before is None else read_class_map(connection).now(latest.before)
+        classes = read_class_map(connection)
+        before = None if latest.before is None else classes.now(latest.before)
         if before is None and item.gold is not None:
             raise Conflict("class_ended", "the gold class it had before was retired: correct it instead")
         _append(connection, item, seen, clock(), "undo", undoes=latest.version, author=author, why=why)
         _set(connection, item, before)
+        retired = before is None and latest.before is not None
+        if retired or item.known is None:  # what comes back with a class: that of before, not the one taken back
+            was_known = classes.last(latest.before) if retired else None
+            connection.execute(update(items).where(items.c.id == item_id).values(was_known=was_known))
     return seen + 1
 
 

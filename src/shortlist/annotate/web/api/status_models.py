@@ -59,7 +59,8 @@ class MeasureOut(BaseModel):
 class ScoreOut(BaseModel):
     """How often the model is right on items that it has not learned from, by a sample of them, with a 95 % interval.
 
-    Of the `size` items of the sample `items` were asked about so far, after `answers` answers in the project.
+    Of the `size` items of the sample `items` were asked about so far, after `answers` answers in the project. `asked`
+    may be more: those that come after new or skipped items in the sample's order count when these are answered.
     `undecided` ones count as wrong for `low` and as right for `high`. `corrected`: mistakes of annotators are allowed
     for; if not, answers are taken as right. `questions_for_a_point`: about how many more questions the next percentage
     point takes, where that can be told. `early`: it rests on too few items to say anything yet.
@@ -71,6 +72,7 @@ class ScoreOut(BaseModel):
     items: int
     undecided: int
     size: int
+    asked: int
     corrected: bool
     answers: int
     questions_for_a_point: float | None

@@ -55,8 +55,12 @@ function figures(status) {
   ];
 }
 
-function scored({ early, items, accuracy, low, high, questions_for_a_point: questions }) {
-  if (early) return [figure("Model right", "–", `too early: ${count(items)} sampled ${items === 1 ? "item is" : "items are"} answered`)];
+function scored({ early, items, asked, size, accuracy, low, high, questions_for_a_point: questions }) {
+  if (early) {
+    const answered = `${count(items)} sampled ${items === 1 ? "item is" : "items are"} answered`;
+    const behind = `${count(items)} of ${count(size)} sampled items count so far: ${count(asked)} are answered, some after new or skipped ones, which are asked about next`;
+    return [figure("Model right", "–", `too early: ${asked > items ? behind : answered}`)];
+  }
   const right = figure("Model right", percent(accuracy), `${percent(low)} to ${percent(high)}, ${count(items)} sampled items`);
   return questions === null ? [right] : [right, figure("One point more", `≈ ${count(Number(questions.toPrecision(1)))}`, "questions")];
 }
@@ -69,13 +73,14 @@ function showSizes(sizes) {
 
 const NO_SCORE = "No figure yet. It takes answers, a model that chooses the lists and is scored (Settings), and at least 100 items to ask about.";
 const EARLY = "No figure yet: too few of the sampled items are answered.";
+const BETWEEN = "No figure yet: sampled items that are new or were skipped are asked about first.";
 
 function showCurve({ measures, score }) {
   const named = ["score", "accuracy"].find((name) => measures.some((one) => one.name === name));
   const points = score?.early ? [] : measures.filter(({ name }) => name === named);
   const by = named === "score" ? "by a sample of items that it has not learned from" : "as its trainer reports";
   const now = points.length ? `${percent(points.at(-1).value)} after ${count(points.at(-1).answers)} answers, ${by}` : null;
-  at("accuracy-now").textContent = now ?? (score?.early ? EARLY : NO_SCORE);
+  at("accuracy-now").textContent = now ?? (!score?.early ? NO_SCORE : score.asked > score.items ? BETWEEN : EARLY);
   at("curve").replaceChildren(...(points.length ? [curve(points.map(({ answers, value }) => [answers, value]))] : []));
 }
 
