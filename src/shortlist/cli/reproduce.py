@@ -108,11 +108,12 @@ def _wanted(
         return None
     if what not in (*PARTS, "all"):
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
-    if quick and what == "all" and sizes is None:
+    one_size = quick and sizes is None
+    if one_size and what == "all":
         note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
-    every = [name for name in Wanted.tables if sizes is not None or not quick or name not in SUBSET_TABLES]
+    every = tuple(name for name in Wanted.tables if not (one_size and name in SUBSET_TABLES))
     return Wanted(
-        tables=tuple(every) if what == "all" else (what,),
+        tables=every if what == "all" else (what,),
         datasets=tuple(names),
         methods=None if methods is None else _words(methods, "methods"),
         sizes=None if sizes is None else tuple(_whole(word, "size") for word in _words(sizes, "sizes")),
