@@ -50,10 +50,10 @@ def reproduce(
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Re-run the paper's study, or its tables on your own data, as far as the ledger lacks it.
+    """Re-run the paper's study, or compare methods on your data.
 
-    It may be stopped and started at any moment. Every finished run is one line of results/ledger/<dataset>.jsonl;
-    `shortlist report results` makes tables of them.
+    It trains what the ledger lacks, and may be stopped and started at any moment. Every finished run is one line of
+    results/ledger/<dataset>.jsonl; `shortlist report results` makes tables of them.
 
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """
