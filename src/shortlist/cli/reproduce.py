@@ -12,23 +12,25 @@ if TYPE_CHECKING:
     from shortlist.study import DriveOutcome, PlannedRun, Study, Wanted
 
 CHOOSING = ("tune", "search")
-QUICK_EPOCHS, QUICK_SIZES = 3, (5,)
+SUBSET_TABLES = ("table3", "table4", "table5")
+QUICK_EPOCHS = 3
 
 Part = Annotated[
     str, typer.Argument(help="table1 .. table5, figure2, all; beyond; tune (choose settings); search (SL's recipe).")
 ]
+Datasets = Annotated[str, typer.Option(help="Separated by commas; your own by path, such as mine.npz.")]
 Methods = Annotated[
     str | None,
     typer.Option(help="Such as sl,likelihood,ol-ovr,likelihood+aug; your own: module:Class. All if not stated."),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="A small part of the data, 3 epochs, size 5, one trial, in results-quick.")
+    bool, typer.Option("--quick", help="A small part of the data, 3 epochs, one size, one trial, in results-quick.")
 ]
 
 
 def reproduce(
     what: Part,
-    datasets: Annotated[str, typer.Option(help="Separated by commas.")] = "mnist,fashion,kuzushiji,cifar10",
+    datasets: Datasets = "mnist,fashion,kuzushiji,cifar10",
     methods: Methods = None,
     sizes: Annotated[str | None, typer.Option(help="Sizes of the shortlist; the table's if not stated.")] = None,
     classes: Annotated[str | None, typer.Option(help="Class subsets of tables 3-5, such as 4-9.")] = None,
@@ -48,10 +50,10 @@ def reproduce(
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Re-run the paper's study, as far as the ledger lacks it.
+    """Re-run the paper's study, or compare methods on your data.
 
-    It may be stopped and started at any moment. Every finished run is one line of results/ledger/<dataset>.jsonl;
-    `shortlist report results` makes tables of them.
+    It trains what the ledger lacks, and may be stopped and started at any moment. Every finished run is one line of
+    results/ledger/<dataset>.jsonl; `shortlist report results` makes tables of them.
 
     Example: shortlist reproduce table1 --datasets fashion --methods sl,likelihood --sizes 5,3 --trials 5
     """
@@ -106,18 +108,20 @@ def _wanted(
         return None
     if what not in (*PARTS, "all"):
         raise unknown_name("part of the study", what, [*PARTS, "all", *CHOOSING])
-    if quick and what == "all" and sizes is None:
+    one_size = quick and sizes is None
+    if one_size and what == "all":
         note("tables 3 to 5 have no lists of 5 and are left out: ask for them by name, as in reproduce table3 --quick")
-    usual = QUICK_SIZES if quick and what not in ("table3", "table4", "table5") else None
+    every = tuple(name for name in Wanted.tables if not (one_size and name in SUBSET_TABLES))
     return Wanted(
-        tables=Wanted.tables if what == "all" else (what,),
+        tables=every if what == "all" else (what,),
         datasets=tuple(names),
         methods=None if methods is None else _words(methods, "methods"),
-        sizes=usual if sizes is None else tuple(_whole(word, "size") for word in _words(sizes, "sizes")),
+        sizes=None if sizes is None else tuple(_whole(word, "size") for word in _words(sizes, "sizes")),
         classes=None if classes is None else _words(classes, "classes"),
         protocols=checked_protocols(protocol),
         trials=trials if trials is not None else 1 if quick else Wanted.trials,
         epochs=epochs or (QUICK_EPOCHS if quick else None),
+        quick=quick,
     )
 
 

@@ -6,6 +6,7 @@
 One figure of Table 1, from `shortlist reproduce table1` to `shortlist report`:
 
     made by                                  what it is
+    dataset_names(words)    -> names         the datasets asked for; data of one's own is read     plan/own_data.py
     Wanted                                   the tables, datasets, methods, sizes, trials asked for   plan/grid.py
     cells(wanted)           -> Cell          one figure: dataset, classes, size, MethodVariant        plan/grid.py
     Recipes.of(variant)     -> Recipe        its settings: chosen, borrowed or a default              plan/recipes.py

@@ -13,6 +13,7 @@ from shortlist.study.choose import points, sl_search, tuning
 from shortlist.study.choose.points import Point, Scored
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import PlannedRun, Wanted, cells, planned
+from shortlist.study.plan.own_data import dataset_names
 from shortlist.study.plan.paper import METHODS
 from shortlist.study.plan.recipes import Recipes
 from shortlist.study.plan.variants import MethodVariant
@@ -99,7 +100,7 @@ class Study:
     ) -> DriveOutcome:
         """Try the points of every variant, those of a dataset together, and store a choice for each variant."""
         outcome = DriveOutcome()
-        for dataset in datasets:
+        for dataset in dataset_names(datasets):
             by_variant = self._points(dataset, methods, protocols, epochs)
             found = self._try_points(by_variant, TUNING, engine, outcome)
             weak = [variant for variant, entries in found.items() if tuning.fails(entries)]
@@ -119,13 +120,13 @@ class Study:
         self, datasets: Sequence[str], methods: Sequence[str] | None, protocols: Sequence[Protocol], epochs: int | None
     ) -> list[PlannedRun]:
         """What `tune` would train, apart from the extra point of variants that fail."""
-        by_variant = [self._points(dataset, methods, protocols, epochs) for dataset in datasets]
+        by_variant = [self._points(dataset, methods, protocols, epochs) for dataset in dataset_names(datasets)]
         return self._untried([point for part in by_variant for found in part.values() for point in found], TUNING)
 
     def search(self, datasets: Sequence[str], engine: StudyEngine, epochs: int | None = None) -> DriveOutcome:
         """Both rounds of the search for SL's recipe; stores its table and a choice for each number of classes."""
         outcome = DriveOutcome()
-        for dataset in datasets:
+        for dataset in sl_search.checked(datasets):
             length = epochs or study_dataset(dataset).epochs
             grids = {count: sl_search.grid(dataset, count, length) for count in sl_search.PLACES}
             screened = self._try_points(grids, SEARCH, engine, outcome)
@@ -144,8 +145,8 @@ class Study:
 
     def unsearched(self, datasets: Sequence[str], epochs: int | None) -> list[PlannedRun]:
         """What the first round of `search` would train; the second depends on its outcome."""
-        lengths = {name: epochs or study_dataset(name).epochs for name in datasets}
-        grids = [sl_search.grid(name, count, lengths[name]) for name in datasets for count in sl_search.PLACES]
+        lengths = {name: epochs or study_dataset(name).epochs for name in sl_search.checked(datasets)}
+        grids = [sl_search.grid(name, count, length) for name, length in lengths.items() for count in sl_search.PLACES]
         return self._untried([point for grid in grids for point in grid], SEARCH)
 
     def _ledger_of(self, run: PlannedRun) -> Ledger:

@@ -6,7 +6,8 @@ import pytest
 from shortlist.errors import InputError
 from shortlist.study.choose import points, sl_search, tuning
 from shortlist.study.commands import TUNED, Study
-from shortlist.study.plan.datasets import study_dataset
+from shortlist.study.plan import datasets
+from shortlist.study.plan.datasets import StudyDataset, study_dataset
 from shortlist.study.plan.grid import Wanted
 from shortlist.study.plan.recipes import Recipes, default_recipe
 from shortlist.study.plan.variants import MethodVariant
@@ -100,6 +101,14 @@ class TestTuning:
         assert (recipe.optimiser, recipe.lr) == ("adam", 1e-3)
         assert recipe.source.endswith("(the authors' Adam, as it fails under SGD)")
         assert study.recipes.of(study_dataset("digits"), MethodVariant("sl")).optimiser == "sgd"
+
+    @pytest.mark.parametrize(("num_classes", "level", "adam"), [(7, 0.49, True), (30, 0.17, False), (30, 0.16, True)])
+    def test_many_classes_are_harder_to_tell(self, tmp_path, monkeypatch, num_classes, level, adam):
+        about = StudyDataset("others", "Others", "mlp", 2, in_paper=False, num_classes=num_classes)
+        monkeypatch.setitem(datasets._DATASETS, "others", about)
+        monkeypatch.setattr(datasets, "load", lambda name: None)
+        stored = Study(tmp_path).tune(["others"], ["rc"], ("fair",), FakeEngine(level=lambda config: level)).stored
+        assert stored == 16 + 4 * adam
 
     def test_what_fails_gets_no_choice_before_adam_was_tried(self, tmp_path, monkeypatch):
         """Not the best of what failed, where the time ended before the last point."""

@@ -6,13 +6,15 @@ with both seeds, the very best also with a cosine and with a constant rate. Only
 by the rule of `points`. Every run is stored, and a table of all points is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from shortlist.errors import InputError
 from shortlist.study.choose.points import SEEDS, SIZES, Point, Scored
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell
+from shortlist.study.plan.own_data import dataset_names
 from shortlist.study.plan.recipes import Recipe
 from shortlist.study.plan.variants import MethodVariant
 
@@ -38,6 +40,16 @@ FORMS: dict[str, dict[str, tuple[tuple[float, int], ...]]] = {
 """Form of the risk -> normalisation of its loss -> rates, each with the place of its weight decay. `mean` is `sum` at a
 K-th of the rate and K times the weight decay, so that it is tried beyond the others only. The literal form, in which
 answered items hardly count, has larger rates."""
+
+
+def checked(words: Iterable[str]) -> tuple[str, ...]:
+    """The study's names of these datasets, which must have ten classes."""
+    names = dataset_names(words)
+    for name in names:
+        if not study_dataset(name).has_ten_classes:
+            count = study_dataset(name).num_classes
+            raise InputError(f"search: its recipes are for parts of ten classes, and {name} has {count}: tune instead")
+    return names
 
 
 def grid(dataset: str, num_classes: int, epochs: int) -> list[Point]:

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from shortlist.methods import Protocol
 from shortlist.study.choose.points import SIZES, Point, Scored
-from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
-from shortlist.study.plan.grid import Cell
+from shortlist.study.plan.grid import Cell, shares
 from shortlist.study.plan.recipes import Recipe, adam_recipe
 from shortlist.study.plan.variants import SQUARE, MethodVariant
 
 EPOCHS = 30
-FAILS = 0.5
-"""A variant fails under SGD if no point gets this accuracy on held-out answers (10 classes: chance is 0.1)."""
+FAILS, CHANCES = 0.5, 5
+"""A variant fails under SGD if no point gets this accuracy on held-out answers, or so many times that of chance where
+there are more than ten classes."""
 
 Grid = tuple[tuple[float, ...], tuple[float, ...]]
 POINTS: dict[str, Grid] = {
@@ -62,13 +62,14 @@ def adam_point(dataset: str, variant: MethodVariant, start: Recipe, epochs: int 
 
 
 def _cells(dataset: str, variant: MethodVariant) -> tuple[Cell, ...]:
-    sizes = (None,) if variant.ordinary else SIZES
-    return tuple(Cell(dataset, paper.ALL_CLASSES, size, variant) for size in sizes)
+    sizes = (None,) if variant.ordinary else shares(SIZES, study_dataset(dataset).num_classes)
+    return tuple(Cell.of_all_classes(dataset, size, variant) for size in sizes)
 
 
 def fails(found: Sequence[Scored]) -> bool:
     """Whether every point of a variant failed, or hardly learned."""
-    return max((entry.score for entry in found), default=0.0) < FAILS
+    best = max((entry.score for entry in found), default=0.0)
+    return best < min([FAILS, *(CHANCES / entry.point.cells[0].num_classes for entry in found)])
 
 
 def source_of(chosen: Scored, among: Sequence[Scored]) -> str:

@@ -1,18 +1,19 @@
 """The datasets of the study: the network, the epochs, and what differs from the paper's setting.
 
 To add one, add an entry to `_DATASETS`, and where `shortlist.data` does not know it a file whose function reads it.
+Data of one's own needs neither: see `own_data`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from shortlist import data
 from shortlist.data import Dataset, Split
-from shortlist.errors import InputError, unknown_name
+from shortlist.errors import unknown_name
 from shortlist.study.plan import kuzushiji_small
 
 PART_SEED = 0
@@ -41,6 +42,18 @@ class StudyDataset:
     num_classes: int = 10
     read: Callable[[], Dataset] | None = None
     """Reads the data; None where `shortlist.data` knows it by this name."""
+    own: str = ""
+    """The name of the file or folder of data of one's own; empty for the study's datasets."""
+
+    @property
+    def all_classes(self) -> str:
+        """As a cell names them, counted from 1: `1-10`."""
+        return f"1-{self.num_classes}"
+
+    @property
+    def has_ten_classes(self) -> bool:
+        """Whether the sets of classes of Tables 3 to 5 can be had, which are out of ten."""
+        return self.num_classes == 10
 
 
 _DATASETS = {
@@ -78,22 +91,51 @@ _DATASETS = {
 }
 
 
+_OWN: dict[str, StudyDataset] = {}
+"""Data of one's own that this process knows of, by name: it was read here, or a row of the ledger describes it."""
+_STORED = ("own", "note", "model", "epochs", "batch_size", "train_items", "test_items", "num_classes")
+"""What a row says of data of one's own, so that a report needs no data."""
+
+
 def names() -> tuple[str, ...]:
     """The datasets a study can be run on; each also as `<name>-quick`, a small part of it."""
     return tuple(_DATASETS)
 
 
+def is_known(name: str) -> bool:
+    """Whether `study_dataset` knows it."""
+    return name.removesuffix(QUICK) in _DATASETS | _OWN
+
+
+def add(dataset: StudyDataset) -> None:
+    """Know data of one's own from now on."""
+    _OWN[dataset.name] = dataset
+
+
+def own(name: str) -> StudyDataset | None:
+    """The whole of data of one's own; None for the study's datasets."""
+    return _OWN.get(name.removesuffix(QUICK))
+
+
+def stored(name: str) -> dict[str, Any]:
+    """What a row of the ledger says of its dataset: nothing, unless it is one's own data."""
+    about = own(name)
+    return {} if about is None else {"data": {field: getattr(about, field) for field in _STORED}}
+
+
+def add_stored(row: Mapping[str, Any]) -> None:
+    """Know the data of a row of the ledger, unless it was read here, which says more."""
+    name = str(row["dataset"]).removesuffix(QUICK)
+    if "data" in row and name not in _OWN:
+        add(StudyDataset(name=name, title=name, in_paper=False, **row["data"]))
+
+
 def study_dataset(name: str) -> StudyDataset:
     """How the study uses a dataset."""
-    base = name.removesuffix(QUICK)
-    if base not in _DATASETS:
-        if base in data.names() or Path(base).suffix or Path(base).exists():
-            raise InputError(
-                f"dataset {base!r}: the study has {', '.join(names())} alone; docs/researchers.md, A fair comparison, "
-                "shows how to compare methods on other data"
-            )
+    base, known = name.removesuffix(QUICK), _DATASETS | _OWN
+    if base not in known:
         raise unknown_name("dataset of the study", base, names())
-    found = _DATASETS[base]
+    found = known[base]
     if base == name:
         return found
     train, test = min(QUICK_TRAIN, found.train_items), min(QUICK_TEST, found.test_items)
@@ -107,6 +149,7 @@ def study_dataset(name: str) -> StudyDataset:
         note=f"{found.note}; {part}" if found.note else f"not the paper's setting: {part}",
         train_items=train,
         test_items=test,
+        own=found.own and found.own + QUICK,
     )
 
 

@@ -8,6 +8,7 @@ from shortlist.errors import InputError, unknown_name
 from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
+from shortlist.study.plan.own_data import dataset_names
 from shortlist.study.plan.recipes import Recipe, Recipes
 from shortlist.study.plan.run_keys import canonical, key_of
 from shortlist.study.plan.variants import EMA, MethodVariant
@@ -15,6 +16,8 @@ from shortlist.training import RunConfig
 
 TABLES = ("table1", "table2", "table3", "table4", "table5", "figure2")
 SIZES = {"table1": (8, 7, 6, 5, 4, 3), "table2": (8, 7, 6, 5), "figure2": (8, 7, 6, 5)}
+"""Of ten classes."""
+QUICK_SIZES = (5,)
 BEYOND = "beyond"
 """The part that is not in the paper: every method with augmentation, every answer, and the improved likelihood."""
 PARTS = (*TABLES, BEYOND)
@@ -34,6 +37,11 @@ class Cell:
     size: int | None
     variant: MethodVariant
 
+    @classmethod
+    def of_all_classes(cls, dataset: str, size: int | None, variant: MethodVariant) -> Self:
+        """A cell of Table 1 or 2."""
+        return cls(dataset, study_dataset(dataset).all_classes, size, variant)
+
     @property
     def name(self) -> str:
         """For people: `fashion, classes 1-10, size 5, SL (paper)`."""
@@ -48,7 +56,7 @@ class Cell:
     def class_indices(self) -> tuple[int, ...] | None:
         """Counted from 0; None for all."""
         low, high = class_range(self.classes)
-        whole = (low, high) == (1, study_dataset(self.dataset).num_classes)
+        whole = self.classes == study_dataset(self.dataset).all_classes
         return None if whole else tuple(range(low - 1, high))
 
     @property
@@ -102,41 +110,68 @@ class Wanted:
     trials: int = TRIALS
     epochs: int | None = None
     """Instead of the paper's number."""
+    quick: bool = False
+    """Whether one size is enough, half of the classes, where none is stated."""
 
     def __post_init__(self) -> None:
         if self.classes is not None:
             ranges = ("{}-{}".format(*class_range(text)) for text in self.classes)  # 01-8 is 1-8
             object.__setattr__(self, "classes", tuple(ranges))
+        object.__setattr__(self, "datasets", dataset_names(self.datasets))
         for name in ("tables", "datasets", "methods", "sizes", "classes", "protocols"):
             if (given := getattr(self, name)) is not None:  # each once, however often it is named
                 object.__setattr__(self, name, tuple(dict.fromkeys(given)))
         for name in self.tables:
             if name not in PARTS:
                 raise unknown_name("table", name, PARTS)
-        for name in self.datasets:
-            study_dataset(name)
         for text in self.methods or ():
             MethodVariant.parse(text)
-        known = dict.fromkeys(text for table in self.tables for text in paper.SUBSETS.get(table, (paper.ALL_CLASSES,)))
-        for text in self.classes or ():
-            if text not in known:
-                tables = ", ".join(self.tables)
-                raise InputError(f"classes {text!r}: not in {tables}, expected some of {', '.join(known)}")
-        for size in self.sizes or ():
-            if not 1 <= size <= 9:
-                raise InputError(f"size: expected 1..9 of 10 classes, got {size}")
+        for name in self.datasets:
+            self._check_places(name)
         if self.trials < 1:
             raise InputError(f"trials: expected at least 1, got {self.trials}")
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"epochs: expected at least 1, got {self.epochs}")
 
+    def _check_places(self, dataset: str) -> None:
+        """Refuse tables, classes and sizes that a dataset cannot have."""
+        about = study_dataset(dataset)
+        subsets = [table for table in self.tables if table in paper.SUBSETS]
+        if subsets and not about.has_ten_classes:
+            found = f"{', '.join(subsets)}: sets of classes out of ten, and {dataset} has {about.num_classes}"
+            raise InputError(f"{found}; expected other tables, such as table1")
+        known = dict.fromkeys(c for table in self.tables for c in paper.SUBSETS.get(table, (about.all_classes,)))
+        for text in self.classes or ():
+            if text not in known:
+                tables = ", ".join(self.tables)
+                raise InputError(f"classes {text!r}: not in {tables}, expected some of {', '.join(known)}")
+        for size in self.sizes or ():
+            if not 1 <= size < about.num_classes:
+                most, count = about.num_classes - 1, about.num_classes
+                raise InputError(f"size: expected 1..{most} of {count} classes, got {size} for {dataset}")
+
 
 def class_range(text: str) -> tuple[int, int]:
     """`4-9` -> (4, 9)."""
     low, dash, high = text.partition("-")
-    if not (dash and low.isdecimal() and high.isdecimal() and 1 <= int(low) < int(high) <= 10):
-        raise InputError(f"classes {text!r}: expected a range within 1-10 such as 4-9, counted from 1")
+    if not (dash and low.isdecimal() and high.isdecimal() and 1 <= int(low) < int(high)):
+        raise InputError(f"classes {text!r}: expected a range such as 4-9, counted from 1")
     return int(low), int(high)
+
+
+def shares(sizes: Sequence[int], num_classes: int) -> tuple[int, ...]:
+    """Sizes of ten classes as the same shares of others, rounded, each once.
+
+    >>> shares((8, 7, 6, 5, 4, 3), 30), shares((8, 7, 6, 5, 4, 3), 7)
+    ((24, 21, 18, 15, 12, 9), (6, 5, 4, 3, 2))
+    """
+    rounded = ((size * num_classes + 5) // 10 for size in sizes)
+    return tuple(dict.fromkeys(min(max(size, 1), num_classes - 1) for size in rounded))
+
+
+def sizes_of(table: str, dataset: str) -> tuple[int, ...]:
+    """The sizes of a table on a dataset where none are stated."""
+    return shares(SIZES.get(table, SIZES["table1"]), study_dataset(dataset).num_classes)
 
 
 def cells(wanted: Wanted) -> list[Cell]:
@@ -159,7 +194,7 @@ def cells(wanted: Wanted) -> list[Cell]:
 
 def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
     found = []
-    for classes, size in _places(table, wanted):
+    for classes, size in _places(table, dataset, wanted):
         for text in _methods(table, size, wanted.methods):
             for protocol in wanted.protocols:
                 variant = MethodVariant.parse(text, protocol)
@@ -168,16 +203,18 @@ def _cells_of(table: str, dataset: str, wanted: Wanted) -> list[Cell]:
     return found
 
 
-def _places(table: str, wanted: Wanted) -> list[tuple[str, int | None]]:
+def _places(table: str, dataset: str, wanted: Wanted) -> list[tuple[str, int | None]]:
     """Classes and sizes of a table, as far as they are wanted; ordinary labels have no size."""
     if table in paper.SUBSETS:
         places: list[tuple[str, int | None]] = [(c, paper.subset_size(c)) for c in paper.SUBSETS[table]]
     else:
         # a size the paper does not have is run all the same if it is asked for
-        sizes = SIZES.get(table, SIZES["table1"]) if wanted.sizes is None else wanted.sizes
-        places = [(paper.ALL_CLASSES, size) for size in sizes]
+        about = study_dataset(dataset)
+        usual = shares(QUICK_SIZES, about.num_classes) if wanted.quick else sizes_of(table, dataset)
+        sizes = usual if wanted.sizes is None else wanted.sizes
+        places = [(about.all_classes, size) for size in sizes]
         if table != "table1" or any(MethodVariant.parse(text).ordinary for text in wanted.methods or ()):
-            places.append((paper.ALL_CLASSES, None))
+            places.append((about.all_classes, None))
     return [
         (classes, size)
         for classes, size in places

@@ -10,7 +10,7 @@ from typing import Any
 from shortlist.errors import InputError
 from shortlist.internal.provenance import short
 from shortlist.study.choose.points import TRIED
-from shortlist.study.plan.datasets import QUICK, names, study_dataset
+from shortlist.study.plan.datasets import QUICK, add_stored, names, study_dataset
 from shortlist.study.plan.recipes import CHOICE, Recipes
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.claims import Check, checks
@@ -55,6 +55,11 @@ class Content:
     facts: str
 
     @property
+    def own(self) -> bool:
+        """Whether all runs are on data of one's own."""
+        return bool(self.runs) and all("data" in row for row in self.runs)
+
+    @property
     def cells(self) -> int:
         """How many were run."""
         return len({result.cell.run_as() for table in self.tables for result in table.results() if result.rows})
@@ -67,6 +72,8 @@ def gather(folder: Path, say: Callable[[str], None] = lambda line: None) -> Cont
         raise InputError(f"{folder} holds no folder {FOLDER}: run `shortlist reproduce ... --results {folder}` first")
     tuned = ledgers.of(TUNING).rows()
     rows = [row for name in ledgers.datasets() for row in ledgers.of(name).rows() if row.get("kind") == RUN]
+    for row in rows:
+        add_stored(row)
     recipes = Recipes(tuned)
     results = Results(rows, recipes)
     for dataset in results.datasets():
@@ -142,8 +149,9 @@ def settings_rows(rows: Sequence[Row], results: Results) -> list[dict[str, Any]]
 
 
 def _datasets(results: Results, reasons: Sequence[Reason]) -> list[str]:
-    """Datasets with runs, or with a reason why there are none: the paper's four first."""
+    """Datasets with runs, or with a reason why there are none: the paper's four first, one's own data last."""
     known = [*names(), *(name + QUICK for name in names())]
+    known += [name for name in results.datasets() if study_dataset(name).own]
     told = {*results.datasets(), *(reason.get("dataset") for reason in reasons)}
     return [name for name in known if name in told]
 

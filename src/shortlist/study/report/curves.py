@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from shortlist.internal.drawing import COLLAPSED, LOOKS, SPARE, Look, as_it_stands, drawing_style, svg_text
 from shortlist.methods import PROTOCOLS, Protocol
-from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import SIZES, Cell
 from shortlist.study.plan.variants import MethodVariant
@@ -21,16 +20,16 @@ from shortlist.study.report.tables import added
 
 def figure2(dataset: str, results: Results) -> str | None:
     """The panels of a dataset; None where it has no curve."""
+    about = study_dataset(dataset)
+    sizes = results.sizes(dataset) if about.own else SIZES["figure2"]
     looks = looks_of(text for text in added(dataset, results) if "+" not in text)
     panels = [
-        (protocol, size, _curves(dataset, size, protocol, results, looks))
-        for protocol in PROTOCOLS
-        for size in SIZES["figure2"]
+        (protocol, size, _curves(dataset, size, protocol, results, looks)) for protocol in PROTOCOLS for size in sizes
     ]
     if not any(curves for _, _, curves in panels):
         return None
-    columns = [size for size in SIZES["figure2"] if any(curves for _, shown, curves in panels if shown == size)]
-    title = study_dataset(dataset).title
+    columns = [size for size in sizes if any(curves for _, shown, curves in panels if shown == size)]
+    title = about.title
     with drawing_style(dataset):
         drawing = Figure(figsize=(3.2 * len(columns) + 1.6, 5.6), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(2, len(columns), sharex=True, sharey=True, squeeze=False)
@@ -89,7 +88,8 @@ def _curves(
         variant = MethodVariant.parse(text, protocol)
         if text == "cc" and protocol == "fair":
             continue  # it is the likelihood
-        curve = _curve(results.of(Cell(dataset, paper.ALL_CLASSES, None if variant.ordinary else size, variant)))
+        cell = Cell.of_all_classes(dataset, None if variant.ordinary else size, variant)
+        curve = _curve(results.of(cell))
         if curve is not None:
             found[text] = curve
     return found if any(text != "ol" for text in found) else {}

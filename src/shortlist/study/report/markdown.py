@@ -1,6 +1,7 @@
 """The report's tables as Markdown."""
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 from shortlist.study.plan.paper import Figure
 from shortlist.study.report.claims import Check
@@ -10,10 +11,13 @@ from shortlist.study.report.not_run import NotRun
 from shortlist.study.report.overview import Overview
 from shortlist.study.report.tables import Table, TableRow
 
-HEADER = (
-    "| method | paper reports | ours, paper's protocol | difference | less SL, paired | last ten | ours, fair"
-    " | less likelihood, paired | last ten | notes |\n|---|---|---|---|---|---|---|---|---|---|"
-)
+TITLE, OWN_TITLE = "The paper's study, re-run", "Methods compared on your own data"
+COLUMNS = (
+    "method", "paper reports", "ours, paper's protocol", "difference", "less SL, paired", "last ten", "ours, fair",
+    "less likelihood, paired", "last ten", "notes",
+)  # fmt: skip
+PAPERS = ("paper reports", "difference")
+"""The columns that data of one's own does not have."""
 EXPLANATION = (
     "Test accuracy in percent, mean ± standard deviation over the trials (n - 1), after the last epoch; “last ten” is"
     " the mean of the last ten epochs. No best test epoch is picked; “epoch chosen” is the one that did best on a"
@@ -57,15 +61,16 @@ def _line(cells: Iterable[str]) -> str:
 def table_text(table: Table) -> str:
     """A table, its groups one after another."""
     parts = [f"### {table.title}", *([table.note] if table.note else [])]
+    shown = [table.compared or column not in PAPERS for column in COLUMNS]
     for group in table.groups:
-        rows = "\n".join(_row(row) for row in group.rows)
-        parts.append(f"**{group.title}**\n\n{HEADER}\n{rows}")
+        lines = [_line(compress(cells, shown)) for cells in (COLUMNS, *map(_cells, group.rows))]
+        parts.append("\n".join([f"**{group.title}**\n", lines[0], "|---" * sum(shown) + "|", *lines[1:]]))
     return "\n\n".join(parts)
 
 
-def _row(row: TableRow) -> str:
+def _cells(row: TableRow) -> list[str]:
     ours, fair = row.by["paper"], row.by["fair"]
-    cells = [
+    return [
         row.title,
         number(row.reported, "reported" in row.best),
         number(ours.last, "paper" in row.best),
@@ -77,7 +82,6 @@ def _row(row: TableRow) -> str:
         number(fair.last_ten),
         row.notes,
     ]
-    return _line(cells)
 
 
 def overview_text(overview: Overview) -> str:
@@ -145,7 +149,7 @@ def not_run_text(missing: Sequence[NotRun]) -> str:
 
 def report_text(content: Content) -> str:
     """The whole report."""
-    parts = ["# The paper's study, re-run", EXPLANATION, content.facts]
+    parts = [f"# {OWN_TITLE if content.own else TITLE}", EXPLANATION, content.facts]
     if content.overviews:
         parts += ["## Table 1 at a glance", *map(overview_text, content.overviews)]
     if content.epochs:

@@ -37,7 +37,7 @@ def table1_overview(dataset: str, results: Results) -> Overview | None:
     lacking: dict[str, dict[str, None]] = {}
 
     def result(text: str, size: int | None, protocol: Protocol = "fair") -> CellResult:
-        used.append(results.of(Cell(dataset, paper.ALL_CLASSES, size, MethodVariant.parse(text, protocol))))
+        used.append(results.of(Cell.of_all_classes(dataset, size, MethodVariant.parse(text, protocol))))
         return used[-1]
 
     def ours(text: str, size: int | None, protocol: Protocol = "fair") -> Figure | None:
@@ -144,7 +144,7 @@ def beyond_overview(dataset: str, results: Results) -> Overview | None:
     methods = ["ol+aug", *beyond_methods()]
     by_place = {
         (text, size): results.of(
-            Cell(dataset, paper.ALL_CLASSES, None if text == "ol+aug" else size, MethodVariant.parse(text))
+            Cell.of_all_classes(dataset, None if text == "ol+aug" else size, MethodVariant.parse(text))
         )
         for text in methods
         for size in results.sizes(dataset)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shortlist.study.plan.datasets import paper_title, study_dataset
-from shortlist.study.plan.grid import SIZES, Cell, plan_run
-from shortlist.study.plan.paper import ALL_CLASSES, Figure, figure
+from shortlist.study.plan.grid import Cell, plan_run, sizes_of
+from shortlist.study.plan.paper import Figure, figure
 from shortlist.study.plan.recipes import NOT_TUNED, Recipes
 from shortlist.study.plan.run_keys import own_code, settings_key
 from shortlist.study.run.ledger import RUN, Row
@@ -112,12 +112,13 @@ class CellResult:
 
     def command(self, table: str, folder: Path) -> str:
         """The command that runs this cell again, with the settings of one folder and into another."""
-        cell = self.cell
-        words = ["shortlist reproduce", table, f"--datasets {cell.dataset}", f"--methods {cell.variant.text}"]
-        words += [f"--sizes {cell.size}"] if cell.size is not None and cell.classes == ALL_CLASSES else []
-        words += [f"--classes {cell.classes}"] if cell.classes != ALL_CLASSES else []
+        cell, about = self.cell, study_dataset(self.cell.dataset)
+        data = quote(about.own or about.name)
+        words = ["shortlist reproduce", table, f"--datasets {data}", f"--methods {cell.variant.text}"]
+        words += [f"--sizes {cell.size}"] if cell.size is not None and cell.class_indices is None else []
+        words += [f"--classes {cell.classes}"] if cell.class_indices is not None else []
         words += [f"--protocol {cell.variant.protocol}", f"--trials {max(len(self.rows), 1)}"]
-        words += [f"--epochs {self.epochs}"] if self.epochs not in (None, study_dataset(cell.dataset).epochs) else []
+        words += [f"--epochs {self.epochs}"] if self.epochs not in (None, about.epochs) else []
         again = "rerun" if folder.name != "rerun" else "rerun-again"  # in its own folder nothing would be run
         return " ".join([*words, f"--recipes {quote(str(folder))} --results {again}"])
 
@@ -188,9 +189,10 @@ class Results:
         return list(self._by_cell)
 
     def sizes(self, dataset: str) -> list[int]:
-        """Sizes of shortlists of all classes, the largest first: the paper's, and others that were run."""
-        cells = [cell for cell in self._by_cell if cell.dataset == dataset and cell.classes == ALL_CLASSES]
-        return sorted({*SIZES["table1"], *(cell.size for cell in cells if cell.size is not None)}, reverse=True)
+        """Sizes of shortlists of all classes, the largest first: the table's, and others that were run."""
+        cells = [cell for cell in self._by_cell if cell.dataset == dataset and cell.class_indices is None]
+        run = {cell.size for cell in cells if cell.size is not None}
+        return sorted({*sizes_of("table1", dataset), *run}, reverse=True)
 
     def of(self, cell: Cell) -> CellResult:
         """What is shown for a cell.

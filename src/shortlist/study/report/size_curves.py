@@ -7,7 +7,6 @@ from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
 from shortlist.internal.drawing import COLLAPSED, LOOKS, Look, as_it_stands, drawing_style, svg_text
-from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
 from shortlist.study.plan.grid import Cell
 from shortlist.study.plan.paper import Figure
@@ -30,7 +29,7 @@ def by_size(dataset: str, results: Results) -> str | None:
     panels = {title: found for title, extra in PANELS.items() if (found := _methods(dataset, extra, results, looks))}
     if not panels:
         return None
-    title = study_dataset(dataset).title
+    about = study_dataset(dataset)
     with drawing_style(f"sizes {dataset}"):
         drawing = Drawing(figsize=(4.2 * len(panels) + 1.4, 4.2), layout="constrained")
         axes: NDArray[Any] = drawing.subplots(1, len(panels), sharey=True, squeeze=False)
@@ -40,15 +39,15 @@ def by_size(dataset: str, results: Results) -> str | None:
                 # shifted so that the bars of two methods do not coincide
                 shift = DODGE * (list(looks).index(text) - len(LOOKS) / 2)
                 handles[text] = _draw(axis, looks[text], shift, points)
-            axis.set(title=name, xlabel="classes shown, of 10", xticks=results.sizes(dataset))
+            axis.set(title=name, xlabel=f"classes shown, of {about.num_classes}", xticks=results.sizes(dataset))
             axis.invert_xaxis()
         drawn = [points for methods in panels.values() for points in methods.values()]
         axes[0, 0].set(ylabel="test accuracy (%)", ylim=_range([f for points in drawn for f in points.values()]))
         shown = [text for text in looks if text in handles]
         titles = [as_it_stands(MethodVariant.parse(text).title) for text in shown]
         drawing.legend([handles[text] for text in shown], titles, loc="outside right center", frameon=False)
-        drawing.suptitle(f"{title}: every answer, mean and standard deviation of the trials")
-        return svg_text(drawing, f"Test accuracy by size of the shortlist on {title} for every method")
+        drawing.suptitle(f"{about.title}: every answer, mean and standard deviation of the trials")
+        return svg_text(drawing, f"Test accuracy by size of the shortlist on {about.title} for every method")
 
 
 def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look]) -> dict[str, Points]:
@@ -57,7 +56,7 @@ def _methods(dataset: str, extra: str, results: Results, looks: dict[str, Look])
     for text in (text for text in looks if text != "cc"):
         variant = MethodVariant.parse(text + extra)
         sizes = (None,) if variant.ordinary else results.sizes(dataset)
-        cells = {size: results.of(Cell(dataset, paper.ALL_CLASSES, size, variant)).last for size in sizes}
+        cells = {size: results.of(Cell.of_all_classes(dataset, size, variant)).last for size in sizes}
         points: Points = {size: figure for size, figure in cells.items() if figure is not None}
         if len(points) > 1 or (variant.ordinary and points):
             found[text] = points

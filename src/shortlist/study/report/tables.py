@@ -7,7 +7,7 @@ from shortlist.errors import InputError
 from shortlist.methods import PROTOCOLS, Protocol
 from shortlist.study.plan import paper
 from shortlist.study.plan.datasets import study_dataset
-from shortlist.study.plan.grid import IMPROVED, SIZES, TRIALS, Cell
+from shortlist.study.plan.grid import IMPROVED, TRIALS, Cell, sizes_of
 from shortlist.study.plan.paper import Figure
 from shortlist.study.plan.variants import MethodVariant
 from shortlist.study.report.results import CellResult, Paired, Results
@@ -98,6 +98,8 @@ class Table:
     title: str
     note: str
     groups: list[TableGroup]
+    compared: bool
+    """Whether the paper's figures have a column: not on data of one's own."""
 
     @property
     def anchor(self) -> str:
@@ -120,15 +122,15 @@ TITLES = {
 
 def build_table(name: str, dataset: str, results: Results) -> Table:
     """A table on a dataset, with what the ledger holds."""
-    extra = added(dataset, results)
+    extra, about = added(dataset, results), study_dataset(dataset)
     if name == "table2":
         groups = [_ordinary(dataset, results, extra)]
     else:
         methods = [*paper.METHODS, "likelihood", *(text for text in extra if not MethodVariant.parse(text).ordinary)]
         places = (
-            [(paper.ALL_CLASSES, size, f"size {size}") for size in results.sizes(dataset)]
+            [(about.all_classes, size, f"size {size}") for size in results.sizes(dataset)]
             if name == "table1"
-            else [(c, paper.subset_size(c), subset_title(c)) for c in paper.SUBSETS[name]]
+            else [(c, paper.subset_size(c), subset_title(c)) for c in paper.SUBSETS[name] if about.has_ten_classes]
         )
         groups = [
             TableGroup(title, [r for m in methods if (r := _row(dataset, classes, size, m, results, m in extra))])
@@ -141,8 +143,7 @@ def build_table(name: str, dataset: str, results: Results) -> Table:
         _mark_best(group)
         if name != "table2":
             _pair(group)
-    about = study_dataset(dataset)
-    return Table(name, dataset, f"{TITLES[name]}, {about.title}", about.note, groups)
+    return Table(name, dataset, f"{TITLES[name]}, {about.title}", about.note, groups, compared=not about.own)
 
 
 def subset_title(classes: str) -> str:
@@ -172,9 +173,10 @@ def problem(text: str) -> str | None:
 def _ordinary(dataset: str, results: Results, extra: Sequence[str]) -> TableGroup:
     rows = []
     ordinary = ["ol", "ol-ovr", *(text for text in extra if MethodVariant.parse(text).ordinary)]
-    for size, texts in [*((size, ("sl", "likelihood")) for size in SIZES["table2"]), (None, tuple(ordinary))]:
+    classes, sizes = study_dataset(dataset).all_classes, sizes_of("table2", dataset)
+    for size, texts in [*((size, ("sl", "likelihood")) for size in sizes), (None, tuple(ordinary))]:
         for text in texts:
-            row = _row(dataset, paper.ALL_CLASSES, size, text, results, text in extra)
+            row = _row(dataset, classes, size, text, results, text in extra)
             if row is not None:
                 row.title += "" if size is None else f", size {size}"
                 rows.append(row)

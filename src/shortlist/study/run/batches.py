@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shortlist.study.plan.datasets import study_dataset
+from shortlist.study.plan.datasets import StudyDataset, study_dataset
 from shortlist.study.plan.grid import PlannedRun
 from shortlist.study.plan.variants import step_cost, trained_share
 from shortlist.study.run.ledger import RUN
@@ -39,6 +39,8 @@ class RunBatch:
     by."""
     device: str = "auto"
     score_every: int = 1
+    own_data: StudyDataset | None = None
+    """What it trains on, if that is data of one's own: a worker in another process has not read it."""
 
     @property
     def dataset(self) -> str:

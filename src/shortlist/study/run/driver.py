@@ -112,7 +112,8 @@ def drive(
                     continue
                 # settings are chosen by the last ten epochs, which are always scored
                 every = score_every if kind == RUN else max(run.config.epochs for run in ours)
-                under_way[number] = RunBatch(tuple(ours), kind, device, every)
+                own_data = datasets.own(batch.dataset)
+                under_way[number] = RunBatch(tuple(ours), kind, device, every, own_data)
                 engine.submit(number, under_way[number])
                 number += 1
             if under_way:

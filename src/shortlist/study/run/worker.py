@@ -20,6 +20,8 @@ DIGITS, MEAN_DIGITS = 4, 6
 def train_batch(batch: RunBatch) -> list[Row]:
     """Train the runs of a batch; their rows, in the same order."""
     engine = Engine(Engine(batch.device).resolve(0).device)
+    if batch.own_data is not None:
+        datasets.add(batch.own_data)
     dataset = datasets.load(batch.dataset)
     if batch.kind != RUN:
         dataset = replace(dataset, test=None)
@@ -62,6 +64,7 @@ def row_of(
         "recipe": run.source,
         "config": run.config.to_dict(),
         **own_code(run.config.method),
+        **datasets.stored(run.cell.dataset),
         "accuracy": [_rounded(row.test_accuracy) for row in history] if _tested(history) else [],
     }
 
