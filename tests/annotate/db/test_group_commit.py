@@ -25,10 +25,9 @@ def group(tmp_path):
     engine.dispose()
 
 
-def add(group: GroupCommit, x: int, pause: float = 0.0) -> None:
+def add(group: GroupCommit, x: int) -> None:
     with group.write() as connection:
         connection.execute(text("INSERT INTO t VALUES (:x)"), {"x": x})
-        time.sleep(pause)
 
 
 def stored(group: GroupCommit) -> list[int]:
@@ -54,15 +53,19 @@ def test_each_is_on_the_disk_when_its_block_is_left(group):
     assert stored(group) == list(range(300))
 
 
-def test_those_who_wait_share_a_commit(group):
-    with ThreadPoolExecutor(16) as pool:
-        first = pool.submit(add, group, 0, 0.4)  # time for the others to queue, also on a busy machine
-        time.sleep(0.02)
-        rest = [pool.submit(add, group, x) for x in range(1, 12)]
-        for future in [first, *rest]:
+@pytest.mark.parametrize(("seconds", "commits"), [(60.0, 1), (0.0, 12)])
+def test_those_who_wait_share_a_commit_as_long_as_the_first_may_wait(group, monkeypatch, seconds, commits):
+    monkeypatch.setattr(group_commit, "MAX_SECONDS", seconds)
+    with ThreadPoolExecutor(11) as pool:
+        with group.write() as connection:
+            rest = [pool.submit(add, group, x) for x in range(1, 12)]
+            while group._waiting < len(rest):
+                time.sleep(0.001)
+            connection.execute(text("INSERT INTO t VALUES (0)"))
+        for future in rest:
             future.result()
     assert stored(group) == list(range(12))
-    assert group.commits <= 4
+    assert group.commits == commits
 
 
 def test_one_that_fails_takes_nobody_with_it(group):
