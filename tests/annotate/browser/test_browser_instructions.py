@@ -95,6 +95,16 @@ def test_without_any_the_work_begins_at_once_and_help_tells_of_classes_and_keys(
     check(ada)
 
 
+def test_classes_that_nothing_is_known_of_are_not_listed_in_help(run_project, person):
+    site = run_project(items=6)
+    ada = person().go(f"{site.url}/join#{People(site.project).invite('ada')[1]}")
+    ada.ready()
+    ada.press("?")
+    assert ada.page.locator("#keymap").is_visible()
+    assert not ada.page.locator("#meanings").is_visible()
+    check(ada)
+
+
 def test_a_long_text_on_a_phone_leaves_the_button_in_view(run_project, person):
     site = run_project()
     set_instructions(site.project, "\n\n".join(f"Paragraph {i} of many." for i in range(60)))

@@ -173,6 +173,20 @@ def test_a_list_longer_than_the_classes_is_refused(looked_through, person):
     owner.page.locator("#settings-said", has_text="size 40: expected at most the 6 classes of the project").wait_for()
 
 
+def test_settings_take_no_input_before_they_are_filled_however_often_the_page_is_renewed(looked_through, person):
+    site, *_ = looked_through
+    owner, held = person().hurry(3000).go(site.admin_link), []
+    owner.page.route("**/api/v1/settings", lambda route: held.append(route))
+    owner.page.locator("#tabs a[href$='#settings']").click()
+    owner.page.wait_for_selector("#tab-settings:not([hidden])")
+    for _ in range(3):
+        owner.renewed("/api/v1/status")
+    assert owner.page.locator("#tab-settings").evaluate("tab => tab.inert"), "what is typed would be overwritten"
+    held[0].continue_()
+    owner.page.wait_for_selector("#tab-settings:not([inert])")
+    assert owner.page.input_value("#set-size") == "6"
+
+
 def test_owners_pages_hold_together_at_every_width(looked_through, person):
     """No name broken letter by letter, no header line with what belongs to a row, nothing cut that is to be read."""
     site, *_ = looked_through

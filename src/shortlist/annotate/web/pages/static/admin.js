@@ -90,7 +90,7 @@ async function show(name, status) {
   entered = false;
   try {
     await tab(status, anew);
-    at(`tab-${name}`).inert = false;
+    if (anew) at(`tab-${name}`).inert = false; // not by a renewal that overtakes the first look
   } catch (error) {
     entered ||= anew;
     throw error;

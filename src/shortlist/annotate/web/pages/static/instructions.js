@@ -44,8 +44,9 @@ export function showHelp(instructions, question, history) {
   const shortlist = question?.shortlist ?? [];
   at("instructions-heading").textContent = say("help");
   write(instructions);
-  at("meanings").hidden = !shortlist.length;
-  at("classes").replaceChildren(...describe(shortlist, history));
+  const described = describe(shortlist, history);
+  at("meanings").hidden = !described.some((one) => one.localName === "dd"); // names alone say nothing new
+  at("classes").replaceChildren(...described);
   at("keymap").hidden = false;
   return open();
 }
