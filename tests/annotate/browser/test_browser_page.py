@@ -1,4 +1,4 @@
-"""What the annotator's page does beside answering: time, keys, prefetching, text only, sound, a phone."""
+"""What the annotator's page does beside answering: time, keys, prefetching, text only, sound."""
 
 import time
 
@@ -178,21 +178,6 @@ def test_sounds_play_and_space_stops_them(run_project, person):
     ada.decide("1")
     assert sound.evaluate("sound => sound.duration") == 0.5
     ada.wait_saved()
-
-
-def test_a_phone(run_project, person):
-    site = run_project(kinds="image text", size=6, items=8)
-    phone = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
-    ada = come(site, person, **phone)
-    for _ in range(2):
-        assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sideways"
-        heights = ada.page.locator("#answers button:visible").evaluate_all("all => all.map(one => one.offsetHeight)")
-        assert min(heights) >= 44
-        before = ada.ready()
-        ada.page.locator("#choices button").first.tap()
-        ada.ready(before)
-    ada.wait_saved()
-    assert len(stored(site.project)) == 2
 
 
 def test_the_end_and_what_comes_after_it(run_project, person):

@@ -1,4 +1,4 @@
-"""What does not fit on a phone: figures, tabs and long names of classes are there to be read all the same."""
+"""A phone: answering by touch; figures, tabs and long names of classes are there to be read all the same."""
 
 import re
 
@@ -6,6 +6,7 @@ import pytest
 
 from shortlist.annotate.project.people import People
 
+from .projects import stored
 from .test_browser_page import come
 
 pytestmark = pytest.mark.browser
@@ -13,6 +14,21 @@ pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
 NAMES = ["card_payment_not_recognised", "direct_debit_payment_not_recognised", "wrong_amount_of_cash_received"]
 FITS = "element => element.scrollWidth <= element.clientWidth"
+
+
+def test_answers_are_given_by_touch_and_nothing_goes_sideways(run_project, person):
+    site = run_project(kinds="image text", size=6, items=8)
+    phone = {"viewport": {"width": 360, "height": 640}, "has_touch": True, "is_mobile": True}
+    ada = come(site, person, **phone)
+    for _ in range(2):
+        assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sideways"
+        heights = ada.page.locator("#answers button:visible").evaluate_all("all => all.map(one => one.offsetHeight)")
+        assert min(heights) >= 44
+        before = ada.ready()
+        ada.page.locator("#choices button").first.tap()
+        ada.ready(before)
+    ada.wait_saved()
+    assert len(stored(site.project)) == 2
 
 
 @pytest.mark.parametrize(
